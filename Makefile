@@ -1,0 +1,59 @@
+# Two commands do all the set-up: `make demo` and `make test`. Nothing is installed outside .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: help demo test check format lint types imports coverage bench lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/demo.stamp ## install what the demo needs and show Holdfast at work
+	@$(BIN)/holdfast demo
+
+test: $(VENV)/dev.stamp ## install what the tests need and run them all
+	@rm -rf .coverage && mkdir .coverage
+	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+
+check: format lint types imports test coverage ## everything that must be green: format, lint, types, import contracts, tests
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check .
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+imports: $(VENV)/dev.stamp
+	$(BIN)/lint-imports
+
+coverage: test ## the lines and branches that no test reached
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=95
+
+bench: $(VENV)/dev.stamp ## compare with the physical limits of this disk
+	$(BIN)/python benchmarks/storage.py
+
+lock: $(VENV)/dev.stamp ## pin the newest allowed dependencies, with hashes
+	requirements/lock $(BIN)
+
+clean: ## remove what make made
+	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist
+
+$(VENV)/bin/python:
+	@requirements/venv $(PYTHON) $(VENV)
+
+$(VENV)/demo.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+	@echo "installing what the demo needs into $(VENV) ..."
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
+	@echo "installing what the tests need into $(VENV) ..."
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@ $(VENV)/demo.stamp

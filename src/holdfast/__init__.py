@@ -1,0 +1,1 @@
+"""Memory for AI agents that its owner can read, edit, search, rewind and prove."""

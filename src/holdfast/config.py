@@ -1,0 +1,168 @@
+"""One frozen Config, read once from the file and the environment."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import ConfigError
+from holdfast.storage import StorageSettings, registry
+
+FILE_NAME = "config.toml"
+HOME_VARIABLE = "HOLDFAST_HOME"
+VAULT_VARIABLE = "MEMORY_VAULT_PATH"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    home: Path
+    """For everything that must never be synced."""
+    storage: StorageSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """The text of a config file, and where in it things stand."""
+
+    path: Path
+    text: str
+
+    def parse(self) -> dict[str, object]:
+        try:
+            return tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{self._told(error)}. Fix: correct that line.") from error
+
+    def where(self, place: Sequence[str]) -> str:
+        """Say in which file and line the entry stands."""
+        line = self._line_of(place)
+        return f"{self.path}, line {line}" if line else str(self.path)
+
+    def refuse(self, place: Sequence[str], what: str, fix: str) -> ConfigError:
+        return ConfigError(f"{self.where(place)}: {what}. Fix: {fix}.")
+
+    def _line_of(self, place: Sequence[str]) -> int | None:
+        """Return the line on which the entry begins.
+
+        The parser keeps no lines, so it is asked again with ever more of the file: the entry begins
+        after the longest part that parses and doesn't know it.
+        """
+        lines = self.text.splitlines()
+        without = 0
+        for count in range(1, len(lines) + 1):
+            try:
+                parsed: object = tomllib.loads("\n".join(lines[:count]))
+            except tomllib.TOMLDecodeError:
+                continue
+            if _holds(parsed, place):
+                return without + 1
+            without = count
+        return None
+
+    def _told(self, error: tomllib.TOMLDecodeError) -> str:
+        message = str(error)
+        if match := re.search(r" \(at (line \d+), (column \d+)\)$", message):
+            return f"{self.path}, {match[1]}, {match[2]}: {message[: match.start()]}"
+        return f"{self.path}, line {len(self.text.splitlines())}: {message}"
+
+
+def load_config(environ: Mapping[str, str]) -> Config:
+    """Read the config of the user whose environment this is; `ConfigError` if it is wrong."""
+    home = _home(environ)
+    file = _read(home / FILE_NAME)
+    storage = _storage_table(file)
+    settings = StorageSettings(
+        home=str(home),
+        backend=_backend(file, storage),
+        vault_path=_vault_path(environ),
+        options=_options(file, storage),
+        where=file.where,
+    )
+    return Config(home, settings)
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    given = environ.get(HOME_VARIABLE)
+    if given:
+        return _absolute(given, environ, HOME_VARIABLE)
+    user_home = environ.get("HOME")
+    if not user_home:
+        raise ConfigError(
+            "neither HOLDFAST_HOME nor HOME is set, so there is no place for Holdfast's home. "
+            "Fix: set HOLDFAST_HOME to a folder."
+        )
+    return _absolute(user_home, environ, "HOME") / ".holdfast"
+
+
+def _vault_path(environ: Mapping[str, str]) -> str | None:
+    given = environ.get(VAULT_VARIABLE)
+    return str(_absolute(given, environ, VAULT_VARIABLE)) if given else None
+
+
+def _absolute(given: str, environ: Mapping[str, str], variable: str) -> Path:
+    expanded = Path(given)
+    if expanded.parts[:1] == ("~",):
+        expanded = Path(environ.get("HOME", "~"), *expanded.parts[1:])
+    if not expanded.is_absolute():
+        raise ConfigError(
+            f"{variable} in the environment is {given!a}, not an absolute path. "
+            "Fix: start it with / or ~."
+        )
+    return expanded
+
+
+def _read(path: Path) -> ConfigFile:
+    try:
+        return ConfigFile(path, path.read_bytes().decode())
+    except FileNotFoundError:
+        return ConfigFile(path, "")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: this is no UTF-8. Fix: save it so.") from error
+    except OSError as error:
+        raise ConfigError(
+            f"{path} can't be read: {error.strerror}. Fix: make it a readable file."
+        ) from error
+
+
+def _storage_table(file: ConfigFile) -> dict[str, object]:
+    tables = file.parse()
+    for name in tables:
+        if name != "storage":
+            raise file.refuse([name], f"{name!a} is not known here", "use [storage] or remove it")
+    return _table(file, ["storage"], tables.get("storage", {}))
+
+
+def _backend(file: ConfigFile, storage: Mapping[str, object]) -> str | None:
+    backend = storage.get("backend")
+    if backend is None or (isinstance(backend, str) and backend):
+        return backend
+    choices = ", ".join(registry.protocols())
+    what = f"backend is {backend!r}, not a name in quotes"
+    raise file.refuse(["storage", "backend"], what, f"use one of {choices}")
+
+
+def _options(file: ConfigFile, storage: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    tables = {name: value for name, value in storage.items() if name != "backend"}
+    for name in tables:
+        if name not in registry:
+            choices = ", ".join(registry.protocols())
+            fix = f"use backend, or a table for one of {choices}"
+            raise file.refuse(["storage", name], f"{name!a} is not known in [storage]", fix)
+    return {name: _table(file, ["storage", name], value) for name, value in tables.items()}
+
+
+def _table(file: ConfigFile, place: list[str], value: object) -> dict[str, object]:
+    if isinstance(value, dict):
+        return value
+    name = ".".join(place)
+    raise file.refuse(place, f"{name} is {value!r}, not a table", f"write it as [{name}]")
+
+
+def _holds(parsed: object, place: Sequence[str]) -> bool:
+    for name in place:
+        if not isinstance(parsed, dict) or name not in parsed:
+            return False
+        parsed = parsed[name]
+    return True

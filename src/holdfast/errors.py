@@ -1,0 +1,108 @@
+"""Every exception that Holdfast raises on purpose.
+
+    HoldfastError
+    ├── ProtocolError                      ValueError         a backend was registered badly
+    ├── StorageSelectionError              RuntimeError       the configured backend can't be had
+    │   ├── ConfigError                    ValueError         the config or environment is wrong
+    │   ├── OptionError                    ValueError         a backend refuses one of its options
+    │   └── CapabilityMismatchError                           it can be had, but promises too little
+    └── StorageError                                          a verb of the seam failed
+        ├── InvalidLocatorError            ValueError         the key can name no place
+        ├── NotTextError                   ValueError         the content is not UTF-8 text
+        ├── AbsentError                    FileNotFoundError  nothing is there
+        ├── DirectoryInTheWayError         IsADirectoryError
+        ├── FileAboveError                 NotADirectoryError a file stands above
+        ├── FileInTheWayError              FileExistsError
+        ├── DirectoryNotEmptyError         OSError
+        ├── LinkRefusedError               PermissionError    a link or device; never followed
+        ├── AccessRefusedError             PermissionError    read-only, or not ours
+        ├── PersonalWriteRefusedError      PermissionError    no operator authorised it
+        ├── ConcurrentModificationError    RuntimeError       not the content that was expected
+        ├── StorageFullError               OSError
+        ├── StorageUnavailableError        OSError            the root is gone, or not mounted
+        ├── StorageFaultError              OSError            the disk failed in another way
+        ├── LockTimeout                    TimeoutError       somebody else holds the lock
+        └── LockLostError                  RuntimeError       we stalled and were taken over
+
+Each is also the builtin that a caller would expect, so `except FileNotFoundError` works.
+A message says what happened, where, and how to mend it.
+"""
+
+
+class HoldfastError(Exception):
+    """Base of all; catch this at a surface."""
+
+
+class ProtocolError(HoldfastError, ValueError): ...
+
+
+class StorageSelectionError(HoldfastError, RuntimeError): ...
+
+
+class ConfigError(StorageSelectionError, ValueError): ...
+
+
+class OptionError(StorageSelectionError, ValueError):
+    """A backend refuses the option `option` of its table in the config."""
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(option, message)
+        self.option = option
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+class CapabilityMismatchError(StorageSelectionError): ...
+
+
+class StorageError(HoldfastError): ...
+
+
+class InvalidLocatorError(StorageError, ValueError): ...
+
+
+class NotTextError(StorageError, ValueError): ...
+
+
+class AbsentError(StorageError, FileNotFoundError): ...
+
+
+class DirectoryInTheWayError(StorageError, IsADirectoryError): ...
+
+
+class FileAboveError(StorageError, NotADirectoryError): ...
+
+
+class FileInTheWayError(StorageError, FileExistsError): ...
+
+
+class DirectoryNotEmptyError(StorageError, OSError): ...
+
+
+class LinkRefusedError(StorageError, PermissionError): ...
+
+
+class AccessRefusedError(StorageError, PermissionError): ...
+
+
+class PersonalWriteRefusedError(StorageError, PermissionError): ...
+
+
+class ConcurrentModificationError(StorageError, RuntimeError): ...
+
+
+class StorageFullError(StorageError, OSError): ...
+
+
+class StorageUnavailableError(StorageError, OSError): ...
+
+
+class StorageFaultError(StorageError, OSError): ...
+
+
+class LockTimeout(StorageError, TimeoutError):  # noqa: N818 - the seed's own name
+    ...
+
+
+class LockLostError(StorageError, RuntimeError): ...

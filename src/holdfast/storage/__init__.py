@@ -1,0 +1,68 @@
+"""The storage seam: texts at places, whatever holds them."""
+
+from holdfast.errors import (
+    CapabilityMismatchError,
+    ConcurrentModificationError,
+    InvalidLocatorError,
+    LockTimeout,
+    PersonalWriteRefusedError,
+    ProtocolError,
+    StorageSelectionError,
+)
+from holdfast.storage.commit import atomic_write
+from holdfast.storage.content import ABSENT, Expectation, content_hash
+from holdfast.storage.contract import (
+    Capabilities,
+    ConflictStrategy,
+    Finding,
+    FindingKind,
+    Info,
+    StorageBackend,
+)
+from holdfast.storage.locator import Locator, normalize_key
+from holdfast.storage.mutex import LockTiming, vault_mutex
+from holdfast.storage.personal import Authorisation
+from holdfast.storage.registry import BackendRegistry, registry
+from holdfast.storage.selection import (
+    StoragePreview,
+    StorageSettings,
+    select_backend,
+    storage_preview,
+)
+from holdfast.storage.tiers import DerivedMaintenance, Tier, TierLayout
+from holdfast.storage.walk import walk
+
+__all__ = [
+    "ABSENT",
+    "Authorisation",
+    "BackendRegistry",
+    "Capabilities",
+    "CapabilityMismatchError",
+    "ConcurrentModificationError",
+    "ConflictStrategy",
+    "DerivedMaintenance",
+    "Expectation",
+    "Finding",
+    "FindingKind",
+    "Info",
+    "InvalidLocatorError",
+    "Locator",
+    "LockTimeout",
+    "LockTiming",
+    "PersonalWriteRefusedError",
+    "ProtocolError",
+    "StorageBackend",
+    "StoragePreview",
+    "StorageSelectionError",
+    "StorageSettings",
+    "Tier",
+    "TierLayout",
+    "atomic_write",
+    "content_hash",
+    "normalize_key",
+    "registry",
+    "select_backend",
+    "storage_preview",
+    "vault_mutex",
+    "walk",
+]

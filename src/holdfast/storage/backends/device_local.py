@@ -1,0 +1,28 @@
+"""A private folder on this device; the default."""
+
+import os
+from collections.abc import Mapping
+from typing import Self
+
+from holdfast.storage.contract import Capabilities
+from holdfast.storage.folder import FolderBackend
+from holdfast.storage.options import BackendOptions
+
+
+class DeviceLocalBackend(FolderBackend):
+    """Texts in a folder that only Holdfast writes. The first write creates it."""
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object], home: str) -> Self:
+        given = BackendOptions("device-local", options, known={"root"})
+        return cls(given.folder("root") or os.path.join(home, "memory"), home)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(concurrent_writers=True)
+
+    def _prepare_root(self) -> None:
+        if self._identity is None:
+            os.makedirs(self._root, mode=0o700, exist_ok=True)
+            self._identity = self._identify()
+        self._check_root()

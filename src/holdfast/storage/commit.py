@@ -1,0 +1,122 @@
+"""Changes to a directory that are whole, durable, and ours: fsync, then a fenced rename."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from holdfast.storage import confined
+from holdfast.storage.mutex import Held
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory below the root that is open for a change."""
+
+    descriptor: int
+    key: str
+    """As spelled on disk."""
+
+
+def atomic_write(held: Held, key: str, data: bytes) -> None:
+    """Make `data` the content of the file `key` below the root that `held` locks.
+
+    Readers see the old content or the new, never a part; the new one is on disk when this returns.
+    If the lock was taken over in the meantime, `LockLostError`, and nothing is changed.
+    """
+    parent, _, name = key.rpartition("/")
+    with confined.opened(held.root, parent, confined.DIRECTORY) as descriptor:
+        directory = Directory(descriptor, parent)
+        replace_file(held, directory, name, data, status_in(directory, name))
+
+
+def replace_file(
+    held: Held, directory: Directory, name: str, data: bytes, before: os.stat_result | None
+) -> None:
+    """Put a file in place of the one that `before` describes; it keeps the permissions."""
+    with _temporary(held, directory) as temporary:
+        _write_new(directory, temporary, data, before)
+        _rename_fenced(held, temporary, directory.descriptor, name, directory.descriptor)
+    os.fsync(directory.descriptor)
+
+
+def remove_file(held: Held, directory: Directory, name: str) -> None:
+    """Remove a file in a step that fails if the lock was taken over.
+
+    The file is renamed into a temporary directory. A successor removes that directory, and a late
+    rename then has no target.
+    """
+    with _temporary(held, directory) as temporary:
+        os.mkdir(temporary, 0o700, dir_fd=directory.descriptor)
+        grave = confined.open_entry(temporary, confined.DIRECTORY, directory.descriptor)
+        try:
+            _rename_fenced(held, name, directory.descriptor, "removed", grave)
+        finally:
+            os.close(grave)
+        confined.discard_entry(temporary, directory.descriptor)
+    os.fsync(directory.descriptor)
+
+
+def remove_directory(held: Held, directory: Directory, name: str) -> None:
+    """Remove an empty directory; the kernel itself makes sure that it is empty."""
+    held.verify()
+    os.rmdir(name, dir_fd=directory.descriptor)
+    os.fsync(directory.descriptor)
+
+
+def status_in(directory: Directory, name: str) -> os.stat_result | None:
+    """Return the status of a file or directory; None if nothing is there; links are refused."""
+    try:
+        status = os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+    return status
+
+
+def content_in(directory: Directory, name: str) -> bytes | None:
+    try:
+        descriptor = confined.open_entry(name, confined.FILE, directory.descriptor)
+    except FileNotFoundError:
+        return None
+    try:
+        return confined.read_all(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _temporary(held: Held, directory: Directory) -> Iterator[str]:
+    """Give a temporary name in `directory`; on failure whatever has that name is removed."""
+    name = held.temporary(directory.key)
+    try:
+        yield name
+    except BaseException:
+        with suppress(OSError):
+            confined.discard_entry(name, directory.descriptor)
+        raise
+
+
+def _write_new(directory: Directory, name: str, data: bytes, before: os.stat_result | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, 0o666, dir_fd=directory.descriptor)
+    try:
+        if before is not None:
+            os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+        confined.write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _rename_fenced(held: Held, old: str, old_directory: int, new: str, new_directory: int) -> None:
+    """Commit by a rename that can succeed only while the lock is ours."""
+    held.verify()
+    try:
+        os.rename(old, new, src_dir_fd=old_directory, dst_dir_fd=new_directory)
+    except FileNotFoundError:
+        held.verify()
+        raise

@@ -1,0 +1,182 @@
+"""What a storage backend promises, and the values that cross the seam."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Self
+
+from holdfast.errors import OptionError, PersonalWriteRefusedError
+from holdfast.storage.content import Expectation
+from holdfast.storage.locator import Locator
+from holdfast.storage.personal import Authorisation
+from holdfast.storage.tiers import DerivedMaintenance
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What is known of a place without reading it."""
+
+    locator: Locator
+    is_dir: bool
+    size: int
+    """Bytes; 0 for a directory."""
+    mtime: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend promises beyond the verbs; nothing, unless it says so."""
+
+    concurrent_writers: bool = False
+    """Safe under more than one writing process."""
+    conflict_files: bool = False
+    """A sync client may leave conflict copies, which `findings` then tells of."""
+    encryption: bool = False
+    """Content is encrypted at rest."""
+    sync: bool = False
+    """Something else replicates the tree, so no database may live in it."""
+
+    def missing(self, required: "Capabilities") -> tuple[str, ...]:
+        """Name what `required` asks for and this does not promise."""
+        names = (field.name for field in fields(self))
+        return tuple(n for n in names if getattr(required, n) and not getattr(self, n))
+
+
+class ConflictStrategy(Enum):
+    """What becomes of two writers that meet."""
+
+    REFUSE = "refuse"
+    """A conditional write that lost is refused; no other kind of conflict can arise."""
+    SURFACE = "surface"
+    """Also, copies that a sync client made are kept and told of, for a human to settle."""
+
+
+class FindingKind(Enum):
+    CONFLICT_COPY = "conflict copy"
+    UNUSABLE_NAME = "unusable name"
+    LINK = "link"
+    LEFTOVER = "leftover"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that lies in a directory and is no memory."""
+
+    kind: FindingKind
+    directory: Locator
+    name: str
+    """As found; it may be one that no key can say."""
+    advice: str
+    original: Locator | None = None
+    """For a conflict copy: what it is a copy of."""
+
+
+class StorageBackend(ABC):
+    """A tree of texts. The engine knows storage through this and nothing else.
+
+    Every verb speaks of places by `Locator`, never by a path. A name that a verb returns is one
+    that `Locator` accepts. A verb that raises has changed nothing.
+    """
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object], home: str) -> Self:
+        """Make the backend from its table `[storage.<protocol>]` of the config file.
+
+        `home` is the folder for what must never be synced. Nothing is created yet: `holdfast
+        doctor` calls this only to look. An option it doesn't know is an `OptionError`.
+        """
+        del home
+        for name in options:
+            message = f"{name!a}: {cls.__name__} takes no options. Fix: remove it."
+            raise OptionError(name, message)
+        return cls()
+
+    def resolve(self, *parts: str) -> Locator:
+        """Name a place; without parts, the root."""
+        return Locator("/".join(parts))
+
+    @abstractmethod
+    def read(self, locator: Locator) -> str:
+        """Return the text exactly as it was written.
+
+        Nothing there: `FileNotFoundError`. A directory: `IsADirectoryError`.
+        """
+
+    @abstractmethod
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        """Make `content` the text at `locator`, durably and all at once.
+
+        Missing directories above are made. With `expect`, the text there must have that content
+        hash, or nothing may be there (`ABSENT`); if not, `ConcurrentModificationError`. The check
+        and the write are one step, for all processes.
+
+        The root or a directory: `IsADirectoryError`. Below a file: `NotADirectoryError`. Text
+        that UTF-8 can't say: `ValueError`.
+        """
+
+    @abstractmethod
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        """Remove a text, or an empty directory, durably.
+
+        With `expect`, the text must have that content hash; if not, or if nothing is there,
+        `ConcurrentModificationError`. Nothing there otherwise: `FileNotFoundError`. The root, or
+        a directory with `expect`: `IsADirectoryError`. A directory with children: `OSError`.
+        """
+
+    @abstractmethod
+    def list(self, locator: Locator) -> list[Locator]:
+        """Return the immediate children in key order; `[]` for a file or nothing."""
+
+    @abstractmethod
+    def exists(self, locator: Locator) -> bool:
+        """Whether a text or directory is there; the root always is."""
+
+    @abstractmethod
+    def info(self, locator: Locator) -> Info:
+        """Describe what is there; `FileNotFoundError` if nothing is."""
+
+    @abstractmethod
+    def mkdir(self, locator: Locator) -> Locator:
+        """Make sure that a directory is there, and those above it.
+
+        A file there: `FileExistsError`. Below a file: `NotADirectoryError`.
+        """
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def conflict_strategy(self) -> ConflictStrategy:
+        return ConflictStrategy.REFUSE
+
+    @property
+    def derived_maintenance(self) -> DerivedMaintenance | None:
+        """Who rebuilds the derived tiers that live in this backend, if any do."""
+        return None
+
+    def findings(self, locator: Locator) -> Sequence[Finding]:
+        """Tell what lies directly in `locator` and is no memory. Nothing is changed."""
+        del locator
+        return ()
+
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: Authorisation,
+        expect: Expectation = None,
+    ) -> Locator:
+        """Write into the operator's own space, which lies above the store.
+
+        `write` can't reach it. Without an authorisation for just this text at just this place:
+        `PersonalWriteRefusedError`.
+        """
+        del content, authorisation, expect
+        raise PersonalWriteRefusedError(
+            f"{type(self).__name__} has no personal space, so {str(locator)!a} was not written. "
+            "Fix: use a vault and set [storage.vault] personal to the folder above its store."
+        )

@@ -1,0 +1,62 @@
+"""What an operating system's error means at the seam."""
+
+import errno
+
+from holdfast.errors import (
+    AbsentError,
+    AccessRefusedError,
+    DirectoryInTheWayError,
+    DirectoryNotEmptyError,
+    FileAboveError,
+    FileInTheWayError,
+    InvalidLocatorError,
+    LinkRefusedError,
+    StorageError,
+    StorageFaultError,
+    StorageFullError,
+    StorageUnavailableError,
+)
+
+_UNAVAILABLE = (
+    "the storage went away",
+    "mount the drive or start the sync client again, then try again",
+)
+_READ_ONLY = ("it can't be changed", "make the folder and its files writable for this user")
+_FULL = ("the disk or the quota is full, and nothing was changed", "free some space")
+
+_MEANINGS: dict[int, tuple[type[StorageError], str, str]] = {
+    errno.ENOENT: (AbsentError, "nothing is there", "list the place above to see what is"),
+    errno.EISDIR: (DirectoryInTheWayError, "a directory is there", "name a text below it"),
+    errno.ENOTDIR: (FileAboveError, "a text stands above it", "choose a place outside of it"),
+    errno.EEXIST: (FileInTheWayError, "a text is there", "choose another name or remove it"),
+    errno.ENOTEMPTY: (DirectoryNotEmptyError, "it is not empty", "remove what it holds first"),
+    errno.ELOOP: (
+        LinkRefusedError,
+        "a link or a device is there, and those are never followed",
+        "put a real file or folder in its place",
+    ),
+    errno.ENAMETOOLONG: (InvalidLocatorError, "this disk takes no such long name", "shorten it"),
+    errno.ENOSPC: (StorageFullError, *_FULL),
+    errno.EDQUOT: (StorageFullError, *_FULL),
+    errno.EFBIG: (StorageFullError, *_FULL),
+    errno.EACCES: (AccessRefusedError, *_READ_ONLY),
+    errno.EPERM: (AccessRefusedError, *_READ_ONLY),
+    errno.EROFS: (AccessRefusedError, *_READ_ONLY),
+    errno.ESTALE: (StorageUnavailableError, *_UNAVAILABLE),
+    errno.ENOTCONN: (StorageUnavailableError, *_UNAVAILABLE),
+    errno.ENODEV: (StorageUnavailableError, *_UNAVAILABLE),
+    errno.ENXIO: (StorageUnavailableError, *_UNAVAILABLE),
+}
+
+
+def explain(error: OSError, root: str, key: str) -> StorageError:
+    """Return the error to raise for `error` at the place `key` of the folder `root`."""
+    kind, what, fix = _MEANINGS.get(
+        error.errno or 0,
+        (StorageFaultError, f"the disk said {error.strerror!a}", "check the disk, then try again"),
+    )
+    return kind(f"{key!a} in {root!a}: {what}. Fix: {fix}.")
+
+
+def absent(root: str, key: str) -> StorageError:
+    return explain(FileNotFoundError(errno.ENOENT, ""), root, key)

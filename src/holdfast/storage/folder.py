@@ -1,0 +1,387 @@
+"""A folder of plain files behind the seam; what the file backends share."""
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+from holdfast.errors import (
+    DirectoryInTheWayError,
+    LockLostError,
+    NotTextError,
+    StorageError,
+    StorageUnavailableError,
+)
+from holdfast.storage import confined
+from holdfast.storage.commit import (
+    Directory,
+    content_in,
+    remove_directory,
+    remove_file,
+    replace_file,
+    status_in,
+)
+from holdfast.storage.confined import DIRECTORY
+from holdfast.storage.content import (
+    ABSENT,
+    Expectation,
+    check_expectation,
+    check_found,
+    encode_text,
+)
+from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
+from holdfast.storage.faults import absent, explain
+from holdfast.storage.locator import TEMPORARY_SUFFIX, Locator, children_named, is_key_segment
+from holdfast.storage.mutex import Held, LockTiming, Mutex
+
+_ATTEMPTS_AFTER_A_STALL = 3
+_ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
+
+Result = TypeVar("Result")
+
+
+class FolderBackend(StorageBackend):
+    """Texts as files below `root`: written under its lock, read without it.
+
+    `home` is where the lock directories live. It must not be synced.
+    """
+
+    def __init__(self, root: str, home: str, timing: LockTiming | None = None) -> None:
+        self._root = os.path.realpath(os.path.expanduser(root))
+        self._mutex = Mutex(self._root, os.path.join(home, "locks"), timing)
+        self._identity = self._identify()
+
+    @property
+    def root(self) -> str:
+        """Where the files are, for people to look at; the engine has no use for it."""
+        return self._root
+
+    # ------------------------------------------------------------ reading
+
+    def read(self, locator: Locator) -> str:
+        self._refuse_root(locator)
+        try:
+            descriptor = self._open(locator.key, confined.FILE)
+            try:
+                data = confined.read_all(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise self._explain_reading(error, locator) from error
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise NotTextError(
+                f"{locator.key!a} in {self._root!a} is no UTF-8 text: byte {error.start} is "
+                f"{data[error.start]:#04x}. Fix: save it as UTF-8, or move it out of the store."
+            ) from error
+
+    def list(self, locator: Locator) -> list[Locator]:
+        with self._scanned(locator) as entries:
+            names = [
+                entry.name
+                for entry in entries
+                if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            ]
+        return children_named(locator, names)
+
+    def exists(self, locator: Locator) -> bool:
+        return not locator.key or self._status(locator) is not None
+
+    def info(self, locator: Locator) -> Info:
+        status = self._status(locator)
+        if status is None and not locator.key:
+            return Info(locator, is_dir=True, size=0, mtime=0.0)  # not created yet
+        if status is None:
+            raise absent(self._root, locator.key)
+        is_dir = stat.S_ISDIR(status.st_mode)
+        return Info(locator, is_dir, 0 if is_dir else status.st_size, status.st_mtime)
+
+    def findings(self, locator: Locator) -> Sequence[Finding]:
+        with self._scanned(locator) as entries:
+            found = [_finding(entry, locator) for entry in entries]
+        return sorted(filter(None, found), key=lambda finding: finding.name)
+
+    @contextmanager
+    def _scanned(self, locator: Locator) -> Iterator[Iterable["os.DirEntry[str]"]]:
+        """Give the entries of a directory; none for a file or nothing."""
+        try:
+            descriptor = self._open(locator.key, DIRECTORY)
+        except OSError as error:
+            if error.errno not in _ABSENT_ERRNOS:
+                raise self._explain_reading(error, locator) from error
+            self._check_root()
+            yield ()
+            return
+        try:
+            with os.scandir(descriptor) as entries:
+                yield entries
+        except OSError as error:
+            raise self._explain_reading(error, locator) from error
+        finally:
+            os.close(descriptor)
+
+    def _status(self, locator: Locator) -> os.stat_result | None:
+        """Return the status of the text or directory there, or None."""
+        try:
+            descriptor = self._open(locator.key, confined.LOOK)
+        except OSError as error:
+            if error.errno in _ABSENT_ERRNOS:
+                self._check_root()
+                return None
+            if error.errno == errno.ELOOP:
+                return None
+            raise self._explain_reading(error, locator) from error
+        try:
+            status = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        return status if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else None
+
+    def _open(self, key: str, flags: int) -> int:
+        try:
+            return confined.open_below(self._root, key, flags)
+        except FileNotFoundError:
+            if key.isascii():
+                raise
+            return confined.open_below(self._root, self._spelled(key), flags)
+
+    def _spelled(self, key: str) -> str:
+        """Return `key` as its names are spelled on disk.
+
+        Keys are composed (NFC); a disk may hold the same name decomposed, as some systems write it.
+        """
+        spelled = ""
+        for segment in key.split("/"):
+            spelled = f"{spelled}/{self._spelled_in(spelled, segment)}".lstrip("/")
+        return spelled
+
+    def _spelled_in(self, directory_key: str, segment: str) -> str:
+        if segment.isascii():
+            return segment
+        try:
+            with confined.opened(self._root, directory_key, DIRECTORY) as directory:
+                names = os.listdir(directory)
+        except OSError:
+            return segment
+        if segment in names:
+            return segment
+        same = (name for name in names if unicodedata.normalize("NFC", name) == segment)
+        return next(same, segment)
+
+    # ------------------------------------------------------------ changing
+
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        data = encode_text(content, locator)
+        check_expectation(expect)
+        self._refuse_root(locator)
+        self._commit(locator, lambda held: self._replace(held, locator, data, expect))
+        return locator
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        check_expectation(expect)
+        if expect is ABSENT:
+            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        self._refuse_root(locator)
+        try:
+            self._commit(locator, lambda held: self._unlink(held, locator, expect))
+        except (FileNotFoundError, NotADirectoryError):
+            check_found(None, expect, locator)
+            raise absent(self._root, locator.key) from None
+
+    def mkdir(self, locator: Locator) -> Locator:
+        self._commit(locator, lambda _: self._make(locator))
+        return locator
+
+    def _make(self, locator: Locator) -> None:
+        try:
+            with self._directory(locator, make=True):
+                pass
+        except NotADirectoryError as error:
+            if unicodedata.normalize("NFC", error.filename) != locator.key:
+                raise
+            raise FileExistsError(errno.EEXIST, "") from error
+
+    def clear_leftovers(self) -> Sequence[str]:
+        """Remove what writers left unfinished when the power went; return the keys.
+
+        Nobody else writes while we hold the lock, so whatever has the temporary suffix is dead.
+        """
+        return self._commit(Locator(""), lambda held: tuple(self._clear(held)))
+
+    def _clear(self, held: Held) -> Iterator[str]:
+        pending = [""]
+        while pending:
+            directory_key = pending.pop()
+            with self._scanned(Locator(directory_key)) as entries:
+                here = tuple(entries)
+            for entry in here:
+                key = f"{directory_key}/{entry.name}".lstrip("/")
+                if entry.name.endswith(TEMPORARY_SUFFIX):
+                    held.verify()
+                    confined.discard_temporary(self._root, key)
+                    yield key
+                elif entry.is_dir(follow_symlinks=False) and is_key_segment(entry.name):
+                    pending.append(key)
+
+    def _commit(self, locator: Locator, change: Callable[[Held], Result]) -> Result:
+        """Make one change under the lock.
+
+        A change that found its lock taken over has done nothing, so it is tried again.
+        """
+        for _ in range(_ATTEMPTS_AFTER_A_STALL):
+            try:
+                return self._change(locator, change)
+            except LockLostError:
+                continue
+        return self._change(locator, change)
+
+    def _change(self, locator: Locator, change: Callable[[Held], Result]) -> Result:
+        try:
+            with self._mutex.hold() as held:
+                self._prepare_root()
+                return change(held)
+        except StorageError:
+            raise
+        except OSError as error:
+            self._check_root()
+            raise explain(error, self._root, locator.key) from error
+
+    def _prepare_root(self) -> None:
+        """Make sure, under the lock, that the folder to write into is the one we opened."""
+        self._check_root()
+
+    def _replace(self, held: Held, locator: Locator, data: bytes, expect: Expectation) -> None:
+        with self._directory(locator.parent, make=True) as directory:
+            name = self._spelled_in(directory.key, locator.name)
+            before = status_in(directory, name)
+            if before is not None and stat.S_ISDIR(before.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "")
+            if expect is not None:
+                check_found(content_in(directory, name), expect, locator)
+            replace_file(held, directory, name, data, before)
+
+    def _unlink(self, held: Held, locator: Locator, expect: Expectation) -> None:
+        with self._directory(locator.parent, make=False) as directory:
+            name = self._spelled_in(directory.key, locator.name)
+            before = status_in(directory, name)
+            if before is None:
+                raise FileNotFoundError(errno.ENOENT, "")
+            if not stat.S_ISDIR(before.st_mode):
+                if expect is not None:
+                    check_found(content_in(directory, name), expect, locator)
+                remove_file(held, directory, name)
+            elif expect is not None:
+                raise IsADirectoryError(errno.EISDIR, "")
+            else:
+                remove_directory(held, directory, name)
+
+    @contextmanager
+    def _directory(self, locator: Locator, *, make: bool) -> Iterator[Directory]:
+        """Open a directory for a change; with `make`, create it and those above it.
+
+        What was created is taken back if the change fails.
+        """
+        try:
+            key = locator.key if locator.key.isascii() else self._spelled(locator.key)
+            descriptor = confined.open_below(self._root, key, DIRECTORY)
+            made: Sequence[str] = ()
+        except (FileNotFoundError, NotADirectoryError):
+            if not make:
+                raise
+            descriptor, key, made = self._make_directories(locator)
+        try:
+            yield Directory(descriptor, key)
+        except BaseException:
+            self._take_back(made)
+            raise
+        finally:
+            os.close(descriptor)
+
+    def _make_directories(self, locator: Locator) -> tuple[int, str, Sequence[str]]:
+        made = []
+        key = ""
+        descriptor = confined.open_below(self._root, "", DIRECTORY)
+        try:
+            for segment in locator.parts:
+                name = self._spelled_in(key, segment)
+                key = f"{key}/{name}".lstrip("/")
+                if _make_directory(name, descriptor):
+                    made.append(key)
+                inner = confined.open_entry(name, DIRECTORY, descriptor)
+                os.close(descriptor)
+                descriptor = inner
+        except BaseException as error:
+            if isinstance(error, NotADirectoryError):
+                error.filename = key
+            os.close(descriptor)
+            self._take_back(made)
+            raise
+        return descriptor, key, made
+
+    def _take_back(self, made: Sequence[str]) -> None:
+        for key in reversed(made):
+            parent, _, name = key.rpartition("/")
+            with suppress(OSError), confined.opened(self._root, parent, DIRECTORY) as directory:
+                os.rmdir(name, dir_fd=directory)
+
+    # ------------------------------------------------------------ the root
+
+    def _identify(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self._root)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return status.st_dev, status.st_ino
+
+    def _check_root(self) -> None:
+        """Raise unless the root is still the folder that was opened.
+
+        An unmounted drive must not look like an empty memory.
+        """
+        if self._identity is not None and self._identify() != self._identity:
+            raise StorageUnavailableError(
+                f"{self._root!a} is gone or was replaced while it was in use. Nothing was changed. "
+                "Fix: mount the drive or put the folder back, then open it again."
+            )
+
+    def _refuse_root(self, locator: Locator) -> None:
+        if not locator.key:
+            raise DirectoryInTheWayError(
+                f"the root of {self._root!a} is a directory. Fix: name a text below it."
+            )
+
+    def _explain_reading(self, error: OSError, locator: Locator) -> StorageError:
+        if error.errno in _ABSENT_ERRNOS:
+            self._check_root()
+            error = FileNotFoundError(errno.ENOENT, "")
+        return explain(error, self._root, locator.key)
+
+
+def _is_plain(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+
+
+def _finding(entry: "os.DirEntry[str]", directory: Locator) -> Finding | None:
+    name = entry.name
+    if not _is_plain(entry):
+        advice = "a link or device is never followed; put a real file in its place"
+        return Finding(FindingKind.LINK, directory, name, advice)
+    if name.endswith(TEMPORARY_SUFFIX):
+        advice = "unfinished; if no write is under way, a crash left it and it can go"
+        return Finding(FindingKind.LEFTOVER, directory, name, advice)
+    if not is_key_segment(unicodedata.normalize("NFC", name)):
+        return Finding(FindingKind.UNUSABLE_NAME, directory, name, "no key can say it; rename it")
+    return None
+
+
+def _make_directory(name: str, directory: int) -> bool:
+    try:
+        os.mkdir(name, dir_fd=directory)
+    except FileExistsError:
+        return False
+    os.fsync(directory)
+    return True

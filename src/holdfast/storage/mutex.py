@@ -1,0 +1,400 @@
+"""One writer at a time for each root, across processes, and past holders that die or stall.
+
+The lock is a directory with one file in it, the baton, whose name says who has it:
+
+    free              nobody
+    held.<holder>     that holder
+    taken.<holder>    somebody who clears up after a holder that died or stalled
+
+Every step renames the baton from the name that was seen. Of all who try the same step one
+succeeds, and nobody can release, or take twice, what has moved on in the meantime.
+
+A stalled holder may wake up just before its commit, after it last looked. So a holder records the
+name of its temporary file in the baton before it makes it, and commits by renaming that file.
+Whoever takes over removes the file before the baton is free again: the late rename then has
+nothing to move, and fails.
+"""
+
+import atexit
+import errno
+import hashlib
+import json
+import os
+import random
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from types import FrameType
+
+from holdfast.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
+from holdfast.storage.confined import discard_temporary
+from holdfast.storage.locator import TEMPORARY_SUFFIX
+
+_FREE = "free"
+_FIRST_WAIT_SECONDS = 0.0005
+_LONGEST_WAIT_SECONDS = 0.05
+_IDLE_BEATS = 20
+_RECORD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class LockTiming:
+    timeout: float = 30.0
+    """How long to wait for the lock before `LockTimeout`."""
+    stale_after: float = 10.0
+    """After how long without a heartbeat a holder counts as stalled."""
+
+    @property
+    def heartbeat(self) -> float:
+        return self.stale_after / 4
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has the baton, as its name says."""
+
+    since: float
+    pid: int
+    nonce: str
+    machine: str
+    host: str
+
+    @classmethod
+    def now(cls) -> "Holder":
+        machine, host = _this_machine()
+        return cls(time.time(), os.getpid(), secrets.token_hex(8), machine, host)
+
+    @classmethod
+    def parse(cls, name: str) -> "Holder":
+        _, since, pid, nonce, machine, host = name.split(".", 5)
+        return cls(int(since) / 1000, int(pid), nonce, machine, host)
+
+    def __str__(self) -> str:
+        since = round(self.since * 1000)
+        return f"{since}.{self.pid}.{self.nonce}.{self.machine}.{self.host}"
+
+    def described(self) -> str:
+        since = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
+        return f"process {self.pid} on {self.host} since {since}"
+
+    @property
+    def died(self) -> bool:
+        """Whether it is sure to be gone; only knowable on the machine that it runs on."""
+        if self.machine != _this_machine()[0]:
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
+
+@cache
+def _this_machine() -> tuple[str, str]:
+    """Name what process numbers are unique in: host, boot and process namespace."""
+    host = "".join(c if c.isalnum() or c in "-_." else "_" for c in socket.gethostname())[:80]
+    traits = [host]
+    with suppress(OSError):
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+            traits.append(boot.read())
+        traits.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256("\n".join(traits).encode()).hexdigest()[:12], host
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """The lock, while we hold it."""
+
+    root: str
+    directory: str
+    holder: Holder
+    temporaries: list[str] = field(default_factory=list)
+
+    @property
+    def baton(self) -> str:
+        return f"{self.directory}/held.{self.holder}"
+
+    def temporary(self, directory_key: str) -> str:
+        """Return a new name for an unfinished file in that directory.
+
+        Whatever happens to us, a file of that name will be cleared away.
+        """
+        name = f".{self.holder.nonce}-{len(self.temporaries)}{TEMPORARY_SUFFIX}"
+        self.temporaries.append(f"{directory_key}/{name}" if directory_key else name)
+        try:
+            baton = os.open(self.baton, os.O_WRONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise self._lost() from None
+        try:
+            os.pwrite(baton, json.dumps(self.temporaries).encode() + b"\0", 0)
+        finally:
+            os.close(baton)
+        return name
+
+    def verify(self) -> None:
+        """Raise `LockLostError` if somebody took over. Call it last before a commit."""
+        if not os.path.exists(self.baton):
+            raise self._lost()
+
+    def release(self) -> None:
+        """Give the baton back, unless it was taken over."""
+        with suppress(FileNotFoundError):
+            os.rename(self.baton, f"{self.directory}/{_FREE}")
+
+    def beat(self) -> None:
+        with suppress(FileNotFoundError):
+            os.utime(self.baton)
+
+    def abandon(self) -> None:
+        """Clear up and release from a signal or at exit."""
+        if self.holder.pid == os.getpid():
+            for key in self.temporaries:
+                discard_temporary(self.root, key)
+            self.release()
+
+    def _lost(self) -> LockLostError:
+        return LockLostError(
+            f"this process stalled while it held the lock on {self.root!a}, and another one took "
+            "it over; nothing was committed. Fix: try again."
+        )
+
+
+_held_now: set[Held] = set()
+
+
+class Mutex:
+    """The lock of one root. Threads and processes may share it; it is not reentrant."""
+
+    def __init__(self, root: str, locks: str, timing: LockTiming | None = None) -> None:
+        self.root = os.path.realpath(root)
+        self.timing = timing or LockTiming()
+        self._folder = os.path.join(locks, hashlib.sha256(os.fsencode(self.root)).hexdigest())
+        self._directory = os.path.join(self._folder, "lock")
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        self._pid = os.getpid()
+        self._threads = threading.Lock()
+        self._thread: int | None = None
+        self._beating: threading.Thread | None = None
+        self._current: Held | None = None
+
+    @contextmanager
+    def hold(self) -> Iterator[Held]:
+        """Hold the lock for the length of a `with`; `LockTimeout` if it can't be had in time."""
+        if self._pid != os.getpid():  # a fork took our threads away
+            self._start_afresh()
+        deadline = time.monotonic() + self.timing.timeout
+        self._enter_threads()
+        try:
+            held = self._acquire_or_explain(deadline)
+            self._current = held
+            _held_now.add(held)
+            self._start_heartbeat()
+            with _released_on_signals():
+                try:
+                    yield held
+                finally:
+                    self._current = None
+                    held.release()
+                    _held_now.discard(held)
+        finally:
+            self._thread = None
+            self._threads.release()
+
+    def _enter_threads(self) -> None:
+        if self._thread == threading.get_ident():
+            raise RuntimeError(
+                f"this thread holds the lock on {self.root!a} already. "
+                "Fix: do not take it twice; pass on what it gave you."
+            )
+        if not self._threads.acquire(timeout=self.timing.timeout):
+            raise LockTimeout(
+                f"another thread of this process has held the lock on {self.root!a} for over "
+                f"{self.timing.timeout:g} s. Fix: look for what keeps it busy."
+            )
+        self._thread = threading.get_ident()
+
+    def _acquire_or_explain(self, deadline: float) -> Held:
+        try:
+            return self._acquire(deadline)
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageFaultError(
+                f"can't take the lock on {self.root!a}: {error.strerror} in {self._folder!a}. "
+                "Fix: make that folder writable, or set HOLDFAST_HOME to one that is."
+            ) from error
+
+    def _acquire(self, deadline: float) -> Held:
+        wait = _FIRST_WAIT_SECONDS
+        while True:
+            held = Held(self.root, self._directory, Holder.now())
+            try:
+                os.rename(f"{self._directory}/{_FREE}", held.baton)
+            except FileNotFoundError:
+                if self._make_way():
+                    continue
+            else:
+                return held
+            if time.monotonic() >= deadline:
+                raise self._timed_out()
+            time.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads contenders
+            wait = min(wait * 1.5, _LONGEST_WAIT_SECONDS)
+
+    def _make_way(self) -> bool:
+        """Make or free the baton if nobody alive has it; say whether to try again at once."""
+        name = self._baton_name()
+        if name is None:
+            return self._make_baton()
+        return name == _FREE or (self._lapsed(name) and self._take_over(name))
+
+    def _baton_name(self) -> str | None:
+        try:
+            names = os.listdir(self._directory)
+        except FileNotFoundError:
+            return None
+        batons = (n for n in names if n == _FREE or n.startswith(("held.", "taken.")))
+        return next(batons, None)
+
+    def _make_baton(self) -> bool:
+        """Put a new lock directory in place, unless there is one that holds anything."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        fresh = os.path.join(self._folder, f"new.{secrets.token_hex(8)}")
+        os.mkdir(fresh, 0o700)
+        os.close(os.open(f"{fresh}/{_FREE}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        try:
+            os.rename(fresh, self._directory)
+        except OSError as error:
+            os.unlink(f"{fresh}/{_FREE}")
+            os.rmdir(fresh)
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
+            return False
+        return True
+
+    def _lapsed(self, name: str) -> bool:
+        silence = self._silence(name)
+        if silence is None:
+            return False
+        return abs(silence) > self.timing.stale_after or Holder.parse(name).died
+
+    def _silence(self, name: str) -> float | None:
+        """Return the seconds since the last heartbeat; None if the baton moved on."""
+        try:
+            beat = os.stat(f"{self._directory}/{name}").st_mtime
+        except FileNotFoundError:
+            return None
+        return time.time() - max(beat, Holder.parse(name).since)
+
+    def _take_over(self, name: str) -> bool:
+        """Clear up after the holder `name` and free the baton, unless another one does."""
+        taken = f"{self._directory}/taken.{Holder.now()}"
+        try:
+            os.rename(f"{self._directory}/{name}", taken)
+        except FileNotFoundError:
+            return False
+        for key in _recorded_temporaries(taken):
+            discard_temporary(self.root, key)
+        with suppress(FileNotFoundError):  # we stalled in turn, and were taken over
+            os.rename(taken, f"{self._directory}/{_FREE}")
+        return True
+
+    def _timed_out(self) -> LockTimeout:
+        name = self._baton_name()
+        if name is None:
+            return LockTimeout(
+                f"the lock directory {self._directory!a} holds something that is not ours. "
+                "Fix: remove that directory."
+            )
+        who = "others in turn" if name == _FREE else Holder.parse(name).described()
+        return LockTimeout(
+            f"the lock on {self.root!a} is held by {who}; gave up after {self.timing.timeout:g} s. "
+            f"Fix: let that process finish or end it; without a heartbeat for "
+            f"{self.timing.stale_after:g} s its lock lapses by itself."
+        )
+
+    def _start_heartbeat(self) -> None:
+        if self._beating is None or not self._beating.is_alive():
+            self._beating = threading.Thread(
+                target=self._keep_beating, name="holdfast-heartbeat", daemon=True
+            )
+            self._beating.start()
+
+    def _keep_beating(self) -> None:
+        idle = 0
+        while idle < _IDLE_BEATS:
+            time.sleep(self.timing.heartbeat)
+            held = self._current
+            if held is None:
+                idle += 1
+            else:
+                idle = 0
+                held.beat()
+
+
+def _recorded_temporaries(baton: str) -> list[str]:
+    try:
+        descriptor = os.open(baton, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    try:
+        record, _, _ = os.pread(descriptor, _RECORD_BYTES, 0).partition(b"\0")
+    finally:
+        os.close(descriptor)
+    keys: list[str] = json.loads(record) if record else []
+    return keys
+
+
+@contextmanager
+def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> Iterator[Held]:
+    """Hold the lock of the folder `root`; lock directories live in the folder `locks`."""
+    with Mutex(root, locks, timing).hold() as held:
+        yield held
+
+
+@contextmanager
+def _released_on_signals() -> Iterator[None]:
+    """Let a signal that ends the process release our locks first.
+
+    Only where nobody else handles the signal, and only where Python lets us: in the main thread.
+    """
+    _release_at_exit()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ending = [s for s in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) is signal.SIG_DFL]
+    for number in ending:
+        signal.signal(number, _release_and_end)
+    try:
+        yield
+    finally:
+        for number in ending:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _release_and_end(number: int, frame: FrameType | None) -> None:
+    del frame
+    _abandon_all()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+@cache
+def _release_at_exit() -> None:
+    atexit.register(_abandon_all)
+
+
+def _abandon_all() -> None:
+    for held in tuple(_held_now):
+        held.abandon()
+    _held_now.clear()

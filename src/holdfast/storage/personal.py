@@ -1,0 +1,65 @@
+"""The operator's leave to write outside the store."""
+
+import time
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+from holdfast.errors import PersonalWriteRefusedError
+from holdfast.storage.content import content_hash
+from holdfast.storage.locator import Locator
+
+DEFAULT_LIFETIME_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Authorisation:
+    """Leave to write one text at one place of the personal space, once, soon.
+
+    Made by an operator's own action (a prompt that was answered, a command that was typed) from
+    the text that the operator saw; never by an agent, and never out of a setting.
+    """
+
+    operator: str
+    locator: Locator
+    content_hash: str
+    expires: float
+    id: UUID = field(default_factory=uuid4)
+
+    @classmethod
+    def grant(cls, operator: str, locator: Locator, content: str) -> "Authorisation":
+        if not operator.strip():
+            raise ValueError("an authorisation needs the name of the operator who gives it")
+        expires = time.time() + DEFAULT_LIFETIME_SECONDS
+        return cls(operator, locator, content_hash(content), expires)
+
+    def check(self, locator: Locator, content: str, now: float) -> None:
+        """Raise unless this leave is for just this text at just this place, now."""
+        if locator != self.locator:
+            raise _refused(locator, f"the leave is for {str(self.locator)!a}")
+        if content_hash(content) != self.content_hash:
+            raise _refused(locator, "the text is not the one that the operator saw")
+        if now > self.expires:
+            raise _refused(locator, "the leave has lapsed")
+
+
+class Ledger:
+    """Which authorisations were used up."""
+
+    def __init__(self) -> None:
+        self._used: set[UUID] = set()
+
+    def redeem(self, leave: object, locator: Locator, content: str) -> None:
+        """Use `leave` up, or raise `PersonalWriteRefusedError`."""
+        if not isinstance(leave, Authorisation):
+            raise _refused(locator, f"{type(leave).__name__} is no authorisation")
+        leave.check(locator, content, time.time())
+        if leave.id in self._used:
+            raise _refused(locator, "the leave was used already")
+        self._used.add(leave.id)
+
+
+def _refused(locator: Locator, why: str) -> PersonalWriteRefusedError:
+    return PersonalWriteRefusedError(
+        f"{str(locator)!a} in the personal space was not written: {why}. "
+        "Fix: show the operator the text and ask for Authorisation.grant(operator, locator, text)."
+    )

@@ -1,0 +1,107 @@
+"""Backends by the name of their protocol."""
+
+import inspect
+from importlib.metadata import EntryPoint, entry_points
+
+from holdfast.errors import ProtocolError, StorageSelectionError
+from holdfast.storage.backends.device_local import DeviceLocalBackend
+from holdfast.storage.backends.memory import MemoryBackend
+from holdfast.storage.backends.vault import VaultBackend
+from holdfast.storage.contract import StorageBackend
+
+ENTRY_POINT_GROUP = "holdfast.backends"
+"""Where an installed package names its backends; the entry's name is the protocol."""
+
+
+class BackendRegistry:
+    """Backend classes by name. Registries are independent of each other.
+
+    A bad registration is a bug and raises at once. A name that nobody registered is only absent;
+    whoever needed it decides what that means.
+    """
+
+    def __init__(self) -> None:
+        self._backends: dict[str, type[StorageBackend]] = {}
+
+    def register(
+        self, protocol: str, backend: type[StorageBackend], *, clobber: bool = False
+    ) -> None:
+        if not protocol.strip():
+            raise ProtocolError("a backend needs a protocol name. Fix: register it under one.")
+        _checked(backend)
+        if protocol in self._backends and not clobber:
+            raise ProtocolError(
+                f"the protocol {protocol!a} is taken. Fix: choose another name, or pass "
+                "clobber=True to replace it on purpose."
+            )
+        self._backends[protocol] = backend
+
+    def get(self, protocol: str) -> type[StorageBackend] | None:
+        return self._backends.get(protocol)
+
+    def __contains__(self, protocol: object) -> bool:
+        return protocol in self._backends
+
+    def protocols(self) -> tuple[str, ...]:
+        return tuple(sorted(self._backends))
+
+
+class InstalledBackends(BackendRegistry):
+    """What was registered, and what installed packages offer by an entry point.
+
+    A package is imported only when its backend is asked for.
+    """
+
+    def get(self, protocol: str) -> type[StorageBackend] | None:
+        """Return the class; `StorageSelectionError` if a package offers one that can't be used."""
+        if protocol not in self._backends and (offers := _offers(protocol)):
+            super().register(protocol, _load(offers))
+        return super().get(protocol)
+
+    def __contains__(self, protocol: object) -> bool:
+        return super().__contains__(protocol) or protocol in _offered_protocols()
+
+    def protocols(self) -> tuple[str, ...]:
+        return tuple(sorted(_offered_protocols() | self._backends.keys()))
+
+
+def _offered_protocols() -> set[str]:
+    return {entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _offers(protocol: str) -> list[EntryPoint]:
+    found = {entry.value: entry for entry in entry_points(group=ENTRY_POINT_GROUP, name=protocol)}
+    return list(found.values())
+
+
+def _load(offers: list[EntryPoint]) -> type[StorageBackend]:
+    protocol = offers[0].name
+    if len(offers) > 1:
+        raise StorageSelectionError(
+            f"several installed packages offer a backend {protocol!a}: "
+            f"{', '.join(offer.value for offer in offers)}. Fix: uninstall all but one."
+        )
+    try:
+        backend: object = offers[0].load()
+        return _checked(backend)
+    except Exception as error:  # somebody else's import; whatever it raises, the fix is the same
+        raise StorageSelectionError(
+            f"the backend {protocol!a} is installed, but {offers[0].value} can't be used: "
+            f"{type(error).__name__}: {error}. Fix: mend or reinstall its package."
+        ) from error
+
+
+def _checked(backend: object) -> type[StorageBackend]:
+    if not (inspect.isclass(backend) and issubclass(backend, StorageBackend)):
+        raise TypeError(f"{backend!r} is not a class of StorageBackend; it can't be registered")
+    if inspect.isabstract(backend):
+        missing = sorted(backend.__abstractmethods__)
+        raise TypeError(f"{backend.__name__} can't be registered: it lacks {missing}")
+    return backend
+
+
+registry: BackendRegistry = InstalledBackends()
+"""The registry that selection looks in, unless told otherwise."""
+registry.register("memory", MemoryBackend)
+registry.register("device-local", DeviceLocalBackend)
+registry.register("vault", VaultBackend)
