@@ -3,21 +3,44 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Self
 
 from holdfast.storage import confined
 from holdfast.storage.mutex import Held
 
 
-@dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory below the root that is open for a change."""
+    """A directory below a root that is open for a change.
 
-    descriptor: int
-    key: str
-    """As spelled on disk."""
+    As a context it closes the directory, and if the change failed takes back those that were
+    `made` for it.
+    """
+
+    __slots__ = ("_made", "_root", "descriptor", "key")
+
+    def __init__(self, root: str, key: str, descriptor: int, made: Sequence[str] = ()) -> None:
+        self._root = root
+        self._made = made
+        self.key = key
+        self.descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        os.close(self.descriptor)
+        if kind is not None and self._made:
+            take_back(self._root, self._made)
+
+
+def take_back(root: str, made: Sequence[str]) -> None:
+    """Remove directories that were made in vain; those that got content meanwhile stay."""
+    for key in reversed(made):
+        parent, _, name = key.rpartition("/")
+        with suppress(OSError), confined.opened(root, parent, confined.DIRECTORY) as directory:
+            os.rmdir(name, dir_fd=directory)
 
 
 def atomic_write(held: Held, key: str, data: bytes) -> None:
@@ -27,8 +50,8 @@ def atomic_write(held: Held, key: str, data: bytes) -> None:
     If the lock was taken over in the meantime, `LockLostError`, and nothing is changed.
     """
     parent, _, name = key.rpartition("/")
-    with confined.opened(held.root, parent, confined.DIRECTORY) as descriptor:
-        directory = Directory(descriptor, parent)
+    descriptor = confined.opener(held.root)(parent, confined.DIRECTORY)
+    with Directory(held.root, parent, descriptor) as directory:
         replace_file(held, directory, name, data, status_in(directory, name))
 
 
@@ -36,9 +59,13 @@ def replace_file(
     held: Held, directory: Directory, name: str, data: bytes, before: os.stat_result | None
 ) -> None:
     """Put a file in place of the one that `before` describes; it keeps the permissions."""
-    with _temporary(held, directory) as temporary:
+    temporary = held.temporary(directory.key)
+    try:
         _write_new(directory, temporary, data, before)
         _rename_fenced(held, temporary, directory.descriptor, name, directory.descriptor)
+    except BaseException:
+        _discard(directory, temporary)
+        raise
     os.fsync(directory.descriptor)
 
 
@@ -48,14 +75,16 @@ def remove_file(held: Held, directory: Directory, name: str) -> None:
     The file is renamed into a temporary directory. A successor removes that directory, and a late
     rename then has no target.
     """
-    with _temporary(held, directory) as temporary:
+    temporary = held.temporary(directory.key)
+    try:
         os.mkdir(temporary, 0o700, dir_fd=directory.descriptor)
         grave = confined.open_entry(temporary, confined.DIRECTORY, directory.descriptor)
         try:
             _rename_fenced(held, name, directory.descriptor, "removed", grave)
         finally:
             os.close(grave)
-        confined.discard_entry(temporary, directory.descriptor)
+    finally:
+        _discard(directory, temporary)
     os.fsync(directory.descriptor)
 
 
@@ -88,16 +117,9 @@ def content_in(directory: Directory, name: str) -> bytes | None:
         os.close(descriptor)
 
 
-@contextmanager
-def _temporary(held: Held, directory: Directory) -> Iterator[str]:
-    """Give a temporary name in `directory`; on failure whatever has that name is removed."""
-    name = held.temporary(directory.key)
-    try:
-        yield name
-    except BaseException:
-        with suppress(OSError):
-            confined.discard_entry(name, directory.descriptor)
-        raise
+def _discard(directory: Directory, temporary: str) -> None:
+    with suppress(OSError):  # what can't go now goes with the next holder of the lock
+        confined.discard_entry(temporary, directory.descriptor)
 
 
 def _write_new(directory: Directory, name: str, data: bytes, before: os.stat_result | None) -> None:

@@ -26,7 +26,10 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not make us wait
 LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
 
-Opener = Callable[[str, str, int], int]
+Opener = Callable[[str, int], int]
+"""Opens the place with this key, for reading, with these flags; returns the descriptor."""
+
+_FIRST_READ_BYTES = 1 << 16
 
 _SYS_OPENAT2 = 437
 _AT_FDCWD = -100
@@ -41,39 +44,20 @@ class _OpenHow(ctypes.Structure):
     )
 
 
-def open_below(root: str, key: str, flags: int) -> int:
-    """Open `key` below `root` for reading; `root` itself is a real path, without links."""
-    return opener()(root, key, flags)
+def opener(root: str) -> Opener:
+    """Return the best way to open below `root`, which is a real path, without links."""
+    return at_once(root) if _kernel_can_refuse_links() else by_steps(root)
 
 
 @cache
-def opener() -> Opener:
-    """Return the best way to open on this system."""
+def _kernel_can_refuse_links() -> bool:
     if not sys.platform.startswith("linux"):
-        return open_by_steps
+        return False
     try:
-        os.close(open_at_once("/", "", DIRECTORY))
+        os.close(at_once("/")("", DIRECTORY))
     except OSError:  # an older kernel, or a sandbox that forbids it
-        return open_by_steps
-    return open_at_once
-
-
-def open_at_once(root: str, key: str, flags: int) -> int:
-    """Open in one step of the kernel."""
-    path = f"{root}/{key}" if key else root
-    encoded = path.encode("utf-8", "surrogateescape")
-    while True:
-        descriptor: int = _system_call()(_SYS_OPENAT2, _AT_FDCWD, encoded, _how(flags), 24)
-        if descriptor >= 0:
-            return descriptor
-        number = ctypes.get_errno()
-        if number != errno.EINTR:
-            raise OSError(number, os.strerror(number), path)
-
-
-@cache
-def _how(flags: int) -> "ctypes._CArgObject":
-    return ctypes.byref(_OpenHow(flags, 0, _RESOLVE_NO_SYMLINKS))
+        return False
+    return True
 
 
 @cache
@@ -81,20 +65,44 @@ def _system_call() -> Callable[..., int]:
     return ctypes.CDLL(None, use_errno=True).syscall
 
 
-def open_by_steps(root: str, key: str, flags: int) -> int:
-    """Open directory by directory, for systems without `openat2`."""
-    if not key:
-        return open_entry(root, flags)
-    *above, name = key.split("/")
-    directory = open_entry(root, DIRECTORY)
-    try:
-        for segment in above:
-            inner = open_entry(segment, DIRECTORY, directory)
+def at_once(root: str) -> Opener:
+    """Return a way to open in one step of the kernel."""
+    prefix = os.fsencode(root) + b"/"
+    system_call = _system_call()
+    ways = {
+        flags: ctypes.byref(_OpenHow(flags, 0, _RESOLVE_NO_SYMLINKS))
+        for flags in (DIRECTORY, FILE, LOOK)
+    }
+
+    def open_at_once(key: str, flags: int) -> int:
+        path = prefix + key.encode("utf-8", "surrogateescape")
+        while (opened := system_call(_SYS_OPENAT2, _AT_FDCWD, path, ways[flags], 24)) < 0:
+            number = ctypes.get_errno()
+            if number != errno.EINTR:
+                raise OSError(number, os.strerror(number), os.fsdecode(path))
+        return opened
+
+    return open_at_once
+
+
+def by_steps(root: str) -> Opener:
+    """Return a way to open directory by directory, for systems without `openat2`."""
+
+    def open_by_steps(key: str, flags: int) -> int:
+        if not key:
+            return open_entry(root, flags)
+        *above, name = key.split("/")
+        directory = open_entry(root, DIRECTORY)
+        try:
+            for segment in above:
+                inner = open_entry(segment, DIRECTORY, directory)
+                os.close(directory)
+                directory = inner
+            return open_entry(name, flags, directory)
+        finally:
             os.close(directory)
-            directory = inner
-        return open_entry(name, flags, directory)
-    finally:
-        os.close(directory)
+
+    return open_by_steps
 
 
 def open_entry(name: str, flags: int, directory: int | None = None) -> int:
@@ -118,7 +126,7 @@ def is_link(name: str, directory: int | None) -> bool:
 
 @contextmanager
 def opened(root: str, key: str, flags: int) -> "Iterator[int]":
-    descriptor = open_below(root, key, flags)
+    descriptor = opener(root)(key, flags)
     try:
         yield descriptor
     finally:
@@ -126,19 +134,27 @@ def opened(root: str, key: str, flags: int) -> "Iterator[int]":
 
 
 def read_all(descriptor: int) -> bytes:
-    """Return what is left to read; anything but a plain file is refused."""
-    status = os.fstat(descriptor)
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.ELOOP, "neither a file nor a directory")
-    chunk = os.read(descriptor, status.st_size + 1)
-    if len(chunk) <= status.st_size:
-        return chunk  # it ended where it said it would
-    chunks = [chunk]
+    """Return the whole content; anything but a plain file is refused.
+
+    Most texts fit into the first read. It asks at an offset, which pipes and sockets refuse.
+    """
+    try:
+        data = os.pread(descriptor, _FIRST_READ_BYTES, 0)
+        if data and not os.pread(descriptor, 1, len(data)):
+            return data
+    except OSError as error:
+        if error.errno != errno.ESPIPE:
+            raise
+    _refuse_unless_plain(os.fstat(descriptor).st_mode)
+    chunks = []
     while chunk := os.read(descriptor, 1 << 20):
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+def _refuse_unless_plain(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ELOOP, "neither a file nor a directory")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

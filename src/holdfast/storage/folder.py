@@ -2,10 +2,11 @@
 
 import errno
 import os
+import signal
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TypeVar
 
 from holdfast.errors import (
@@ -23,8 +24,9 @@ from holdfast.storage.commit import (
     remove_file,
     replace_file,
     status_in,
+    take_back,
 )
-from holdfast.storage.confined import DIRECTORY
+from holdfast.storage.confined import DIRECTORY, FILE, LOOK, read_all
 from holdfast.storage.content import (
     ABSENT,
     Expectation,
@@ -35,7 +37,7 @@ from holdfast.storage.content import (
 from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
 from holdfast.storage.faults import absent, explain
 from holdfast.storage.locator import TEMPORARY_SUFFIX, Locator, children_named, is_key_segment
-from holdfast.storage.mutex import Held, LockTiming, Mutex
+from holdfast.storage.mutex import ENDING_SIGNALS, Held, LockTiming, Mutex
 
 _ATTEMPTS_AFTER_A_STALL = 3
 _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -53,6 +55,7 @@ class FolderBackend(StorageBackend):
         self._root = os.path.realpath(os.path.expanduser(root))
         self._mutex = Mutex(self._root, os.path.join(home, "locks"), timing)
         self._identity = self._identify()
+        self._open_below = confined.opener(self._root)
 
     @property
     def root(self) -> str:
@@ -62,14 +65,14 @@ class FolderBackend(StorageBackend):
     # ------------------------------------------------------------ reading
 
     def read(self, locator: Locator) -> str:
-        self._refuse_root(locator)
         try:
-            descriptor = self._open(locator.key, confined.FILE)
+            descriptor = self._open(locator.key, FILE)
             try:
-                data = confined.read_all(descriptor)
+                data = read_all(descriptor)
             finally:
                 os.close(descriptor)
         except OSError as error:
+            self._refuse_root(locator)
             raise self._explain_reading(error, locator) from error
         try:
             return data.decode()
@@ -89,10 +92,15 @@ class FolderBackend(StorageBackend):
         return children_named(locator, names)
 
     def exists(self, locator: Locator) -> bool:
-        return not locator.key or self._status(locator) is not None
+        if not locator.key:
+            self._check_root()
+            return True
+        return self._status(locator) is not None
 
     def info(self, locator: Locator) -> Info:
         status = self._status(locator)
+        if not locator.key:
+            self._check_root(status)
         if status is None and not locator.key:
             return Info(locator, is_dir=True, size=0, mtime=0.0)  # not created yet
         if status is None:
@@ -117,8 +125,12 @@ class FolderBackend(StorageBackend):
             yield ()
             return
         try:
+            if not locator.key:
+                self._check_root(os.fstat(descriptor))
             with os.scandir(descriptor) as entries:
                 yield entries
+        except StorageError:
+            raise
         except OSError as error:
             raise self._explain_reading(error, locator) from error
         finally:
@@ -127,7 +139,7 @@ class FolderBackend(StorageBackend):
     def _status(self, locator: Locator) -> os.stat_result | None:
         """Return the status of the text or directory there, or None."""
         try:
-            descriptor = self._open(locator.key, confined.LOOK)
+            descriptor = self._open(locator.key, LOOK)
         except OSError as error:
             if error.errno in _ABSENT_ERRNOS:
                 self._check_root()
@@ -143,11 +155,11 @@ class FolderBackend(StorageBackend):
 
     def _open(self, key: str, flags: int) -> int:
         try:
-            return confined.open_below(self._root, key, flags)
+            return self._open_below(key, flags)
         except FileNotFoundError:
             if key.isascii():
                 raise
-            return confined.open_below(self._root, self._spelled(key), flags)
+            return self._open_below(self._spelled(key), flags)
 
     def _spelled(self, key: str) -> str:
         """Return `key` as its names are spelled on disk.
@@ -198,7 +210,7 @@ class FolderBackend(StorageBackend):
 
     def _make(self, locator: Locator) -> None:
         try:
-            with self._directory(locator, make=True):
+            with self._directory(locator.key, make=True):
                 pass
         except NotADirectoryError as error:
             if unicodedata.normalize("NFC", error.filename) != locator.key:
@@ -240,23 +252,28 @@ class FolderBackend(StorageBackend):
         return self._change(locator, change)
 
     def _change(self, locator: Locator, change: Callable[[Held], Result]) -> Result:
+        held = self._mutex.acquire()
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # they can wait so long
         try:
-            with self._mutex.hold() as held:
-                self._prepare_root()
-                return change(held)
+            self._prepare_root()
+            return change(held)
         except StorageError:
             raise
         except OSError as error:
             self._check_root()
             raise explain(error, self._root, locator.key) from error
+        finally:
+            self._mutex.release(held)
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
     def _prepare_root(self) -> None:
         """Make sure, under the lock, that the folder to write into is the one we opened."""
         self._check_root()
 
     def _replace(self, held: Held, locator: Locator, data: bytes, expect: Expectation) -> None:
-        with self._directory(locator.parent, make=True) as directory:
-            name = self._spelled_in(directory.key, locator.name)
+        parent, _, name = locator.key.rpartition("/")
+        with self._directory(parent, make=True) as directory:
+            name = self._spelled_in(directory.key, name)
             before = status_in(directory, name)
             if before is not None and stat.S_ISDIR(before.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "")
@@ -265,8 +282,9 @@ class FolderBackend(StorageBackend):
             replace_file(held, directory, name, data, before)
 
     def _unlink(self, held: Held, locator: Locator, expect: Expectation) -> None:
-        with self._directory(locator.parent, make=False) as directory:
-            name = self._spelled_in(directory.key, locator.name)
+        parent, _, name = locator.key.rpartition("/")
+        with self._directory(parent, make=False) as directory:
+            name = self._spelled_in(directory.key, name)
             before = status_in(directory, name)
             if before is None:
                 raise FileNotFoundError(errno.ENOENT, "")
@@ -279,70 +297,54 @@ class FolderBackend(StorageBackend):
             else:
                 remove_directory(held, directory, name)
 
-    @contextmanager
-    def _directory(self, locator: Locator, *, make: bool) -> Iterator[Directory]:
-        """Open a directory for a change; with `make`, create it and those above it.
-
-        What was created is taken back if the change fails.
-        """
+    def _directory(self, key: str, *, make: bool) -> Directory:
+        """Open a directory for a change; with `make`, create it and those above it."""
         try:
-            key = locator.key if locator.key.isascii() else self._spelled(locator.key)
-            descriptor = confined.open_below(self._root, key, DIRECTORY)
-            made: Sequence[str] = ()
+            spelled = key if key.isascii() else self._spelled(key)
+            return Directory(self._root, spelled, self._open_below(spelled, DIRECTORY))
         except (FileNotFoundError, NotADirectoryError):
             if not make:
                 raise
-            descriptor, key, made = self._make_directories(locator)
-        try:
-            yield Directory(descriptor, key)
-        except BaseException:
-            self._take_back(made)
-            raise
-        finally:
-            os.close(descriptor)
+        return self._make_directories(key)
 
-    def _make_directories(self, locator: Locator) -> tuple[int, str, Sequence[str]]:
+    def _make_directories(self, key: str) -> Directory:
         made = []
-        key = ""
-        descriptor = confined.open_below(self._root, "", DIRECTORY)
+        spelled = ""
+        descriptor = self._open_below("", DIRECTORY)
         try:
-            for segment in locator.parts:
-                name = self._spelled_in(key, segment)
-                key = f"{key}/{name}".lstrip("/")
+            for segment in key.split("/") if key else ():
+                name = self._spelled_in(spelled, segment)
+                spelled = f"{spelled}/{name}".lstrip("/")
                 if _make_directory(name, descriptor):
-                    made.append(key)
+                    made.append(spelled)
+                    os.fsync(descriptor)
                 inner = confined.open_entry(name, DIRECTORY, descriptor)
                 os.close(descriptor)
                 descriptor = inner
         except BaseException as error:
             if isinstance(error, NotADirectoryError):
-                error.filename = key
+                error.filename = spelled
             os.close(descriptor)
-            self._take_back(made)
+            take_back(self._root, made)
             raise
-        return descriptor, key, made
-
-    def _take_back(self, made: Sequence[str]) -> None:
-        for key in reversed(made):
-            parent, _, name = key.rpartition("/")
-            with suppress(OSError), confined.opened(self._root, parent, DIRECTORY) as directory:
-                os.rmdir(name, dir_fd=directory)
+        return Directory(self._root, spelled, descriptor, made)
 
     # ------------------------------------------------------------ the root
 
     def _identify(self) -> tuple[int, int] | None:
         try:
-            status = os.stat(self._root)
+            return _identity(os.stat(self._root))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return status.st_dev, status.st_ino
 
-    def _check_root(self) -> None:
+    def _check_root(self, status: os.stat_result | None = None) -> None:
         """Raise unless the root is still the folder that was opened.
 
         An unmounted drive must not look like an empty memory.
         """
-        if self._identity is not None and self._identify() != self._identity:
+        if self._identity is None:
+            return
+        if self._identity != (_identity(status) if status else self._identify()):
             raise StorageUnavailableError(
                 f"{self._root!a} is gone or was replaced while it was in use. Nothing was changed. "
                 "Fix: mount the drive or put the folder back, then open it again."
@@ -359,6 +361,10 @@ class FolderBackend(StorageBackend):
             self._check_root()
             error = FileNotFoundError(errno.ENOENT, "")
         return explain(error, self._root, locator.key)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _is_plain(entry: "os.DirEntry[str]") -> bool:
@@ -383,5 +389,4 @@ def _make_directory(name: str, directory: int) -> bool:
         os.mkdir(name, dir_fd=directory)
     except FileExistsError:
         return False
-    os.fsync(directory)
     return True

@@ -18,7 +18,7 @@ nothing to move, and fails.
 import atexit
 import errno
 import hashlib
-import json
+import itertools
 import os
 import random
 import secrets
@@ -28,7 +28,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from types import FrameType
@@ -36,6 +36,9 @@ from types import FrameType
 from holdfast.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
 from holdfast.storage.confined import discard_temporary
 from holdfast.storage.locator import TEMPORARY_SUFFIX
+
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+"""What ends a process without unwinding it, unless somebody handles it."""
 
 _FREE = "free"
 _FIRST_WAIT_SECONDS = 0.0005
@@ -61,24 +64,15 @@ class Holder:
     """Who has the baton, as its name says."""
 
     since: float
-    pid: int
     nonce: str
+    pid: int
     machine: str
     host: str
 
     @classmethod
-    def now(cls) -> "Holder":
-        machine, host = _this_machine()
-        return cls(time.time(), os.getpid(), secrets.token_hex(8), machine, host)
-
-    @classmethod
     def parse(cls, name: str) -> "Holder":
-        _, since, pid, nonce, machine, host = name.split(".", 5)
-        return cls(int(since) / 1000, int(pid), nonce, machine, host)
-
-    def __str__(self) -> str:
-        since = round(self.since * 1000)
-        return f"{since}.{self.pid}.{self.nonce}.{self.machine}.{self.host}"
+        _, since, nonce, pid, machine, host = name.split(".", 5)
+        return cls(int(since) / 1000, nonce, int(pid), machine, host)
 
     def described(self) -> str:
         since = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
@@ -98,6 +92,21 @@ class Holder:
         return False
 
 
+class Signature:
+    """How this process signs the baton: each time with a name that was never used before."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._process = f"{self.pid}.{'.'.join(_this_machine())}"
+        self._salt = secrets.token_hex(6)
+        self._count = itertools.count()
+
+    def sign(self) -> tuple[str, str]:
+        """Return a new nonce, and the holder's part of the baton's name."""
+        nonce = f"{self._salt}{next(self._count):x}"
+        return nonce, f"{time.time_ns() // 1_000_000}.{nonce}.{self._process}"
+
+
 @cache
 def _this_machine() -> tuple[str, str]:
     """Name what process numbers are unique in: host, boot and process namespace."""
@@ -110,45 +119,57 @@ def _this_machine() -> tuple[str, str]:
     return hashlib.sha256("\n".join(traits).encode()).hexdigest()[:12], host
 
 
-@dataclass(eq=False, slots=True)
 class Held:
     """The lock, while we hold it."""
 
-    root: str
-    directory: str
-    holder: Holder
-    temporaries: list[str] = field(default_factory=list)
+    __slots__ = ("_free", "_nonce", "_temporaries", "baton", "pid", "root")
 
-    @property
-    def baton(self) -> str:
-        return f"{self.directory}/held.{self.holder}"
+    def __init__(self, root: str, directory: str, signature: Signature) -> None:
+        self.root = root
+        self.pid = signature.pid
+        self._nonce, holder = signature.sign()
+        self.baton = f"{directory}/held.{holder}"
+        self._free = f"{directory}/{_FREE}"
+        self._temporaries: list[str] = []
 
     def temporary(self, directory_key: str) -> str:
         """Return a new name for an unfinished file in that directory.
 
         Whatever happens to us, a file of that name will be cleared away.
         """
-        name = f".{self.holder.nonce}-{len(self.temporaries)}{TEMPORARY_SUFFIX}"
-        self.temporaries.append(f"{directory_key}/{name}" if directory_key else name)
+        name = f".{self._nonce}-{len(self._temporaries)}{TEMPORARY_SUFFIX}"
+        self._temporaries.append(f"{directory_key}/{name}" if directory_key else name)
         try:
             baton = os.open(self.baton, os.O_WRONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise self._lost() from None
         try:
-            os.pwrite(baton, json.dumps(self.temporaries).encode() + b"\0", 0)
+            os.pwrite(baton, "\n".join(self._temporaries).encode() + b"\0", 0)
         finally:
             os.close(baton)
         return name
 
     def verify(self) -> None:
         """Raise `LockLostError` if somebody took over. Call it last before a commit."""
-        if not os.path.exists(self.baton):
-            raise self._lost()
+        try:
+            os.stat(self.baton)
+        except FileNotFoundError:
+            raise self._lost() from None
+
+    def take(self) -> bool:
+        """Take the baton if it is free."""
+        try:
+            os.rename(self._free, self.baton)
+        except FileNotFoundError:
+            return False
+        return True
 
     def release(self) -> None:
         """Give the baton back, unless it was taken over."""
-        with suppress(FileNotFoundError):
-            os.rename(self.baton, f"{self.directory}/{_FREE}")
+        try:
+            os.rename(self.baton, self._free)
+        except FileNotFoundError:
+            return
 
     def beat(self) -> None:
         with suppress(FileNotFoundError):
@@ -156,8 +177,8 @@ class Held:
 
     def abandon(self) -> None:
         """Clear up and release from a signal or at exit."""
-        if self.holder.pid == os.getpid():
-            for key in self.temporaries:
+        if self.pid == os.getpid():
+            for key in self._temporaries:
                 discard_temporary(self.root, key)
             self.release()
 
@@ -180,9 +201,10 @@ class Mutex:
         self._folder = os.path.join(locks, hashlib.sha256(os.fsencode(self.root)).hexdigest())
         self._directory = os.path.join(self._folder, "lock")
         self._start_afresh()
+        _release_at_exit()
 
     def _start_afresh(self) -> None:
-        self._pid = os.getpid()
+        self._signature = Signature()
         self._threads = threading.Lock()
         self._thread: int | None = None
         self._beating: threading.Thread | None = None
@@ -191,25 +213,34 @@ class Mutex:
     @contextmanager
     def hold(self) -> Iterator[Held]:
         """Hold the lock for the length of a `with`; `LockTimeout` if it can't be had in time."""
-        if self._pid != os.getpid():  # a fork took our threads away
+        held = self.acquire()
+        try:
+            yield held
+        finally:
+            self.release(held)
+
+    def acquire(self) -> Held:
+        """Take the lock; whoever does calls `release`, whatever happens."""
+        if self._signature.pid != os.getpid():  # a fork took our threads away
             self._start_afresh()
-        deadline = time.monotonic() + self.timing.timeout
         self._enter_threads()
         try:
-            held = self._acquire_or_explain(deadline)
-            self._current = held
-            _held_now.add(held)
-            self._start_heartbeat()
-            with _released_on_signals():
-                try:
-                    yield held
-                finally:
-                    self._current = None
-                    held.release()
-                    _held_now.discard(held)
+            held = self._acquire_or_explain(time.monotonic() + self.timing.timeout)
+        except BaseException:
+            self._leave_threads()
+            raise
+        self._current = held
+        _held_now.add(held)
+        self._start_heartbeat()
+        return held
+
+    def release(self, held: Held) -> None:
+        self._current = None
+        try:
+            held.release()
         finally:
-            self._thread = None
-            self._threads.release()
+            _held_now.discard(held)
+            self._leave_threads()
 
     def _enter_threads(self) -> None:
         if self._thread == threading.get_ident():
@@ -223,6 +254,10 @@ class Mutex:
                 f"{self.timing.timeout:g} s. Fix: look for what keeps it busy."
             )
         self._thread = threading.get_ident()
+
+    def _leave_threads(self) -> None:
+        self._thread = None
+        self._threads.release()
 
     def _acquire_or_explain(self, deadline: float) -> Held:
         try:
@@ -238,14 +273,11 @@ class Mutex:
     def _acquire(self, deadline: float) -> Held:
         wait = _FIRST_WAIT_SECONDS
         while True:
-            held = Held(self.root, self._directory, Holder.now())
-            try:
-                os.rename(f"{self._directory}/{_FREE}", held.baton)
-            except FileNotFoundError:
-                if self._make_way():
-                    continue
-            else:
+            held = Held(self.root, self._directory, self._signature)
+            if held.take():
                 return held
+            if self._make_way():
+                continue
             if time.monotonic() >= deadline:
                 raise self._timed_out()
             time.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads contenders
@@ -298,7 +330,7 @@ class Mutex:
 
     def _take_over(self, name: str) -> bool:
         """Clear up after the holder `name` and free the baton, unless another one does."""
-        taken = f"{self._directory}/taken.{Holder.now()}"
+        taken = f"{self._directory}/taken.{self._signature.sign()[1]}"
         try:
             os.rename(f"{self._directory}/{name}", taken)
         except FileNotFoundError:
@@ -331,6 +363,7 @@ class Mutex:
             self._beating.start()
 
     def _keep_beating(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # let the other threads have them
         idle = 0
         while idle < _IDLE_BEATS:
             time.sleep(self.timing.heartbeat)
@@ -351,14 +384,13 @@ def _recorded_temporaries(baton: str) -> list[str]:
         record, _, _ = os.pread(descriptor, _RECORD_BYTES, 0).partition(b"\0")
     finally:
         os.close(descriptor)
-    keys: list[str] = json.loads(record) if record else []
-    return keys
+    return record.decode().split("\n") if record else []
 
 
 @contextmanager
 def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> Iterator[Held]:
     """Hold the lock of the folder `root`; lock directories live in the folder `locks`."""
-    with Mutex(root, locks, timing).hold() as held:
+    with Mutex(root, locks, timing).hold() as held, _released_on_signals():
         yield held
 
 
@@ -368,11 +400,10 @@ def _released_on_signals() -> Iterator[None]:
 
     Only where nobody else handles the signal, and only where Python lets us: in the main thread.
     """
-    _release_at_exit()
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    ending = [s for s in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) is signal.SIG_DFL]
+    ending = [s for s in ENDING_SIGNALS if signal.getsignal(s) is signal.SIG_DFL]
     for number in ending:
         signal.signal(number, _release_and_end)
     try:

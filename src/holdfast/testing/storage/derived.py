@@ -97,6 +97,8 @@ class DerivedTests(StorageSuite):
         texts = [self.layout.source.child("a", "c.md"), self.layout.source.child("b.md")]
         mtimes = {text: backend.info(text).mtime for text in texts}
         newest = max(mtimes.values())
+        for tier in self._derived_tiers():
+            maintenance.reindex(tier)
 
         assert maintenance.changed_since(0.0) == texts
         assert maintenance.changed_since(newest) == []

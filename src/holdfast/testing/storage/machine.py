@@ -20,10 +20,10 @@ from holdfast.storage import (
 from holdfast.testing.requirement import requirement
 from holdfast.testing.storage.base import StorageSuite, tree
 
-_SEGMENTS = ("a", "b", "é", "c.md")
-_KEYS = st.lists(st.sampled_from(_SEGMENTS), min_size=0, max_size=3).map("/".join)
+_KEYS = st.sampled_from(["a", "a/é", "a/b.md", "é", "a/é/c.md", ""])
+_PRESENT_KEYS = st.runner().flatmap(lambda machine: st.sampled_from(machine.model.keys()))
 _TEXTS = st.sampled_from(["", "one", "two\r\n", "drei\r", "vier 🗝"]) | st.text(max_size=20)
-_CONDITIONS = st.sampled_from(["none", "absent", "right", "wrong"])
+_CONDITIONS = st.sampled_from(["none", "right", "absent", "wrong"])
 
 
 class Model:
@@ -66,6 +66,9 @@ class Model:
         if text is not None:
             return text
         raise IsADirectoryError if key == "" or key in self.entries else FileNotFoundError
+
+    def keys(self) -> list[str]:
+        return ["", *self.entries]
 
     def list(self, key: str) -> list[str]:
         return sorted(k for k in self.entries if k.rpartition("/")[0] == key)
@@ -127,7 +130,7 @@ class StorageMachine(RuleBasedStateMachine):
         theirs = _outcome(lambda: self.model.write(key, text, expect))
         assert mine == (Locator(key) if theirs is None else theirs)
 
-    @rule(key=_KEYS, condition=_CONDITIONS)
+    @rule(key=_KEYS | _PRESENT_KEYS, condition=_CONDITIONS)
     def remove(self, key: str, condition: str) -> None:
         expect = self._expectation(key, condition)
         mine = _outcome(lambda: self.backend.remove(Locator(key), expect=expect))

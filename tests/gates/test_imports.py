@@ -1,0 +1,254 @@
+"""Who may import whom: the contracts bite, and the seam needs nothing but Python."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import holdfast
+import holdfast.storage
+from holdfast.testing.requirement import requirement
+
+PACKAGE = Path(holdfast.__file__).parent
+SOURCE = PACKAGE.parent
+REPOSITORY = Path(__file__).parents[2]
+
+DATABASES = frozenset(
+    {"apsw", "chromadb", "dbm", "duckdb", "faiss", "lmdb", "numpy", "psycopg", "shelve", "sqlite3"}
+    | {"sqlalchemy", "sqlite_vec", "usearch"}
+)
+"""Of the standard library or not: none of these has a place in the seam."""
+
+
+def modules_of(package: Path) -> dict[str, str]:
+    """Return the modules of a package below the source folder: dotted name to text."""
+    return {_dotted(file): file.read_text(encoding="utf-8") for file in package.rglob("*.py")}
+
+
+def _dotted(file: Path) -> str:
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(source: str) -> Iterator[str]:
+    """Yield whatever a module imports, also inside its functions, as dotted names."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import hides where it leads"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def graph_of(modules: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return which of the modules each of them imports."""
+    return {
+        name: {_longest_module(imported, modules) for imported in imports_of(source)} - {""}
+        for name, source in modules.items()
+    }
+
+
+def _longest_module(imported: str, modules: Mapping[str, str]) -> str:
+    while imported and imported not in modules:
+        imported = imported.rpartition(".")[0]
+    return imported
+
+
+@pytest.fixture(scope="module")
+def seam() -> dict[str, str]:
+    return modules_of(PACKAGE / "storage")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Return a copy of the package that a test may spoil."""
+    shutil.copytree(PACKAGE, tmp_path / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    return tmp_path / "holdfast"
+
+
+def lint_imports(copy: Path) -> tuple[int, str]:
+    """Check the import contracts of a copy; the folder we start in is the first on the path."""
+    command = Path(sys.executable).with_name("lint-imports")
+    run = subprocess.run(
+        (command, "--no-cache", "--no-logo"),
+        cwd=copy.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return run.returncode, run.stdout
+
+
+class TestContract:
+    def test_the_package_as_it_is_keeps_the_contract(self, copy: Path) -> None:
+        code, told = lint_imports(copy)
+
+        assert code == 0, told
+        assert "KEPT" in told
+
+    @pytest.mark.parametrize(
+        ("module", "line", "told_of"),
+        [
+            ("storage/oops.py", "import holdfast.surfaces", "holdfast.surfaces"),
+            ("storage/oops.py", "from holdfast import config", "holdfast.config"),
+            ("storage/backends/oops.py", "from holdfast.app import open_storage", "holdfast.app"),
+            ("config/oops.py", "import holdfast.app", "holdfast.app"),
+            ("app/oops.py", "import holdfast.testing.requirement", "holdfast.testing"),
+            ("surfaces/oops.py", "import holdfast.testing", "holdfast.testing"),
+            ("errors/oops.py", "import holdfast.storage.locator", "holdfast.storage"),
+        ],
+    )
+    @requirement("001-no-import-cycle")
+    def test_an_import_upwards_or_sideways_breaks_it(
+        self, copy: Path, module: str, line: str, told_of: str
+    ) -> None:
+        make_package(copy / Path(module).parts[0])
+        (copy / module).write_text(f"{line}\n", encoding="utf-8")
+
+        code, told = lint_imports(copy)
+
+        assert code == 1, told
+        assert "BROKEN" in told
+        assert told_of in told
+
+    @requirement("001-no-import-cycle")
+    def test_an_import_upwards_inside_a_function_breaks_it(self, copy: Path) -> None:
+        lazily = "def oops() -> None:\n    import holdfast.app\n"
+        (copy / "storage" / "oops.py").write_text(lazily, encoding="utf-8")
+
+        code, told = lint_imports(copy)
+
+        assert code == 1, told
+        assert "holdfast.storage.oops -> holdfast.app" in told
+
+    @pytest.mark.parametrize("name", ["utils.py", "helpers/__init__.py"])
+    def test_a_part_without_a_layer_breaks_it(self, copy: Path, name: str) -> None:
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).touch()
+
+        code, told = lint_imports(copy)
+
+        assert code == 1, told
+        assert "exhaustive" in told
+        assert f"holdfast.{Path(name).parts[0].removesuffix('.py')}" in told
+
+
+def make_package(place: Path) -> None:
+    """Make a package out of a module, so that another module can be put into it."""
+    module = place.with_suffix(".py")
+    if module.is_file():
+        place.mkdir()
+        module.rename(place / "__init__.py")
+
+
+class TestSeam:
+    @requirement("001-seam-imports-nothing-external")
+    def test_the_seam_imports_only_python_and_holdfast(self, seam: Mapping[str, str]) -> None:
+        allowed = sys.stdlib_module_names | {"holdfast"}
+
+        assert foreign_imports(seam, allowed) == []
+
+    @requirement("000-seam-imports-no-database", "000-registry-imports-no-fsspec-nor-database")
+    def test_the_seam_imports_no_database(self, seam: Mapping[str, str]) -> None:
+        allowed = (sys.stdlib_module_names | {"holdfast"}) - DATABASES
+
+        assert "holdfast.storage.registry" in seam
+        assert foreign_imports(seam, allowed) == []
+
+    @pytest.mark.parametrize(
+        "line",
+        ["import fsspec", "import sqlite3", "from fsspec.registry import x", "import numpy.linalg"],
+    )
+    def test_a_foreign_import_is_found(self, seam: Mapping[str, str], line: str) -> None:
+        spoiled = {**seam, "holdfast.storage.oops": f"def oops():\n    {line}\n"}
+        allowed = (sys.stdlib_module_names | {"holdfast"}) - DATABASES
+
+        assert len(foreign_imports(spoiled, allowed)) == 1
+
+    @requirement("001-seam-imports-nothing-external", "000-seam-imports-no-database")
+    def test_the_seam_works_where_no_package_is_installed(self, seam: Mapping[str, str]) -> None:
+        program = (
+            "import importlib, sys; sys.path.append(sys.argv[1])\n"
+            "for name in sys.argv[2:]: importlib.import_module(name)\n"
+            "print(*{name.partition('.')[0] for name in sys.modules})"
+        )
+        command = (sys.executable, "-I", "-S", "-c", program, str(SOURCE), *seam)
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+
+        assert run.returncode == 0, run.stderr
+        loaded = set(run.stdout.split())
+        assert "holdfast" in loaded
+        assert not loaded & (DATABASES | {"fsspec"})
+
+    @requirement("001-no-import-cycle")
+    def test_the_seam_imports_nothing_from_above(self, seam: Mapping[str, str]) -> None:
+        below = ("holdfast.errors", "holdfast.storage", "holdfast.artifacts")
+        ours = [i for source in seam.values() for i in imports_of(source) if i[:8] == "holdfast"]
+
+        assert ours
+        assert [imported for imported in ours if not imported.startswith(below)] == []
+
+    @requirement("001-no-import-cycle")
+    def test_no_module_of_the_package_imports_itself_in_a_circle(self) -> None:
+        TopologicalSorter(graph_of(modules_of(PACKAGE))).prepare()
+
+    def test_a_circle_of_imports_is_found(self, seam: Mapping[str, str]) -> None:
+        spoiled = {
+            **seam,
+            "holdfast.storage.oops": "from holdfast.storage import registry",
+            "holdfast.storage.contract": "def lazily():\n    import holdfast.storage.oops",
+        }
+
+        with pytest.raises(CycleError):
+            TopologicalSorter(graph_of(spoiled)).prepare()
+
+    @requirement("000-no-module-entry-point")
+    def test_the_seam_can_not_be_run(self) -> None:
+        command = (sys.executable, "-m", "holdfast.storage")
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+
+        assert run.returncode != 0
+        assert "cannot be directly executed" in run.stderr
+
+    @requirement("000-no-module-entry-point")
+    def test_no_module_of_the_seam_does_something_else_when_run(
+        self, seam: Mapping[str, str]
+    ) -> None:
+        assert [name for name in seam if name.endswith("__main__")] == []
+        assert [name for name, source in seam.items() if "__main__" in source] == []
+
+    @requirement("000-public-names")
+    def test_the_public_names_of_the_seam_are_there(self) -> None:
+        seeded = {
+            "InvalidLocatorError",
+            "normalize_key",
+            "Locator",
+            "Info",
+            "Capabilities",
+            "StorageBackend",
+            "ProtocolError",
+            "BackendRegistry",
+            "registry",
+            "Tier",
+            "TierLayout",
+            "DerivedMaintenance",
+        }
+
+        assert seeded <= set(holdfast.storage.__all__)
+        assert [n for n in holdfast.storage.__all__ if not hasattr(holdfast.storage, n)] == []
+
+
+def foreign_imports(modules: Mapping[str, str], allowed: frozenset[str]) -> list[str]:
+    return [
+        f"{name} imports {imported}"
+        for name, source in modules.items()
+        for imported in imports_of(source)
+        if imported.partition(".")[0] not in allowed
+    ]
