@@ -20,10 +20,10 @@ from holdfast.storage import (
 from holdfast.testing.requirement import requirement
 from holdfast.testing.storage.base import StorageSuite, tree
 
-_KEYS = st.sampled_from(["a", "a/é", "a/b.md", "é", "a/é/c.md", ""])
+_KEYS = st.sampled_from(["a/é", "a/b.md", "é", "a", "a/é/c.md", "é/b.md", ""])
 _PRESENT_KEYS = st.runner().flatmap(lambda machine: st.sampled_from(machine.model.keys()))
 _TEXTS = st.sampled_from(["", "one", "two\r\n", "drei\r", "vier 🗝"]) | st.text(max_size=20)
-_CONDITIONS = st.sampled_from(["none", "right", "absent", "wrong"])
+_CONDITIONS = st.sampled_from(["none", "right", "none", "right", "absent", "wrong"])
 
 
 class Model:
@@ -68,7 +68,7 @@ class Model:
         raise IsADirectoryError if key == "" or key in self.entries else FileNotFoundError
 
     def keys(self) -> list[str]:
-        return ["", *self.entries]
+        return list(self.entries) or [""]
 
     def list(self, key: str) -> list[str]:
         return sorted(k for k in self.entries if k.rpartition("/")[0] == key)

@@ -1,0 +1,115 @@
+"""What exists so far, shown on the embedded default."""
+
+import multiprocessing
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.app import open_storage, preview_storage
+from holdfast.errors import HoldfastError
+from holdfast.storage import (
+    ABSENT,
+    ConcurrentModificationError,
+    FindingKind,
+    Locator,
+    StorageBackend,
+    content_hash,
+    walk,
+)
+
+Say = Callable[[str], object]
+Environment = dict[str, str]
+
+COUNTER = Locator("counter.md")
+PROCESSES = 4
+LOOPS = 25
+
+
+def run(say: Say) -> None:
+    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        environ = {"HOME": folder}
+        say("Holdfast keeps an agent's memory as plain Markdown that you own.")
+        say(f"Everything below happens in {folder}, which is removed at the end.")
+        _show_the_default(say, environ)
+        _show_conditional_writes(say, open_storage(environ))
+        _show_many_writers(say, environ)
+        _show_a_vault(say, environ, Path(folder, "Notes"))
+        _show_refusals(say, environ)
+    say("\nNext: `make test` proves it; README.md tells the rest.")
+
+
+def _show_the_default(say: Say, environ: Environment) -> None:
+    say("\n1. No key, no model, no server: a folder on this device")
+    say(f"   {preview_storage(environ).message}")
+    storage = open_storage(environ)
+    storage.write(Locator("preferences/indentation.md"), "Prefers tabs over spaces.\n")
+    storage.write(Locator("decisions/database.md"), "We use SQLite until it hurts.\n")
+    for text in walk(storage, Locator("")):
+        say(f"   {text.key:28} {storage.read(text).strip()}")
+
+
+def _show_conditional_writes(say: Say, storage: StorageBackend) -> None:
+    say("\n2. Nobody overwrites what they have not seen")
+    note = Locator("preferences/indentation.md")
+    seen = content_hash(storage.read(note))
+    storage.write(note, "Prefers spaces, since March.\n", expect=seen)
+    say("   one agent wrote what it saw, and changed it")
+    try:
+        storage.write(note, "Prefers tabs, definitely.\n", expect=seen)
+    except ConcurrentModificationError as refusal:
+        say(f"   another one, too late: {refusal}")
+    say(f"   kept: {storage.read(note).strip()}")
+
+
+def _show_many_writers(say: Say, environ: Environment) -> None:
+    say(f"\n3. {PROCESSES} processes add 1 to the same text, {LOOPS} times each")
+    storage = open_storage(environ)
+    storage.write(COUNTER, "0", expect=ABSENT)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_count_up, args=(environ,)) for _ in range(PROCESSES)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    say(f"   expected {PROCESSES * LOOPS}, counted {storage.read(COUNTER)}")
+
+
+def _count_up(environ: Environment) -> None:
+    storage = open_storage(environ)
+    done = 0
+    while done < LOOPS:
+        before = storage.read(COUNTER)
+        try:
+            storage.write(COUNTER, str(int(before) + 1), expect=content_hash(before))
+        except ConcurrentModificationError:
+            continue
+        done += 1
+
+
+def _show_a_vault(say: Say, environ: Environment, vault: Path) -> None:
+    say("\n4. The same contract on an Obsidian vault that a sync client also writes")
+    vault.mkdir()
+    storage = open_storage({**environ, "MEMORY_VAULT_PATH": str(vault)})
+    storage.write(Locator("plan.md"), "# Plan\n\nBuy bread.\nCall the bank.\n")
+    copy = vault / "plan (Ana's conflicted copy 2026-03-02).md"
+    copy.write_text("# Plan\n\nBuy bread.\nCall the dentist.\n")
+    for finding in storage.findings(Locator("")):
+        if finding.kind is FindingKind.CONFLICT_COPY:
+            say(f"   found: {finding.name}")
+            say(f"          a conflict copy of {finding.original}; {finding.advice}")
+    say(f"   memories: {', '.join(text.key for text in walk(storage, Locator('')))}")
+
+
+def _show_refusals(say: Say, environ: Environment) -> None:
+    say("\n5. What goes wrong is said, with the fix, and nothing is done instead")
+    absent = str(Path(environ["HOME"], "NotMounted"))
+    attempts: list[Callable[[], object]] = [
+        lambda: Locator("../../etc/passwd"),
+        lambda: open_storage({**environ, "MEMORY_VAULT_PATH": absent}),
+        lambda: open_storage(environ).read(Locator("preferences/colour.md")),
+    ]
+    for attempt in attempts:
+        try:
+            attempt()
+        except HoldfastError as refusal:
+            say(f"   {type(refusal).__name__}: {refusal}")
