@@ -4,7 +4,6 @@ SEED = "000_f565ee120a4b319e.txt"
 
 CONTRACT_ONLY = "overruled by DESIGN decision 1: both file backends ship and are registered"
 NO_INDEX = "overruled by DESIGN decision 1: reindex and changed_since work and the index exists"
-ENGINE = "engine/ (reindex) and index/ are not built yet; only the abstract operations are"
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
@@ -595,7 +594,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="000-tier-derived-rebuilds-from-source",
         section="Tier",
         behaviour="A lost derived tier can be made again from SOURCE without loss.",
-        deferred=ENGINE,
     ),
     Requirement(
         id="000-tier-no-index-built",
@@ -682,7 +680,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="000-maintenance-reindex-rebuilds",
         section="DerivedMaintenance",
         behaviour="`reindex` makes the given derived tier anew, all of it, from SOURCE.",
-        deferred=ENGINE,
     ),
     Requirement(
         id="000-maintenance-changed-since-newer",
@@ -691,7 +688,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`changed_since` returns the SOURCE locators whose mtime is later than the one "
             "given, and no others."
         ),
-        deferred=ENGINE,
     ),
     Requirement(
         id="000-maintenance-no-subclass",

@@ -5,7 +5,6 @@ SEED = "001_cda92c1e62eb17e3.txt"
 HARNESS = "harness/ (routing and state files) is not built yet"
 STATE_MODE = "harness/ (state mode) is not built yet"
 HOOKS = "harness/ (session-start hook and named plans) is not built yet"
-DOCTOR = "the command line's doctor is not built yet"
 PLUGIN = (
     "overruled by DESIGN decision 1: the vault backend ships and is registered, no plug-in is "
     "looked for"
@@ -360,7 +359,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`holdfast doctor --requires` checks requested capabilities in advance, through "
             "the same code as the runtime check."
         ),
-        deferred=DOCTOR,
     ),
     Requirement(
         id="001-preview-never-raises",
@@ -395,7 +393,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-doctor-shows-preview",
         section="storage_preview",
         behaviour="`holdfast doctor` shows what `storage_preview` answers as its storage check.",
-        deferred=DOCTOR,
     ),
     Requirement(
         id="001-lock-outside-vault",
@@ -419,7 +416,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="001-lock-is-a-directory",
         section="Vault write protocol",
-        behaviour="The lock is taken by making a directory, which only one process can do.",
+        behaviour=(
+            "The lock is a directory whose one entry says who holds it; only one process can "
+            "take it at a time."
+        ),
     ),
     Requirement(
         id="001-lock-excludes",

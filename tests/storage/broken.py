@@ -243,7 +243,7 @@ class ReplacesOddCharacters(MemoryBackend):
 
 class TrimsNames(MemoryBackend):
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
-        return super().write(Locator(locator.key.strip(" .")), content, expect=expect)
+        return super().write(Locator(locator.key.strip()), content, expect=expect)
 
 
 class UnquotesKeys(MemoryBackend):

@@ -5,6 +5,7 @@ import errno
 import os
 import resource
 import signal
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -107,6 +108,40 @@ def fail_on(patch: pytest.MonkeyPatch, call: str, number: int) -> None:
         raise OSError(number, os.strerror(number))
 
     patch.setattr(os, call, failing)
+
+
+def test_a_disk_that_fails_after_the_commit_is_not_called_unchanged(
+    backend: DeviceLocalBackend, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_on_directories(patch, errno.EIO)
+        with pytest.raises(StorageFaultError, match="is done and can be seen"):
+            backend.write(NOTE, "after")
+
+    assert files_in(root) == {**BEFORE, NOTE.key: "after"}
+
+
+def test_a_file_system_without_directory_syncs_can_be_written(
+    backend: DeviceLocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_on_directories(patch, errno.EINVAL)
+        backend.write(NOTE, "after")
+        backend.write(NEW, "new")
+
+    assert backend.read(NOTE) == "after"
+    assert backend.read(NEW) == "new"
+
+
+def fail_on_directories(patch: pytest.MonkeyPatch, number: int) -> None:
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        real(descriptor)
+
+    patch.setattr(os, "fsync", fsync)
 
 
 def test_a_failing_removal_leaves_the_text(

@@ -73,6 +73,12 @@ class PickyBackend(FailingBackend):
     error = OptionError("size", "'size' is too small. Fix: make it larger.")
 
 
+class SpeechlessBackend(MemoryBackend):
+    @property
+    def capabilities(self) -> Capabilities:
+        raise OSError("the server is down")
+
+
 # ---------------------------------------------------------------- the chain
 
 
@@ -179,10 +185,12 @@ class Asked:
         return storage_preview(self.settings, required=self.required, registry=self.registry)
 
 
-def plug_in(place: Path, backend: type[StorageBackend]) -> Asked:
+def plug_in(
+    place: Path, backend: type[StorageBackend], required: Capabilities | None = None
+) -> Asked:
     backends = BackendRegistry()
     backends.register("plug-in", backend)
-    return Asked(settings_in(place, "plug-in"), registry=backends)
+    return Asked(settings_in(place, "plug-in"), required, backends)
 
 
 def emptied_vault(place: Path) -> Asked:
@@ -266,6 +274,10 @@ REFUSALS: dict[str, tuple[Callable[[Path], Asked], str]] = {
     "plug-in that refuses an option": (
         lambda place: plug_in(place, PickyBackend),
         "the option storage.plug-in.size: 'size' is too small",
+    ),
+    "plug-in that can't say what it promises": (
+        lambda place: plug_in(place, SpeechlessBackend, Capabilities(sync=True)),
+        "the server is down",
     ),
     "capability that is missing": (
         lambda place: Asked(settings_in(place), Capabilities(sync=True)),
@@ -462,13 +474,7 @@ class TestPreview:
         assert snapshot(tmp_path) == before
 
     @requirement("001-preview-never-raises")
-    def test_a_plug_in_that_can_not_say_what_it_promises_is_a_refusal(self, tmp_path: Path) -> None:
-        class Speechless(MemoryBackend):
-            @property
-            def capabilities(self) -> Capabilities:
-                raise OSError("the server is down")
-
-        preview = plug_in(tmp_path, Speechless).preview()
-
-        assert not preview.ok
-        assert "the server is down" in preview.message
+    def test_a_plug_in_that_can_not_say_what_it_promises_is_no_reason_to_raise(
+        self, tmp_path: Path
+    ) -> None:
+        assert plug_in(tmp_path, SpeechlessBackend).preview().capabilities is None

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
 
+from holdfast.errors import StorageFaultError
 from holdfast.storage import confined
+from holdfast.storage.entries import is_plain_mode
 from holdfast.storage.mutex import Held
 
 
@@ -43,6 +45,20 @@ def take_back(root: str, made: Sequence[str]) -> None:
             os.rmdir(name, dir_fd=directory)
 
 
+def make_folder(path: str) -> None:
+    """Make a private folder and those above it, durably; one that is there is fine."""
+    above = os.path.dirname(path)
+    if not os.path.isdir(above):
+        make_folder(above)
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    descriptor = os.open(above, confined.DIRECTORY)
+    try:
+        sync_directory(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def atomic_write(held: Held, key: str, data: bytes) -> None:
     """Make `data` the content of the file `key` below the root that `held` locks.
 
@@ -66,7 +82,7 @@ def replace_file(
     except BaseException:
         _discard(directory, temporary)
         raise
-    os.fsync(directory.descriptor)
+    _confirm(directory, name)
 
 
 def remove_file(held: Held, directory: Directory, name: str) -> None:
@@ -85,14 +101,14 @@ def remove_file(held: Held, directory: Directory, name: str) -> None:
             os.close(grave)
     finally:
         _discard(directory, temporary)
-    os.fsync(directory.descriptor)
+    _confirm(directory, name)
 
 
 def remove_directory(held: Held, directory: Directory, name: str) -> None:
     """Remove an empty directory; the kernel itself makes sure that it is empty."""
     held.verify()
     os.rmdir(name, dir_fd=directory.descriptor)
-    os.fsync(directory.descriptor)
+    _confirm(directory, name)
 
 
 def status_in(directory: Directory, name: str) -> os.stat_result | None:
@@ -101,7 +117,7 @@ def status_in(directory: Directory, name: str) -> os.stat_result | None:
         status = os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+    if not is_plain_mode(status.st_mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
     return status
 
@@ -117,6 +133,27 @@ def content_in(directory: Directory, name: str) -> bytes | None:
         os.close(descriptor)
 
 
+def sync_directory(descriptor: int) -> None:
+    """Make the names in a directory durable, on file systems that know of such a thing."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+
+
+def _confirm(directory: Directory, name: str) -> None:
+    """Make a change durable that everybody can see already."""
+    try:
+        sync_directory(directory.descriptor)
+    except OSError as error:
+        raise StorageFaultError(
+            f"the change of {name!a} is done and can be seen, but the disk does not confirm that "
+            f"it would outlast a power cut: {error.strerror}. Fix: check the disk, then write it "
+            "again."
+        ) from error
+
+
 def _discard(directory: Directory, temporary: str) -> None:
     with suppress(OSError):  # what can't go now goes with the next holder of the lock
         confined.discard_entry(temporary, directory.descriptor)
@@ -126,7 +163,7 @@ def _write_new(directory: Directory, name: str, data: bytes, before: os.stat_res
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, 0o666, dir_fd=directory.descriptor)
     try:
-        if before is not None:
+        if before is not None and os.fstat(descriptor).st_mode != before.st_mode:
             os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
         confined.write_all(descriptor, data)
         os.fsync(descriptor)

@@ -77,7 +77,8 @@ class StorageBackend(ABC):
     """A tree of texts. The engine knows storage through this and nothing else.
 
     Every verb speaks of places by `Locator`, never by a path. A name that a verb returns is one
-    that `Locator` accepts. A verb that raises has changed nothing.
+    that `Locator` accepts. A verb that raises has changed nothing; if the disk failed at the very
+    last step, the error says that the change is done.
     """
 
     @classmethod

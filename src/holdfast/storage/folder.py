@@ -5,7 +5,7 @@ import os
 import signal
 import stat
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from holdfast.storage.commit import (
     remove_file,
     replace_file,
     status_in,
+    sync_directory,
     take_back,
 )
 from holdfast.storage.confined import DIRECTORY, FILE, LOOK, read_all
@@ -35,6 +36,7 @@ from holdfast.storage.content import (
     encode_text,
 )
 from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
+from holdfast.storage.entries import PlainNames, is_plain, is_plain_mode
 from holdfast.storage.faults import absent, explain
 from holdfast.storage.locator import TEMPORARY_SUFFIX, Locator, children_named, is_key_segment
 from holdfast.storage.mutex import ENDING_SIGNALS, Held, LockTiming, Mutex
@@ -56,6 +58,7 @@ class FolderBackend(StorageBackend):
         self._mutex = Mutex(self._root, os.path.join(home, "locks"), timing)
         self._identity = self._identify()
         self._open_below = confined.opener(self._root)
+        self._names = PlainNames()
 
     @property
     def root(self) -> str:
@@ -83,12 +86,8 @@ class FolderBackend(StorageBackend):
             ) from error
 
     def list(self, locator: Locator) -> list[Locator]:
-        with self._scanned(locator) as entries:
-            names = [
-                entry.name
-                for entry in entries
-                if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
-            ]
+        with self._opened(locator) as directory:
+            names = [] if directory is None else self._names.in_directory(directory)
         return children_named(locator, names)
 
     def exists(self, locator: Locator) -> bool:
@@ -109,32 +108,37 @@ class FolderBackend(StorageBackend):
         return Info(locator, is_dir, 0 if is_dir else status.st_size, status.st_mtime)
 
     def findings(self, locator: Locator) -> Sequence[Finding]:
-        with self._scanned(locator) as entries:
-            found = [_finding(entry, locator) for entry in entries]
+        found = (_finding(entry, locator) for entry in self._entries(locator))
         return sorted(filter(None, found), key=lambda finding: finding.name)
 
+    def _entries(self, locator: Locator) -> Sequence["os.DirEntry[str]"]:
+        with self._opened(locator) as directory:
+            if directory is None:
+                return ()
+            with os.scandir(directory) as entries:
+                return tuple(entries)
+
     @contextmanager
-    def _scanned(self, locator: Locator) -> Iterator[Iterable["os.DirEntry[str]"]]:
-        """Give the entries of a directory; none for a file or nothing."""
+    def _opened(self, locator: Locator) -> Iterator[int | None]:
+        """Open a directory to look into it; None if a text or nothing is there."""
         try:
-            descriptor = self._open(locator.key, DIRECTORY)
+            directory = self._open(locator.key, DIRECTORY)
         except OSError as error:
             if error.errno not in _ABSENT_ERRNOS:
                 raise self._explain_reading(error, locator) from error
             self._check_root()
-            yield ()
+            yield None
             return
         try:
             if not locator.key:
-                self._check_root(os.fstat(descriptor))
-            with os.scandir(descriptor) as entries:
-                yield entries
+                self._check_root(os.fstat(directory))
+            yield directory
         except StorageError:
             raise
         except OSError as error:
             raise self._explain_reading(error, locator) from error
         finally:
-            os.close(descriptor)
+            os.close(directory)
 
     def _status(self, locator: Locator) -> os.stat_result | None:
         """Return the status of the text or directory there, or None."""
@@ -151,7 +155,7 @@ class FolderBackend(StorageBackend):
             status = os.fstat(descriptor)
         finally:
             os.close(descriptor)
-        return status if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else None
+        return status if is_plain_mode(status.st_mode) else None
 
     def _open(self, key: str, flags: int) -> int:
         try:
@@ -228,9 +232,7 @@ class FolderBackend(StorageBackend):
         pending = [""]
         while pending:
             directory_key = pending.pop()
-            with self._scanned(Locator(directory_key)) as entries:
-                here = tuple(entries)
-            for entry in here:
+            for entry in self._entries(Locator(directory_key)):
                 key = f"{directory_key}/{entry.name}".lstrip("/")
                 if entry.name.endswith(TEMPORARY_SUFFIX):
                     held.verify()
@@ -317,7 +319,7 @@ class FolderBackend(StorageBackend):
                 spelled = f"{spelled}/{name}".lstrip("/")
                 if _make_directory(name, descriptor):
                     made.append(spelled)
-                    os.fsync(descriptor)
+                    sync_directory(descriptor)
                 inner = confined.open_entry(name, DIRECTORY, descriptor)
                 os.close(descriptor)
                 descriptor = inner
@@ -367,13 +369,9 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _is_plain(entry: "os.DirEntry[str]") -> bool:
-    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
-
-
 def _finding(entry: "os.DirEntry[str]", directory: Locator) -> Finding | None:
     name = entry.name
-    if not _is_plain(entry):
+    if not is_plain(entry):
         advice = "a link or device is never followed; put a real file in its place"
         return Finding(FindingKind.LINK, directory, name, advice)
     if name.endswith(TEMPORARY_SUFFIX):

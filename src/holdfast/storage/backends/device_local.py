@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Self
 
+from holdfast.storage.commit import make_folder
 from holdfast.storage.contract import Capabilities
 from holdfast.storage.folder import FolderBackend
 from holdfast.storage.options import BackendOptions
@@ -23,6 +24,6 @@ class DeviceLocalBackend(FolderBackend):
 
     def _prepare_root(self) -> None:
         if self._identity is None:
-            os.makedirs(self._root, mode=0o700, exist_ok=True)
+            make_folder(self._root)
             self._identity = self._identify()
         self._check_root()

@@ -1,0 +1,95 @@
+"""The command line, as a program of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.testing.requirement import requirement
+
+HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+
+
+def holdfast(home: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    clean = {"HOME": str(home), "PATH": os.environ["PATH"], **environ}
+    return subprocess.run(
+        [HOLDFAST, *words], env=clean, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@requirement("001-doctor-shows-preview")
+def test_doctor_says_where_memory_is_and_creates_nothing(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "doctor")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"ok   storage   device-local at {tmp_path}/.holdfast/memory\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_fails_with_the_fix(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "doctor", MEMORY_VAULT_PATH=str(tmp_path / "absent"))
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("FAIL storage")
+    assert "Fix: mount" in done.stdout
+
+
+def test_doctor_names_the_line_of_a_wrong_config(tmp_path: Path) -> None:
+    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".holdfast" / "config.toml").write_text("[storage]\nbackand = 'vault'\n")
+
+    done = holdfast(tmp_path, "doctor")
+
+    assert done.returncode == 1
+    assert "config.toml, line 2: " in done.stdout
+    assert done.stderr == ""
+
+
+@requirement("001-doctor-requires")
+@pytest.mark.parametrize(("requires", "code"), [("concurrent_writers", 0), ("sync, encryption", 1)])
+def test_doctor_checks_what_is_required(tmp_path: Path, requires: str, code: int) -> None:
+    done = holdfast(tmp_path, "doctor", "--requires", requires)
+
+    assert done.returncode == code
+    assert ("does not promise encryption, sync" in done.stdout) == bool(code)
+
+
+def test_doctor_refuses_a_promise_that_nobody_knows(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "doctor", "--requires", "speed")
+
+    assert done.returncode == 2
+    assert "speed is not known. Fix: use concurrent_writers" in done.stderr
+
+
+def test_doctor_speaks_json(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    done = holdfast(tmp_path, "doctor", "--json", MEMORY_VAULT_PATH=str(tmp_path / "vault"))
+
+    told = json.loads(done.stdout)
+    assert told["ok"] is True
+    assert told["protocol"] == "vault"
+    assert told["capabilities"]["sync"] is True
+
+
+def test_the_demo_shows_what_happened_and_leaves_nothing(tmp_path: Path) -> None:
+    done = holdfast(tmp_path, "demo", TMPDIR=str(tmp_path))
+
+    assert done.returncode == 0
+    assert "expected 100, counted 100" in done.stdout
+    assert "found: plan (Ana's conflicted copy 2026-03-02).md" in done.stdout
+    assert "memories: plan.md" in done.stdout
+    assert done.stdout.count("Fix:") == 4
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_starting_up_imports_no_more_than_it_needs(tmp_path: Path) -> None:
+    script = "import sys, holdfast.surfaces.cli; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    heavy = {"hypothesis", "pytest", "multiprocessing", "sqlite3", "numpy", "asyncio"}
+    assert not heavy & set(done.stdout.split())
