@@ -2,7 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +32,11 @@ class ConfigFile:
     def parse(self) -> dict[str, object]:
         try:
             return tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{self._told(error)}. Fix: correct that line.") from error
+        except (ValueError, RecursionError) as error:  # too long a number, too deep a list
+            raise ConfigError(
+                f"{self.path}, line {self._line_of_fault(error)}: {_without_place(error)}. "
+                "Fix: correct that line."
+            ) from error
 
     def where(self, place: Sequence[str]) -> str:
         """Say in which file and line the entry stands."""
@@ -48,23 +52,24 @@ class ConfigFile:
         The parser keeps no lines, so it is asked again with ever more of the file: the entry begins
         after the longest part that parses and doesn't know it.
         """
-        lines = self.text.splitlines()
         without = 0
-        for count in range(1, len(lines) + 1):
-            try:
-                parsed: object = tomllib.loads("\n".join(lines[:count]))
-            except tomllib.TOMLDecodeError:
-                continue
+        for count, parsed in self._parsed_parts():
             if _holds(parsed, place):
                 return without + 1
             without = count
         return None
 
-    def _told(self, error: tomllib.TOMLDecodeError) -> str:
-        message = str(error)
-        if match := re.search(r" \(at (line \d+), (column \d+)\)$", message):
-            return f"{self.path}, {match[1]}, {match[2]}: {message[: match.start()]}"
-        return f"{self.path}, line {len(self.text.splitlines())}: {message}"
+    def _line_of_fault(self, error: Exception) -> int:
+        if told := re.search(r"\(at line (\d+), column \d+\)$", str(error)):
+            return int(told[1])
+        return max((count for count, _ in self._parsed_parts()), default=0) + 1
+
+    def _parsed_parts(self) -> Iterator[tuple[int, object]]:
+        """Yield what the first n lines say, for each n where they say anything."""
+        lines = self.text.replace("\r\n", "\n").split("\n")
+        for count in range(1, len(lines) + 1):
+            with suppress(ValueError, RecursionError):
+                yield count, tomllib.loads("\n".join(lines[:count]))
 
 
 def load_config(environ: Mapping[str, str]) -> Config:
@@ -76,7 +81,7 @@ def load_config(environ: Mapping[str, str]) -> Config:
         home=str(home),
         backend=_backend(file, storage),
         vault_path=_vault_path(environ),
-        options=_options(file, storage),
+        options=_options(file, storage, environ),
         where=file.where,
     )
     return Config(home, settings)
@@ -101,15 +106,20 @@ def _vault_path(environ: Mapping[str, str]) -> str | None:
 
 
 def _absolute(given: str, environ: Mapping[str, str], variable: str) -> Path:
-    expanded = Path(given)
-    if expanded.parts[:1] == ("~",):
-        expanded = Path(environ.get("HOME", "~"), *expanded.parts[1:])
+    expanded = Path(_with_home(given, environ))
     if not expanded.is_absolute():
         raise ConfigError(
             f"{variable} in the environment is {given!a}, not an absolute path. "
             "Fix: start it with / or ~."
         )
     return expanded
+
+
+def _with_home(given: str, environ: Mapping[str, str]) -> str:
+    """Put the user's home in place of a leading `~`."""
+    if given == "~" or given.startswith("~/"):
+        return environ.get("HOME", "~") + given[1:]
+    return given
 
 
 def _read(path: Path) -> ConfigFile:
@@ -143,14 +153,22 @@ def _backend(file: ConfigFile, storage: Mapping[str, object]) -> str | None:
     raise file.refuse(["storage", "backend"], what, f"use one of {choices}")
 
 
-def _options(file: ConfigFile, storage: Mapping[str, object]) -> dict[str, dict[str, object]]:
+def _options(
+    file: ConfigFile, storage: Mapping[str, object], environ: Mapping[str, str]
+) -> dict[str, dict[str, object]]:
     tables = {name: value for name, value in storage.items() if name != "backend"}
     for name in tables:
         if name not in registry:
             choices = ", ".join(registry.protocols())
             fix = f"use backend, or a table for one of {choices}"
             raise file.refuse(["storage", name], f"{name!a} is not known in [storage]", fix)
-    return {name: _table(file, ["storage", name], value) for name, value in tables.items()}
+    return {
+        name: {
+            option: _with_home(value, environ) if isinstance(value, str) else value
+            for option, value in _table(file, ["storage", name], table).items()
+        }
+        for name, table in tables.items()
+    }
 
 
 def _table(file: ConfigFile, place: list[str], value: object) -> dict[str, object]:
@@ -158,6 +176,10 @@ def _table(file: ConfigFile, place: list[str], value: object) -> dict[str, objec
         return value
     name = ".".join(place)
     raise file.refuse(place, f"{name} is {value!r}, not a table", f"write it as [{name}]")
+
+
+def _without_place(error: Exception) -> str:
+    return re.sub(r" \(at [^()]*\)$", "", str(error))
 
 
 def _holds(parsed: object, place: Sequence[str]) -> bool:

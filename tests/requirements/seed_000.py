@@ -10,9 +10,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="000-seven-verbs-abstract",
         section="Verb table",
         behaviour=(
-            "`StorageBackend` is abstract and demands resolve, read, write, list, exists, "
-            "info, mkdir and the `capabilities` property, so a class that lacks one of them "
-            "cannot be instantiated."
+            "`StorageBackend` is abstract and demands read, write, list, exists, info, mkdir "
+            "and the `capabilities` property (resolve it has itself), so a class that lacks one "
+            "of them cannot be instantiated."
         ),
     ),
     Requirement(

@@ -35,8 +35,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-locator-namespace-only",
         section="Seam interface",
         behaviour=(
-            "A `Locator` is relative to its backend and offers only `child`, `name` and "
-            "`parts` beside its key."
+            "A `Locator` is relative to its backend and offers only names of places beside its "
+            "key: `child`, `name`, `parts`, `parent` and `contains`."
         ),
     ),
     Requirement(

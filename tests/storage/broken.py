@@ -636,6 +636,13 @@ class LooksBeforeItCreates(DeviceLocalBackend):
         return super().write(locator, content)
 
 
+class LooksBeforeItRemoves(DeviceLocalBackend):
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        check_found(b"prize" if self.exists(locator) else None, expect, locator)
+        time.sleep(A_MOMENT)
+        Path(self.root, locator.key).unlink(missing_ok=True)
+
+
 class GivesUpWhenBusy(DeviceLocalBackend):
     def __init__(self, root: str, home: str) -> None:
         super().__init__(root, home, LockTiming(timeout=0.0))

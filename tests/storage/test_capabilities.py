@@ -179,4 +179,7 @@ class TestShipped:
         }
 
         assert suite.promises == flags | durable
-        assert set(suites.test_names(suite)) == set(suites.test_names(StorageConformance)) - off
+        assert (
+            set(suites.names_of_tests(suite))
+            == set(suites.names_of_tests(StorageConformance)) - off
+        )

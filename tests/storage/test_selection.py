@@ -245,7 +245,7 @@ REFUSALS: dict[str, tuple[Callable[[Path], Asked], str]] = {
         lambda place: Asked(settings_in(place, "vault", vault={"path": str(place / "gone")})),
         "is not there",
     ),
-    "vault is a file": (vault_that_is_a_file, "is not there"),
+    "vault is a file": (vault_that_is_a_file, "is a file, not a folder"),
     "vault behind a dead link": (vault_behind_a_dead_link, "is not there"),
     "vault emptied since it was used": (emptied_vault, "is empty, but it was not"),
     "home inside the vault": (home_inside_vault, "lies inside the vault"),

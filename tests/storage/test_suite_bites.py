@@ -196,6 +196,7 @@ BITES = (
     # several processes
     Bite(broken.ComparesOutsideTheLock, "test_processes_lose_no_conditional_write"),
     Bite(broken.LooksBeforeItCreates, "test_only_one_process_creates"),
+    Bite(broken.LooksBeforeItRemoves, "test_only_one_process_removes"),
     Bite(broken.GivesUpWhenBusy, "test_different_keys_can_be_written_at_once"),
     Bite(broken.KeepsItsIndexWithoutLock, "test_different_keys_can_be_written_at_once"),
     Bite(broken.WritesInPlace, "test_readers_meet_whole_texts_only"),
@@ -287,7 +288,7 @@ def test_the_healthy_pass(healthy: Suite, test: str, tmp_path: Path) -> None:
 
 
 def test_every_test_of_the_contract_is_proved_to_bite() -> None:
-    contract = {*suite.test_names(StorageConformance), *suite.gated_tests(StorageConformance)}
+    contract = {*suite.names_of_tests(StorageConformance), *suite.gated_tests(StorageConformance)}
 
     assert {bite.caught_by for bite in BITES} == contract
 
@@ -306,6 +307,7 @@ def test_every_broken_implementation_is_caught() -> None:
 # ---------------------------------------------------------------- nobody can weaken a suite
 
 
+OF_CONFLICTS = set(vars(ConflictTests)) & set(suite.names_of_tests(ConflictTests))
 GATED = "test_only_one_process_creates"
 NOT_GATED = "test_texts_come_back_byte_for_byte"
 
@@ -318,35 +320,55 @@ def test_a_subclass_can_not_replace_a_test(name: str, replacement: object, base:
         type("Weak", (base,), {name: replacement})
 
 
+@pytest.mark.parametrize(
+    "name", [GATED, NOT_GATED, "_derived_tiers", "_plant_copies", "backend", "place", "hooks"]
+)
+@pytest.mark.parametrize("base", [StorageConformance, *SHIPPED])
+def test_nothing_of_the_contract_can_be_replaced_or_mixed_over(name: str, base: Suite) -> None:
+    with pytest.raises(TypeError, match=name):
+        type("Weak", (base,), {name: None})
+    mixin = type("Mixin", (), {name: None})
+    with pytest.raises(TypeError, match=name):
+        type("Weak", (mixin, base), {})
+
+
+def test_a_promise_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(TypeError, match="survives_reopenning"):
+        told(StorageConformance, frozenset({"survives_reopenning"}))
+
+
 def test_a_subclass_may_add_a_test() -> None:
     more: Suite = type("More", (test_conformance.TestMemory,), {"test_more": lambda self: None})
 
-    assert suite.test_names(more) == sorted(
-        [*suite.test_names(test_conformance.TestMemory), "test_more"]
+    assert suite.names_of_tests(more) == sorted(
+        [*suite.names_of_tests(test_conformance.TestMemory), "test_more"]
     )
 
 
 @pytest.mark.parametrize(
     ("promise", "gated"),
     [
-        ("concurrent_writers", suite.test_names(ProcessTests)),
-        ("conflict_files", suite.test_names(ConflictTests)),
+        ("concurrent_writers", suite.names_of_tests(ProcessTests)),
+        (
+            "conflict_files",
+            sorted(name for name in vars(ConflictTests) if name.startswith("test_")),
+        ),
         (SURVIVES_REOPENING, ["test_what_was_written_is_there_when_opened_again"]),
     ],
 )
 def test_a_promise_switches_its_tests_on(promise: str, gated: list[str]) -> None:
-    without = suite.test_names(told(StorageConformance, frozenset()))
-    with_it = suite.test_names(told(StorageConformance, frozenset({promise})))
+    without = suite.names_of_tests(told(StorageConformance, frozenset()))
+    with_it = suite.names_of_tests(told(StorageConformance, frozenset({promise})))
 
     assert set(gated).isdisjoint(without)
     assert with_it == sorted([*without, *gated])
 
 
 def test_a_suite_without_promises_lacks_the_gated_tests_only() -> None:
-    without = suite.test_names(told(StorageConformance, frozenset()))
+    without = suite.names_of_tests(told(StorageConformance, frozenset()))
 
     assert {*without, *suite.gated_tests(StorageConformance)} == set(
-        suite.test_names(StorageConformance)
+        suite.names_of_tests(StorageConformance)
     )
 
 
@@ -354,8 +376,8 @@ def test_a_subclass_can_promise_what_its_base_did_not() -> None:
     nothing = told(StorageConformance, frozenset())
     everything = test_conformance.TestVault.promises
 
-    assert GATED in suite.test_names(told(nothing, everything))
-    assert GATED not in suite.test_names(told(told(nothing, everything), frozenset()))
+    assert GATED in suite.names_of_tests(told(nothing, everything))
+    assert GATED not in suite.names_of_tests(told(told(nothing, everything), frozenset()))
 
 
 @pytest.mark.parametrize("healthy", SHIPPED)

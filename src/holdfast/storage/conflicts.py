@@ -1,38 +1,38 @@
 """Copies that a sync client makes when two devices changed the same file.
 
 Most carry an unmistakable mark in their name. Drive's `name (1)` and iCloud's `name 2` don't:
-people call files so too. Those count only when the file that they would be a copy
-of lies beside them and says nearly the same.
+people call files so too. Those count only when the text that they would be a copy of lies beside
+them and says nearly the same.
 """
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection
 
 _EXTENSION = r"(?P<extension>\.[^.\s]+)?$"
+_BRACKETED = r"(?:[^()]|\([^()]*\))*"  # a device's name may hold brackets of its own
 _MARKED = tuple(
-    re.compile(pattern + _EXTENSION, re.IGNORECASE)
+    re.compile(pattern + _EXTENSION)
     for pattern in (
         # Syncthing: name.sync-conflict-20260102-030405-ABCDEFG.md
         r"^(?P<stem>.+)\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?",
         # Dropbox, Obsidian Sync, Nextcloud: name (Ana's conflicted copy 2026-01-02).md
-        r"^(?P<stem>.+?) \(.*\bconflicted copy\b.*\)(?: \(\d+\))?",
+        rf"^(?P<stem>.+) \({_BRACKETED}\b[Cc]onflicted copy\b{_BRACKETED}\)(?: \(\d+\))?",
         # Dropbox: name (Case Conflict 1).md
-        r"^(?P<stem>.+?) \((?:case|whitespace|unicode encoding|selective sync) conflict(?: \d+)?\)",
+        r"^(?P<stem>.+) \((?:Case|Whitespace|Unicode Encoding|Selective Sync) Conflict(?: \d+)?\)",
         # Drive: name (Conflict).md, name [Conflict 2].md, name (Conflict 2026-01-02-03-04).md
-        r"^(?P<stem>.+?)[ _][\[(]conflict[\d :_-]*[\])]",
+        r"^(?P<stem>.+)[ _][\[(]Conflict(?: \d{1,2}| \d{4}(?:-\d{2}){4,5})?[\])]",
     )
 )
 _UNMARKED = tuple(
     re.compile(pattern + _EXTENSION)
     for pattern in (
-        r"^(?P<stem>.+?) ?\((?P<number>[1-9]\d?)\)",  # Drive: name (1).md
-        r"^(?P<stem>.+?) (?P<number>[2-9]|[1-9]\d)",  # iCloud: name 2.md
+        r"^(?P<stem>.+?) ?\([1-9]\d?\)",  # Drive: name (1).md
+        r"^(?P<stem>.+) (?:[2-9]|[1-9]\d)",  # iCloud: name 2.md
     )
 )
+_FRONTMATTER = re.compile(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
 _NEARLY_THE_SAME = 0.75
-_SMALL_CHARACTERS = 4000
 
 
 def marked_original(name: str) -> str | None:
@@ -40,14 +40,22 @@ def marked_original(name: str) -> str | None:
     return _original(name, _MARKED)
 
 
-def original_of(name: str, siblings: Collection[str], read: Callable[[str], str]) -> str | None:
-    """Return the name of which `name` is a conflict copy, or None if it is a file of its own."""
+def original_of(
+    name: str, siblings: Collection[str], read: Callable[[str], str | None]
+) -> str | None:
+    """Return the name of which `name` is a conflict copy, or None if it stands for itself.
+
+    `read` gives the text of a sibling, or None if it is none.
+    """
     if marked := marked_original(name):
         return marked
     original = _original(name, _UNMARKED)
     if original is None or original not in siblings:
         return None
-    return original if alike(read(original), read(name)) else None
+    ours, theirs = read(original), read(name)
+    if ours is None or theirs is None:
+        return None
+    return original if alike(ours, theirs) else None
 
 
 def _original(name: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
@@ -58,18 +66,16 @@ def _original(name: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two texts are versions of one, rather than two that share a form."""
+    """Whether two texts are versions of one, rather than two that share a form.
+
+    Judged by the words of their bodies: notes made from one template share their frontmatter.
+    """
     if one == other:
         return True
-    lines, other_lines = _lines(one), _lines(other)
-    shared = (lines & other_lines).total()
-    if shared and shared >= _NEARLY_THE_SAME * max(lines.total(), other_lines.total()):
-        return True
-    if max(len(one), len(other)) > _SMALL_CHARACTERS:
-        return False
-    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
-    return matcher.real_quick_ratio() >= _NEARLY_THE_SAME <= matcher.ratio()
+    words, other_words = _words(one), _words(other)
+    shared = (words & other_words).total()
+    return shared > 0 and 2 * shared >= _NEARLY_THE_SAME * (words.total() + other_words.total())
 
 
-def _lines(text: str) -> Counter[str]:
-    return Counter(line.strip() for line in text.splitlines() if line.strip())
+def _words(text: str) -> Counter[str]:
+    return Counter(_FRONTMATTER.sub("", text, count=1).split())

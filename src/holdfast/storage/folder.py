@@ -54,7 +54,11 @@ class FolderBackend(StorageBackend):
     """
 
     def __init__(self, root: str, home: str, timing: LockTiming | None = None) -> None:
-        self._root = os.path.realpath(os.path.expanduser(root))
+        self._root = os.path.realpath(root)
+        if os.path.exists(self._root) and not os.path.isdir(self._root):
+            raise StorageUnavailableError(
+                f"{self._root!a} is a file, not a folder. Fix: name a folder, or move the file."
+            )
         self._mutex = Mutex(self._root, os.path.join(home, "locks"), timing)
         self._identity = self._identify()
         self._open_below = confined.opener(self._root)

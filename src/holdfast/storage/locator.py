@@ -76,8 +76,10 @@ def _invalid(key: str, what: str, fix: str) -> InvalidLocatorError:
 
 def is_key_segment(name: str) -> bool:
     """Whether `name`, as found in a store, is one segment that a key can say."""
+    if not name or "/" in name:
+        return False
     try:
-        return normalize_key(name) == name != ""
+        return normalize_key(name) == name
     except InvalidLocatorError:
         return False
 
@@ -122,6 +124,7 @@ def _trusted(key: str) -> Locator:
 
 
 _PLAIN_BYTES = bytes(byte for byte in range(0x20, 0x7F) if byte not in b"\\")
+_ODD_IN_PATHS = ("//", "/./", "/../", f"{TEMPORARY_SUFFIX}/")
 _set_key = vars(Locator)["key"].__set__  # the slot itself, past the freeze
 
 
@@ -133,8 +136,8 @@ def children_named(parent: Locator, names: list[str]) -> list[Locator]:
     sorting comes last, because it scatters the names over the memory.
     """
     prefix = f"{parent.key}/" if parent.key else ""
-    if not _all_plain(names, len(prefix)):
-        room = MAX_KEY_BYTES - len(prefix.encode())
+    room = min(MAX_SEGMENT_BYTES, MAX_KEY_BYTES - len(prefix.encode()))
+    if not _all_plain(names, room):
         composed = {unicodedata.normalize("NFC", name) for name in names}
         names = [n for n in composed if is_key_segment(n) and len(n.encode()) <= room]
     keys = list(map(prefix.__add__, names))
@@ -144,12 +147,15 @@ def children_named(parent: Locator, names: list[str]) -> list[Locator]:
     return locators
 
 
-def _all_plain(names: list[str], prefix_length: int) -> bool:
-    joined = "/".join(names)
-    room = min(MAX_SEGMENT_BYTES, MAX_KEY_BYTES - prefix_length)
+def _all_plain(names: list[str], room: int) -> bool:
+    """Whether each is a name of plain ASCII characters that fits; no may be said too often."""
+    if not names:
+        return True
+    joined = f"/{'/'.join(names)}/"
     return (
         joined.isascii()
         and not joined.encode().translate(None, _PLAIN_BYTES)
-        and TEMPORARY_SUFFIX not in joined
-        and (len(joined) <= room or max(map(len, names), default=0) <= room)
+        and joined.count("/") == len(names) + 1
+        and not any(odd in joined for odd in _ODD_IN_PATHS)
+        and (len(joined) <= room or max(map(len, names)) <= room)
     )

@@ -25,13 +25,10 @@ class BackendOptions:
         raise self._refused(name, f"is {value!r}, not text", "put it in quotes")
 
     def folder(self, name: str) -> str | None:
-        """Return an absolute path; `~` stands for the user's home."""
-        value = self.text(name)
-        if value is None:
-            return None
-        path = os.path.expanduser(value)
-        if not os.path.isabs(path):
-            raise self._refused(name, f"is {value!a}, not an absolute path", "start it with / or ~")
+        """Return an absolute path. The config has put the user's home in place of `~`."""
+        path = self.text(name)
+        if path is not None and not os.path.isabs(path):
+            raise self._refused(name, f"is {path!a}, not an absolute path", "start it with / or ~")
         return path
 
     def _refused(self, name: str, what: str, fix: str) -> OptionError:

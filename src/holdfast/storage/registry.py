@@ -1,6 +1,7 @@
 """Backends by the name of their protocol."""
 
 import inspect
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from holdfast.errors import ProtocolError, StorageSelectionError
@@ -30,10 +31,7 @@ class BackendRegistry:
             raise ProtocolError("a backend needs a protocol name. Fix: register it under one.")
         _checked(backend)
         if protocol in self._backends and not clobber:
-            raise ProtocolError(
-                f"the protocol {protocol!a} is taken. Fix: choose another name, or pass "
-                "clobber=True to replace it on purpose."
-            )
+            raise _taken(protocol)
         self._backends[protocol] = backend
 
     def get(self, protocol: str) -> type[StorageBackend] | None:
@@ -52,17 +50,39 @@ class InstalledBackends(BackendRegistry):
     A package is imported only when its backend is asked for.
     """
 
+    def __init__(self, built_in: Mapping[str, type[StorageBackend]] | None = None) -> None:
+        super().__init__()
+        self._backends.update(built_in or {})
+        self._loaded: dict[str, type[StorageBackend]] = {}
+
+    def register(
+        self, protocol: str, backend: type[StorageBackend], *, clobber: bool = False
+    ) -> None:
+        if not clobber and protocol not in self._backends and protocol in _offered_protocols():
+            raise _taken(protocol)
+        super().register(protocol, backend, clobber=clobber)
+
     def get(self, protocol: str) -> type[StorageBackend] | None:
         """Return the class; `StorageSelectionError` if a package offers one that can't be used."""
-        if protocol not in self._backends and (offers := _offers(protocol)):
-            super().register(protocol, _load(offers))
-        return super().get(protocol)
+        registered = super().get(protocol)
+        if registered is not None:
+            return registered
+        if protocol not in self._loaded and (offers := _offers(protocol)):
+            self._loaded[protocol] = _load(offers)
+        return self._loaded.get(protocol)
 
     def __contains__(self, protocol: object) -> bool:
         return super().__contains__(protocol) or protocol in _offered_protocols()
 
     def protocols(self) -> tuple[str, ...]:
         return tuple(sorted(_offered_protocols() | self._backends.keys()))
+
+
+def _taken(protocol: str) -> ProtocolError:
+    return ProtocolError(
+        f"the protocol {protocol!a} is taken. Fix: choose another name, or pass clobber=True to "
+        "replace it on purpose."
+    )
 
 
 def _offered_protocols() -> set[str]:
@@ -84,7 +104,7 @@ def _load(offers: list[EntryPoint]) -> type[StorageBackend]:
     try:
         backend: object = offers[0].load()
         return _checked(backend)
-    except Exception as error:  # somebody else's import; whatever it raises, the fix is the same
+    except (Exception, SystemExit) as error:  # somebody else's import, whatever it raises
         raise StorageSelectionError(
             f"the backend {protocol!a} is installed, but {offers[0].value} can't be used: "
             f"{type(error).__name__}: {error}. Fix: mend or reinstall its package."
@@ -100,8 +120,7 @@ def _checked(backend: object) -> type[StorageBackend]:
     return backend
 
 
-registry: BackendRegistry = InstalledBackends()
+registry: BackendRegistry = InstalledBackends(
+    {"memory": MemoryBackend, "device-local": DeviceLocalBackend, "vault": VaultBackend}
+)
 """The registry that selection looks in, unless told otherwise."""
-registry.register("memory", MemoryBackend)
-registry.register("device-local", DeviceLocalBackend)
-registry.register("vault", VaultBackend)

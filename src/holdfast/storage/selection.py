@@ -84,6 +84,7 @@ def select_backend(
     backend_class = _registered(settings, registry)
     try:
         backend = backend_class.from_options(settings.options_for(protocol), settings.home)
+        promised = backend.capabilities
     except OptionError as error:
         place = ("storage", protocol, error.option)
         raise ConfigError(f"{settings.where(place)}: {error}") from error
@@ -96,7 +97,7 @@ def select_backend(
             f"the backend {protocol!a}, chosen by {settings.reason}, failed to open: "
             f"{type(error).__name__}: {error}. Fix: mend its options or its package."
         ) from error
-    _require(backend, required, settings)
+    _require(promised, required, settings)
     return backend
 
 
@@ -130,11 +131,11 @@ def _registered(settings: StorageSettings, registry: BackendRegistry) -> type[St
 
 
 def _require(
-    backend: StorageBackend, required: Capabilities | None, settings: StorageSettings
+    promised: Capabilities, required: Capabilities | None, settings: StorageSettings
 ) -> None:
     if required is None:
         return
-    missing = backend.capabilities.missing(required)
+    missing = promised.missing(required)
     if missing:
         raise CapabilityMismatchError(
             f"the backend {settings.protocol!a}, chosen by {settings.reason}, does not promise "

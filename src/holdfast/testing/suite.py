@@ -19,27 +19,51 @@ def when(promise: str) -> Callable[[Test], Test]:
 
 
 class Suite:
-    """Base of the contract suites. A subclass adds to a suite; it can't replace a test.
+    """Base of the contract suites. A subclass fills in the `hooks`; it can't weaken the rest.
 
     A class that is meant to run says what its implementation `promises`. This switches on the tests
     that are marked by `when`, and each suite has a test that compares it with what the
     implementation says of itself.
     """
 
+    hooks: ClassVar[frozenset[str]]
+    """What a subclass may define anew."""
+    known_promises: ClassVar[frozenset[str]]
     promises: ClassVar[frozenset[str]]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name in vars(cls):
-            if name.startswith("test_") and any(name in vars(base) for base in cls.__mro__[1:]):
+        if "promises" not in vars(cls):
+            _refuse_replacements(cls)
+            return
+        unknown = cls.promises - cls.known_promises
+        if unknown:
+            raise TypeError(
+                f"{cls.__qualname__} promises {sorted(unknown)}, which the suite does not know. "
+                f"Fix: use some of {sorted(cls.known_promises)}."
+            )
+        _refuse_replacements(cls)
+        for name, test in gated_tests(cls).items():
+            switched_on = getattr(test, _GATE) in cls.promises
+            setattr(cls, name, test if switched_on else None)  # pytest passes over None
+
+
+def _refuse_replacements(suite: type[Suite]) -> None:
+    """Refuse a class, or a class mixed into it, that defines anew what a suite has settled."""
+    settled: set[str] = set()
+    bases = [base for base in reversed(suite.__mro__) if base is not object]
+    hooks = next((vars(base)["hooks"] for base in bases if "hooks" in vars(base)), frozenset())
+    for base in bases:
+        is_suite = issubclass(base, Suite)
+        if base is suite or not is_suite:
+            replaced = {name for name in vars(base) if name in settled and name not in hooks}
+            if replaced:
                 raise TypeError(
-                    f"{cls.__qualname__} replaces {name}, which is part of the contract. "
-                    "Fix: give your own test another name."
+                    f"{suite.__qualname__} replaces {', '.join(sorted(replaced))}, which is part "
+                    "of the contract. Fix: give your own another name."
                 )
-        if "promises" in vars(cls):
-            for name, test in gated_tests(cls).items():
-                switched_on = getattr(test, _GATE) in cls.promises
-                setattr(cls, name, test if switched_on else None)  # pytest passes over None
+        if is_suite:
+            settled |= {name for name in vars(base) if not name.startswith("__")}
 
 
 def gated_tests(suite: type[Suite]) -> dict[str, Callable[..., object]]:
@@ -52,7 +76,7 @@ def gated_tests(suite: type[Suite]) -> dict[str, Callable[..., object]]:
     }
 
 
-def test_names(suite: type[Suite]) -> list[str]:
+def names_of_tests(suite: type[Suite]) -> list[str]:
     """Return the tests of a suite that are switched on."""
     return sorted(
         name for name in dir(suite) if name.startswith("test_") and callable(getattr(suite, name))

@@ -8,7 +8,7 @@ from typing import Self
 
 from holdfast.errors import (
     InvalidLocatorError,
-    StorageError,
+    NotTextError,
     StorageSelectionError,
     StorageUnavailableError,
 )
@@ -21,7 +21,7 @@ from holdfast.storage.contract import (
     FindingKind,
 )
 from holdfast.storage.folder import FolderBackend
-from holdfast.storage.locator import Locator
+from holdfast.storage.locator import Locator, is_key_segment
 from holdfast.storage.mutex import Held, LockTiming
 from holdfast.storage.options import BackendOptions
 from holdfast.storage.personal import Authorisation, Ledger
@@ -91,14 +91,14 @@ class VaultBackend(FolderBackend):
             original = original_of(name, children, lambda n: self._text_or_nothing(children[n]))
             if original is not None:
                 advice = "compare it with the original, keep what is right and remove the copy"
-                kind = FindingKind.CONFLICT_COPY
-                yield Finding(kind, directory, name, advice, directory.child(original))
+                place = directory.child(original) if is_key_segment(original) else None
+                yield Finding(FindingKind.CONFLICT_COPY, directory, name, advice, place)
 
-    def _text_or_nothing(self, locator: Locator) -> str:
+    def _text_or_nothing(self, locator: Locator) -> str | None:
         try:
             return self.read(locator)
-        except StorageError:  # a directory, or no text: then it is no copy of one
-            return ""
+        except (IsADirectoryError, FileNotFoundError, NotTextError):
+            return None
 
     def _refuse_home_inside(self, home: str) -> None:
         real_home = os.path.realpath(home)

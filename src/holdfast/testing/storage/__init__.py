@@ -24,8 +24,8 @@ class StorageConformance(
     VerbTests,
     ConditionTests,
     KeyTests,
-    DerivedTests,
     ConflictTests,
+    DerivedTests,
     MachineTests,
     ProcessTests,
 ):

@@ -17,6 +17,9 @@ SURVIVES_REOPENING = "survives_reopening"
 
 
 class StorageSuite(Suite):
+    hooks = frozenset({"promises", "open_backend", "plant", "make_maintenance", "layout"})
+    known_promises = frozenset({SURVIVES_REOPENING, *(f.name for f in fields(Capabilities))})
+
     @staticmethod
     def open_backend(place: Path) -> StorageBackend:
         """Open the backend under test, on the empty folder `place` or on something of its own.

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from holdfast.storage import FindingKind, Locator, StorageBackend, TierLayout, walk
+from holdfast.storage import FindingKind, Locator, StorageBackend, walk
 from holdfast.testing.requirement import requirement
-from holdfast.testing.storage.base import ROOT, StorageSuite, tree
-from holdfast.testing.storage.derived import Mirror
+from holdfast.testing.storage.base import tree
+from holdfast.testing.storage.derived import DerivedTests
 from holdfast.testing.suite import when
 
 CONFLICT_COPIES = (
@@ -21,37 +21,38 @@ ORIGINAL = "# Plan\n\nBuy bread.\nCall the bank about the card.\n"
 OTHER_VERSION = "# Plan\n\nBuy bread.\nCall the bank about the loan.\n"
 
 
-class ConflictTests(StorageSuite):
+class ConflictTests(DerivedTests):
     @when("conflict_files")
     @requirement("000-capabilities-conflict-files", "001-conflict-copies-tolerated")
     def test_conflict_copies_are_told_of(self, backend: StorageBackend, place: Path) -> None:
-        self._plant_copies(backend, place)
+        original = self._plant_copies(backend, place)
+        source = self.layout.source
 
-        found = [f for f in backend.findings(ROOT) if f.kind is FindingKind.CONFLICT_COPY]
+        found = [f for f in backend.findings(source) if f.kind is FindingKind.CONFLICT_COPY]
 
         assert sorted(finding.name for finding in found) == sorted(CONFLICT_COPIES)
-        assert {finding.original for finding in found} == {Locator("plan.md")}
+        assert {finding.original for finding in found} == {original}
         assert all(finding.advice for finding in found)
 
     @when("conflict_files")
     def test_conflict_copies_are_no_memories(self, backend: StorageBackend, place: Path) -> None:
-        self._plant_copies(backend, place)
-        mirror = Mirror(backend, TierLayout(source=ROOT))
+        original = self._plant_copies(backend, place)
 
-        assert list(walk(backend, ROOT)) == [Locator("plan.md")]
-        assert mirror.changed_since(0.0) == [Locator("plan.md")]
+        assert list(walk(backend, self.layout.source)) == [original]
+        assert self.make_maintenance(backend).changed_since(0.0) == [original]
 
     @when("conflict_files")
     @requirement("001-conflict-copies-tolerated")
     def test_conflict_copies_are_kept_and_readable(
         self, backend: StorageBackend, place: Path
     ) -> None:
-        self._plant_copies(backend, place)
-        backend.findings(ROOT)
-        backend.write(Locator("plan.md"), "settled")
+        original = self._plant_copies(backend, place)
+        source = self.layout.source
+        backend.findings(source)
+        backend.write(original, "settled")
 
-        copies = dict.fromkeys(CONFLICT_COPIES, OTHER_VERSION)
-        assert tree(backend) == {**copies, "plan.md": "settled"}
+        copies = {source.child(name).key: OTHER_VERSION for name in CONFLICT_COPIES}
+        assert tree(backend, source) == {**copies, original.key: "settled"}
 
     @when("conflict_files")
     def test_files_that_only_look_like_copies_are_memories(
@@ -65,12 +66,16 @@ class ConflictTests(StorageSuite):
             "conflict of interest.md": "Notes on a policy.",
             "on sync-conflict files.md": "Notes on a program.",
         }
+        source = self.layout.source
+        backend.mkdir(source)
         for key, text in own.items():
-            self.plant(place, key, text)
+            self.plant(place, source.child(key).key, text)
 
-        assert {text.key for text in walk(backend, ROOT)} == set(own)
+        assert {text.name for text in walk(backend, source)} == set(own)
 
-    def _plant_copies(self, backend: StorageBackend, place: Path) -> None:
-        backend.write(Locator("plan.md"), ORIGINAL)
+    def _plant_copies(self, backend: StorageBackend, place: Path) -> Locator:
+        """Write a text and lay its copies beside it; return the place of the text."""
+        original = backend.write(self.layout.source.child("plan.md"), ORIGINAL)
         for name in CONFLICT_COPIES:
-            self.plant(place, name, OTHER_VERSION)
+            self.plant(place, self.layout.source.child(name).key, OTHER_VERSION)
+        return original

@@ -16,6 +16,7 @@ from holdfast.storage import (
     ConcurrentModificationError,
     Locator,
     StorageBackend,
+    content_hash,
 )
 from holdfast.testing.requirement import requirement
 from holdfast.testing.storage.base import FOLDER, NOTE, ROOT, StorageSuite, tree
@@ -69,6 +70,25 @@ class ProcessTests(StorageSuite):
         for number in range(20):
             try:
                 mine.write(Locator(f"claim/{number}"), str(os.getpid()), expect=ABSENT)
+            except ConcurrentModificationError:
+                continue
+            mine.write(Locator(f"won/{number}/{os.getpid()}"), "")
+
+    @when("concurrent_writers")
+    def test_only_one_process_removes(self, backend: StorageBackend, place: Path) -> None:
+        for number in range(20):
+            backend.write(Locator(f"prize/{number}"), "prize")
+        finish([start(lambda: self._take(place)) for _ in range(4)])
+
+        taken = [key for key in tree(backend) if key.startswith("won/") and key.count("/") == 2]
+        assert len(taken) == 20
+        assert backend.list(Locator("prize")) == []
+
+    def _take(self, place: Path) -> None:
+        mine = self.open_backend(place)
+        for number in range(20):
+            try:
+                mine.remove(Locator(f"prize/{number}"), expect=content_hash("prize"))
             except ConcurrentModificationError:
                 continue
             mine.write(Locator(f"won/{number}/{os.getpid()}"), "")
