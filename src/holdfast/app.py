@@ -27,5 +27,6 @@ def preview_storage(
     try:
         settings = load_config(environ).storage
     except ConfigError as refusal:
-        return StoragePreview("unknown", "the config", ok=False, message=str(refusal))
+        reason = "the config file and the environment"
+        return StoragePreview("unknown", reason, ok=False, message=str(refusal))
     return storage_preview(settings, required=required)

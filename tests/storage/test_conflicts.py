@@ -184,7 +184,6 @@ class TestAlike:
             (LONG, LONG + "And one more.\n"),
             (LONG, LONG.replace("7. Something", "7. Nothing")),
             ("Buy bread and butter.", "Buy bread and milk."),
-            ("", ""),
         ],
     )
     def test_two_versions_of_a_text_are_alike(self, one: str, other: str) -> None:
@@ -206,6 +205,10 @@ class TestAlike:
     def test_two_texts_that_share_a_form_are_not(self, one: str, other: str) -> None:
         assert not alike(one, other)
         assert not alike(other, one)
+
+    def test_two_empty_notes_are_two_notes(self) -> None:
+        assert not alike("", "")
+        assert not alike("\n", "\n")
 
     def test_notes_from_one_template_are_not_alike(self) -> None:
         form = "# Week\n\n## Mood\n{}\n\n## Done\n{}\n\n## Next\n{}\n\n## Thanks\n{}\n"

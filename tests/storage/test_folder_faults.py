@@ -83,7 +83,7 @@ def test_a_call_that_fails_leaves_everything_as_it_was(
     number: int,
     kind: type[StorageError],
 ) -> None:
-    root = Path(backend.root)
+    root = Path(backend.whereabouts)
     for locator in (NOTE, NEW):
         with monkeypatch.context() as patch:
             fail_on(patch, call, number)

@@ -285,7 +285,8 @@ def test_a_lost_lock_directory_is_made_again(root: Path, locks: str) -> None:
 
 def test_a_lock_directory_with_foreign_things_is_explained(root: Path, locks: str) -> None:
     lock_directory(root, locks).mkdir(parents=True)
-    (lock_directory(root, locks) / ".DS_Store").touch()
+    for name in (".DS_Store", "held.by-nobody"):
+        (lock_directory(root, locks) / name).touch()
     with pytest.raises(LockTimeout, match="not ours"), Mutex(str(root), locks, QUICK).hold():
         pass
 
@@ -358,6 +359,15 @@ def test_a_handler_that_somebody_set_is_left_alone(root: Path, locks: str) -> No
     with vault_mutex(str(root), locks=locks):
         pass
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_lock_leaves_no_thread_behind(root: Path, locks: str) -> None:
+    for _ in range(10):
+        with vault_mutex(str(root), locks=locks):
+            pass
+    deadline = time.monotonic() + 10
+    while any(t.name == f"holdfast-heartbeat {root}" for t in threading.enumerate()):
+        assert time.monotonic() < deadline
 
 
 def test_the_heartbeat_rests_when_nothing_is_held(

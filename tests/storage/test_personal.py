@@ -108,6 +108,24 @@ def test_leave_counts_once(vault: VaultBackend) -> None:
         vault.write_personal(JOURNAL, TEXT, authorisation=given)
 
 
+def test_leave_counts_once_for_all_who_share_a_home(
+    vault: VaultBackend, personal: Path, tmp_path: Path
+) -> None:
+    other = VaultBackend(str(personal / "Agent"), str(tmp_path / "home"), personal=str(personal))
+    given = leave()
+    vault.write_personal(JOURNAL, TEXT, authorisation=given)
+    with pytest.raises(PersonalWriteRefusedError, match="used already"):
+        other.write_personal(JOURNAL, TEXT, authorisation=given)
+
+
+def test_a_write_that_failed_does_not_use_up_the_leave(vault: VaultBackend) -> None:
+    given = leave()
+    with pytest.raises(ConcurrentModificationError):
+        vault.write_personal(JOURNAL, TEXT, authorisation=given, expect=content_hash("stale"))
+
+    vault.write_personal(JOURNAL, TEXT, authorisation=given)
+
+
 def test_leave_needs_somebody_who_gives_it() -> None:
     with pytest.raises(ValueError, match="operator"):
         Authorisation.grant("  ", JOURNAL, TEXT)
@@ -134,8 +152,9 @@ def test_a_personal_write_takes_the_lock_of_its_root(
         vault.write_personal(JOURNAL, TEXT, authorisation=leave())
 
 
-def test_the_store_itself_is_not_personal(vault: VaultBackend) -> None:
-    inside = Locator("Agent/note.md")
+@pytest.mark.parametrize("folder", ["Agent", "agent", "AGENT"])
+def test_the_store_itself_is_not_personal(vault: VaultBackend, folder: str) -> None:
+    inside = Locator(f"{folder}/note.md")
     with pytest.raises(InvalidLocatorError, match="use write"):
         vault.write_personal(inside, TEXT, authorisation=leave(inside))
 

@@ -88,7 +88,7 @@ class TestChain:
         backend = select_backend(settings_in(tmp_path))
 
         assert type(backend) is DeviceLocalBackend
-        assert backend.root == os.path.realpath(tmp_path / "home" / "memory")
+        assert backend.whereabouts == os.path.realpath(tmp_path / "home" / "memory")
 
     @requirement("001-select-explicit-backend")
     @pytest.mark.parametrize("protocol", ["device-local", "memory", "vault"])
@@ -103,7 +103,7 @@ class TestChain:
         backend = select_backend(settings_in(tmp_path, vault_path=make(tmp_path / "vault")))
 
         assert type(backend) is VaultBackend
-        assert backend.root == os.path.realpath(tmp_path / "vault")
+        assert backend.whereabouts == os.path.realpath(tmp_path / "vault")
 
     @requirement("001-select-config-before-environment")
     @pytest.mark.parametrize("protocol", ["device-local", "memory"])

@@ -5,12 +5,20 @@ from holdfast.errors import (
     ConcurrentModificationError,
     InvalidLocatorError,
     LockTimeout,
+    OptionError,
     PersonalWriteRefusedError,
     ProtocolError,
     StorageSelectionError,
 )
 from holdfast.storage.commit import atomic_write
-from holdfast.storage.content import ABSENT, Expectation, content_hash
+from holdfast.storage.content import (
+    ABSENT,
+    Expectation,
+    check_expectation,
+    check_found,
+    content_hash,
+    encode_text,
+)
 from holdfast.storage.contract import (
     Capabilities,
     ConflictStrategy,
@@ -20,7 +28,8 @@ from holdfast.storage.contract import (
     StorageBackend,
 )
 from holdfast.storage.locator import Locator, normalize_key
-from holdfast.storage.mutex import LockTiming, vault_mutex
+from holdfast.storage.mutex import LockTiming, Mutex, vault_mutex
+from holdfast.storage.options import BackendOptions
 from holdfast.storage.personal import Authorisation
 from holdfast.storage.registry import BackendRegistry, registry
 from holdfast.storage.selection import (
@@ -35,6 +44,7 @@ from holdfast.storage.walk import walk
 __all__ = [
     "ABSENT",
     "Authorisation",
+    "BackendOptions",
     "BackendRegistry",
     "Capabilities",
     "CapabilityMismatchError",
@@ -49,6 +59,8 @@ __all__ = [
     "Locator",
     "LockTimeout",
     "LockTiming",
+    "Mutex",
+    "OptionError",
     "PersonalWriteRefusedError",
     "ProtocolError",
     "StorageBackend",
@@ -58,7 +70,10 @@ __all__ = [
     "Tier",
     "TierLayout",
     "atomic_write",
+    "check_expectation",
+    "check_found",
     "content_hash",
+    "encode_text",
     "normalize_key",
     "registry",
     "select_backend",

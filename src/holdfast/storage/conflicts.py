@@ -71,7 +71,7 @@ def alike(one: str, other: str) -> bool:
     Judged by the words of their bodies: notes made from one template share their frontmatter.
     """
     if one == other:
-        return True
+        return bool(one.strip())  # two empty notes are two notes
     words, other_words = _words(one), _words(other)
     shared = (words & other_words).total()
     return shared > 0 and 2 * shared >= _NEARLY_THE_SAME * (words.total() + other_words.total())

@@ -150,6 +150,11 @@ class StorageBackend(ABC):
     def capabilities(self) -> Capabilities: ...
 
     @property
+    def whereabouts(self) -> str:
+        """Where the texts are, said to people; no code may rely on it."""
+        return ""
+
+    @property
     def conflict_strategy(self) -> ConflictStrategy:
         return ConflictStrategy.REFUSE
 

@@ -49,12 +49,32 @@ _MEANINGS: dict[int, tuple[type[StorageError], str, str]] = {
 }
 
 
+_UNREADABLE = (
+    AccessRefusedError,
+    "it may not be read",
+    "make the folder and its files readable for this user",
+)
+
+
+def explain_reading(error: OSError, root: str, key: str) -> StorageError:
+    """Return the error to raise for an `error` that came up while only reading."""
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return _told(_UNREADABLE, root, key)
+    return explain(error, root, key)
+
+
 def explain(error: OSError, root: str, key: str) -> StorageError:
     """Return the error to raise for `error` at the place `key` of the folder `root`."""
-    kind, what, fix = _MEANINGS.get(
-        error.errno or 0,
-        (StorageFaultError, f"the disk said {error.strerror!a}", "check the disk, then try again"),
+    unknown = (
+        StorageFaultError,
+        f"the disk said {error.strerror!a}",
+        "check the disk, then try again",
     )
+    return _told(_MEANINGS.get(error.errno or 0, unknown), root, key)
+
+
+def _told(meaning: tuple[type[StorageError], str, str], root: str, key: str) -> StorageError:
+    kind, what, fix = meaning
     return kind(f"{key!a} in {root!a}: {what}. Fix: {fix}.")
 
 

@@ -37,7 +37,7 @@ from holdfast.storage.content import (
 )
 from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
 from holdfast.storage.entries import PlainNames, is_plain, is_plain_mode
-from holdfast.storage.faults import absent, explain
+from holdfast.storage.faults import absent, explain, explain_reading
 from holdfast.storage.locator import TEMPORARY_SUFFIX, Locator, children_named, is_key_segment
 from holdfast.storage.mutex import ENDING_SIGNALS, Held, LockTiming, Mutex
 
@@ -65,8 +65,7 @@ class FolderBackend(StorageBackend):
         self._names = PlainNames()
 
     @property
-    def root(self) -> str:
-        """Where the files are, for people to look at; the engine has no use for it."""
+    def whereabouts(self) -> str:
         return self._root
 
     # ------------------------------------------------------------ reading
@@ -366,7 +365,7 @@ class FolderBackend(StorageBackend):
         if error.errno in _ABSENT_ERRNOS:
             self._check_root()
             error = FileNotFoundError(errno.ENOENT, "")
-        return explain(error, self._root, locator.key)
+        return explain_reading(error, self._root, locator.key)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -21,6 +21,7 @@ import hashlib
 import itertools
 import os
 import random
+import re
 import secrets
 import signal
 import socket
@@ -41,6 +42,7 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process without unwinding it, unless somebody handles it."""
 
 _FREE = "free"
+_BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
 _FIRST_WAIT_SECONDS = 0.0005
 _LONGEST_WAIT_SECONDS = 0.05
 _IDLE_BEATS = 20
@@ -208,6 +210,7 @@ class Mutex:
         self._threads = threading.Lock()
         self._thread: int | None = None
         self._beating: threading.Thread | None = None
+        self._closed = threading.Event()
         self._current: Held | None = None
 
     @contextmanager
@@ -241,6 +244,10 @@ class Mutex:
         finally:
             _held_now.discard(held)
             self._leave_threads()
+
+    def close(self) -> None:
+        """End the heartbeat now, and not when it finds out that it has nothing to do."""
+        self._closed.set()
 
     def _enter_threads(self) -> None:
         if self._thread == threading.get_ident():
@@ -295,8 +302,7 @@ class Mutex:
             names = os.listdir(self._directory)
         except FileNotFoundError:
             return None
-        batons = (n for n in names if n == _FREE or n.startswith(("held.", "taken.")))
-        return next(batons, None)
+        return next(filter(_BATON.fullmatch, names), None)
 
     def _make_baton(self) -> bool:
         """Put a new lock directory in place, unless there is one that holds anything."""
@@ -358,15 +364,14 @@ class Mutex:
     def _start_heartbeat(self) -> None:
         if self._beating is None or not self._beating.is_alive():
             self._beating = threading.Thread(
-                target=self._keep_beating, name="holdfast-heartbeat", daemon=True
+                target=self._keep_beating, name=f"holdfast-heartbeat {self.root}", daemon=True
             )
             self._beating.start()
 
     def _keep_beating(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # let the other threads have them
         idle = 0
-        while idle < _IDLE_BEATS:
-            time.sleep(self.timing.heartbeat)
+        while idle < _IDLE_BEATS and not self._closed.wait(self.timing.heartbeat):
             held = self._current
             if held is None:
                 idle += 1
@@ -390,8 +395,12 @@ def _recorded_temporaries(baton: str) -> list[str]:
 @contextmanager
 def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> Iterator[Held]:
     """Hold the lock of the folder `root`; lock directories live in the folder `locks`."""
-    with Mutex(root, locks, timing).hold() as held, _released_on_signals():
-        yield held
+    mutex = Mutex(root, locks, timing)
+    try:
+        with mutex.hold() as held, _released_on_signals():
+            yield held
+    finally:
+        mutex.close()
 
 
 @contextmanager

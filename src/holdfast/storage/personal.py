@@ -1,6 +1,8 @@
 """The operator's leave to write outside the store."""
 
+import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
@@ -43,19 +45,32 @@ class Authorisation:
 
 
 class Ledger:
-    """Which authorisations were used up."""
+    """Which authorisations were used up, for all processes that share the folder."""
 
-    def __init__(self) -> None:
-        self._used: set[UUID] = set()
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
 
-    def redeem(self, leave: object, locator: Locator, content: str) -> None:
-        """Use `leave` up, or raise `PersonalWriteRefusedError`."""
+    def check(self, leave: object, locator: Locator, content: str) -> Authorisation:
+        """Return `leave` if it can be used now, or raise `PersonalWriteRefusedError`."""
         if not isinstance(leave, Authorisation):
             raise _refused(locator, f"{type(leave).__name__} is no authorisation")
         leave.check(locator, content, time.time())
-        if leave.id in self._used:
+        if os.path.exists(self._mark(leave)):
             raise _refused(locator, "the leave was used already")
-        self._used.add(leave.id)
+        return leave
+
+    def use_up(self, leave: Authorisation) -> None:
+        """Let nobody use `leave` again. Marks that lapsed with their leave are cleared away."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        os.close(os.open(self._mark(leave), os.O_CREAT | os.O_WRONLY, 0o600))
+        os.utime(self._mark(leave), (leave.expires, leave.expires))
+        for entry in os.scandir(self._folder):
+            if entry.stat().st_mtime < time.time():
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.path)
+
+    def _mark(self, leave: Authorisation) -> str:
+        return os.path.join(self._folder, str(leave.id))
 
 
 def _refused(locator: Locator, why: str) -> PersonalWriteRefusedError:

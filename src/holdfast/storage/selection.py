@@ -113,8 +113,7 @@ def storage_preview(
         backend = select_backend(settings, required=required, registry=registry)
     except StorageSelectionError as refusal:
         return StoragePreview(protocol, reason, ok=False, message=str(refusal))
-    where = getattr(backend, "root", None)
-    message = f"{protocol} at {where}" if where else protocol
+    message = f"{protocol} at {backend.whereabouts}" if backend.whereabouts else protocol
     return StoragePreview(protocol, reason, True, message, backend.capabilities)  # noqa: FBT003
 
 

@@ -52,7 +52,9 @@ def _refuse_replacements(suite: type[Suite]) -> None:
     """Refuse a class, or a class mixed into it, that defines anew what a suite has settled."""
     settled: set[str] = set()
     bases = [base for base in reversed(suite.__mro__) if base is not object]
-    hooks = next((vars(base)["hooks"] for base in bases if "hooks" in vars(base)), frozenset())
+    hooks: frozenset[str] = next(
+        (vars(base)["hooks"] for base in bases if "hooks" in vars(base)), frozenset()
+    )
     for base in bases:
         is_suite = issubclass(base, Suite)
         if base is suite or not is_suite:

@@ -144,8 +144,8 @@ class _PersonalSpace(FolderBackend):
                 f"the personal space {self._root!a} must lie above the vault's store {store!a}. "
                 "Fix: set [storage.vault] personal to a folder that holds the store."
             )
-        self._store = Locator(os.path.relpath(store, self._root))
-        self._ledger = Ledger()
+        self._store = Locator(os.path.relpath(store, self._root).casefold())
+        self._ledger = Ledger(os.path.join(home, "authorisations"))
 
     @property
     def capabilities(self) -> Capabilities:
@@ -154,9 +154,11 @@ class _PersonalSpace(FolderBackend):
     def write_authorised(
         self, locator: Locator, content: str, leave: Authorisation, expect: Expectation
     ) -> Locator:
-        if self._store.contains(locator):
+        if self._store.contains(Locator(locator.key.casefold())):  # many disks ignore case
             raise InvalidLocatorError(
                 f"{str(locator)!a} lies in the agent's own store. Fix: use write for that."
             )
-        self._ledger.redeem(leave, locator, content)
-        return self.write(locator, content, expect=expect)
+        leave = self._ledger.check(leave, locator, content)
+        self.write(locator, content, expect=expect)
+        self._ledger.use_up(leave)
+        return locator
