@@ -87,7 +87,10 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(tmp_path: Path) -> None
 
 
 def test_starting_up_imports_no_more_than_it_needs(tmp_path: Path) -> None:
-    script = "import sys, holdfast.surfaces.cli; print(*sys.modules)"
+    script = (
+        "import sys; before = set(sys.modules); import holdfast.surfaces.cli; "
+        "print(*set(sys.modules) - before)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
