@@ -14,8 +14,9 @@ import pytest
 
 from holdfast.errors import LockLostError, StorageFaultError
 from holdfast.storage import LockTimeout, LockTiming, atomic_write, vault_mutex
+from holdfast.storage.holder import Holder
 from holdfast.storage.locator import TEMPORARY_SUFFIX
-from holdfast.storage.mutex import Held, Holder, Mutex
+from holdfast.storage.mutex import Held, Mutex
 from holdfast.testing.requirement import requirement
 from holdfast.testing.storage.processes import finish, start
 
@@ -197,6 +198,32 @@ def test_a_stalled_holder_can_not_commit_even_after_it_last_looked(
     assert [p.name for p in root.iterdir()] == ["note.md"]
 
 
+def test_a_stalled_holder_does_not_blot_out_its_successors_record(root: Path, locks: str) -> None:
+    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    age(stalled.baton, seconds=60)
+    successor = Mutex(str(root), locks, PATIENT).acquire()
+    (root / successor.temporary("")).write_text("half")
+    stalled.temporary("")  # it woke up, and has not looked yet
+    age(successor.baton, seconds=60)
+
+    with Mutex(str(root), locks, PATIENT).hold():
+        assert list(root.iterdir()) == []
+
+
+def test_records_go_with_their_locks_or_when_they_are_old(root: Path, locks: str) -> None:
+    folder = lock_directory(root, locks).parent
+    with vault_mutex(str(root), locks=locks) as held:
+        held.temporary("")
+        assert len(list(folder.glob("lock.*"))) == 1
+    assert list(folder.glob("lock.*")) == []
+
+    for name, days in (("lock.dead", 2), ("lock.recent", 0)):
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - days * 86_400,) * 2)
+    with vault_mutex(str(root), locks=locks):
+        assert [path.name for path in folder.glob("lock.*")] == ["lock.recent"]
+
+
 def test_a_dead_holder_is_taken_over_at_once_and_cleared_up_after(root: Path, locks: str) -> None:
     def die_half_way() -> None:
         held = Mutex(str(root), locks, PATIENT).acquire()
@@ -218,7 +245,8 @@ def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     dead = Holder.parse(baton.name)
-    name = f"taken.{int(dead.since * 1000)}.x.{process.pid}.{dead.machine}.{dead.host}"
+    nonce = f"{dead.mutex}-x"
+    name = f"taken.{int(dead.since * 1000)}.{nonce}.{process.pid}.{dead.machine}.{dead.host}"
     baton.rename(baton.with_name(name))
 
     with Mutex(str(root), locks, PATIENT).hold():

@@ -36,10 +36,11 @@ from holdfast.storage.content import (
     encode_text,
 )
 from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
+from holdfast.storage.endings import ENDING_SIGNALS
 from holdfast.storage.entries import PlainNames, is_plain, is_plain_mode
 from holdfast.storage.faults import absent, explain, explain_reading
 from holdfast.storage.locator import TEMPORARY_SUFFIX, Locator, children_named, is_key_segment
-from holdfast.storage.mutex import ENDING_SIGNALS, Held, LockTiming, Mutex
+from holdfast.storage.mutex import Held, LockTiming, Mutex
 
 _ATTEMPTS_AFTER_A_STALL = 3
 _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -103,8 +104,8 @@ class FolderBackend(StorageBackend):
         status = self._status(locator)
         if not locator.key:
             self._check_root(status)
-        if status is None and not locator.key:
-            return Info(locator, is_dir=True, size=0, mtime=0.0)  # not created yet
+            if status is None:
+                return Info(locator, is_dir=True, size=0, mtime=0.0)  # not created yet
         if status is None:
             raise absent(self._root, locator.key)
         is_dir = stat.S_ISDIR(status.st_mode)
@@ -258,8 +259,9 @@ class FolderBackend(StorageBackend):
 
     def _change(self, locator: Locator, change: Callable[[Held], Result]) -> Result:
         held = self._mutex.acquire()
-        masked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # they can wait so long
+        masked = None
         try:
+            masked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # they can wait
             self._prepare_root()
             return change(held)
         except StorageError:
@@ -269,7 +271,8 @@ class FolderBackend(StorageBackend):
             raise explain(error, self._root, locator.key) from error
         finally:
             self._mutex.release(held)
-            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+            if masked is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
     def _prepare_root(self) -> None:
         """Make sure, under the lock, that the folder to write into is the one we opened."""

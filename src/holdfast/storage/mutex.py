@@ -10,36 +10,30 @@ Every step renames the baton from the name that was seen. Of all who try the sam
 succeeds, and nobody can release, or take twice, what has moved on in the meantime.
 
 A stalled holder may wake up just before its commit, after it last looked. So a holder records the
-name of its temporary file in the baton before it makes it, and commits by renaming that file.
-Whoever takes over removes the file before the baton is free again: the late rename then has
-nothing to move, and fails.
+name of its temporary file, in a record of its own beside the lock, before it makes it, and commits
+by renaming that file. Whoever takes over removes the file before the baton is free again: the late
+rename then has nothing to move, and fails.
 """
 
-import atexit
 import errno
 import hashlib
-import itertools
 import os
 import random
 import re
 import secrets
 import signal
-import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
-from types import FrameType
 
 from holdfast.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
 from holdfast.storage.confined import discard_temporary
+from holdfast.storage.endings import ENDING_SIGNALS, before_the_end, call_off, ending_cleanly
+from holdfast.storage.holder import Holder, Signature
 from holdfast.storage.locator import TEMPORARY_SUFFIX
-
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""What ends a process without unwinding it, unless somebody handles it."""
 
 _FREE = "free"
 _BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
@@ -47,6 +41,7 @@ _FIRST_WAIT_SECONDS = 0.0005
 _LONGEST_WAIT_SECONDS = 0.05
 _IDLE_BEATS = 20
 _RECORD_BYTES = 1 << 16
+_RECORDS_KEPT_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,78 +56,19 @@ class LockTiming:
         return self.stale_after / 4
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who has the baton, as its name says."""
-
-    since: float
-    nonce: str
-    pid: int
-    machine: str
-    host: str
-
-    @classmethod
-    def parse(cls, name: str) -> "Holder":
-        _, since, nonce, pid, machine, host = name.split(".", 5)
-        return cls(int(since) / 1000, nonce, int(pid), machine, host)
-
-    def described(self) -> str:
-        since = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
-        return f"process {self.pid} on {self.host} since {since}"
-
-    @property
-    def died(self) -> bool:
-        """Whether it is sure to be gone; only knowable on the machine that it runs on."""
-        if self.machine != _this_machine()[0]:
-            return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
-        return False
-
-
-class Signature:
-    """How this process signs the baton: each time with a name that was never used before."""
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self._process = f"{self.pid}.{'.'.join(_this_machine())}"
-        self._salt = secrets.token_hex(6)
-        self._count = itertools.count()
-
-    def sign(self) -> tuple[str, str]:
-        """Return a new nonce, and the holder's part of the baton's name."""
-        nonce = f"{self._salt}{next(self._count):x}"
-        return nonce, f"{time.time_ns() // 1_000_000}.{nonce}.{self._process}"
-
-
-@cache
-def _this_machine() -> tuple[str, str]:
-    """Name what process numbers are unique in: host, boot and process namespace."""
-    host = "".join(c if c.isalnum() or c in "-_." else "_" for c in socket.gethostname())[:80]
-    traits = [host]
-    with suppress(OSError):
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
-            traits.append(boot.read())
-        traits.append(os.readlink("/proc/self/ns/pid"))
-    return hashlib.sha256("\n".join(traits).encode()).hexdigest()[:12], host
-
-
 class Held:
     """The lock, while we hold it."""
 
-    __slots__ = ("_free", "_nonce", "_temporaries", "baton", "pid", "root")
+    __slots__ = ("_free", "_nonce", "_pid", "_record", "_temporaries", "baton", "root")
 
     def __init__(self, root: str, directory: str, signature: Signature) -> None:
         self.root = root
-        self.pid = signature.pid
         self._nonce, holder = signature.sign()
-        self.baton = f"{directory}/held.{holder}"
+        self._pid = signature.pid
+        self._record = f"{directory}.{signature.mutex}"
         self._free = f"{directory}/{_FREE}"
         self._temporaries: list[str] = []
+        self.baton = f"{directory}/held.{holder}"
 
     def temporary(self, directory_key: str) -> str:
         """Return a new name for an unfinished file in that directory.
@@ -141,14 +77,11 @@ class Held:
         """
         name = f".{self._nonce}-{len(self._temporaries)}{TEMPORARY_SUFFIX}"
         self._temporaries.append(f"{directory_key}/{name}" if directory_key else name)
+        record = os.open(self._record, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            baton = os.open(self.baton, os.O_WRONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise self._lost() from None
-        try:
-            os.pwrite(baton, "\n".join(self._temporaries).encode() + b"\0", 0)
+            os.pwrite(record, "\n".join(self._temporaries).encode() + b"\0", 0)
         finally:
-            os.close(baton)
+            os.close(record)
         return name
 
     def verify(self) -> None:
@@ -167,10 +100,10 @@ class Held:
         return True
 
     def release(self) -> None:
-        """Give the baton back, unless it was taken over."""
+        """Give the baton back, unless it was taken over; if it can't go back, it lapses."""
         try:
             os.rename(self.baton, self._free)
-        except FileNotFoundError:
+        except OSError:
             return
 
     def beat(self) -> None:
@@ -178,10 +111,11 @@ class Held:
             os.utime(self.baton)
 
     def abandon(self) -> None:
-        """Clear up and release from a signal or at exit."""
-        if self.pid == os.getpid():
+        """Clear up and release, because the process ends. What a fork inherited is not ours."""
+        if self._pid == os.getpid():
             for key in self._temporaries:
-                discard_temporary(self.root, key)
+                with suppress(OSError):
+                    discard_temporary(self.root, key)
             self.release()
 
     def _lost(self) -> LockLostError:
@@ -189,9 +123,6 @@ class Held:
             f"this process stalled while it held the lock on {self.root!a}, and another one took "
             "it over; nothing was committed. Fix: try again."
         )
-
-
-_held_now: set[Held] = set()
 
 
 class Mutex:
@@ -203,7 +134,6 @@ class Mutex:
         self._folder = os.path.join(locks, hashlib.sha256(os.fsencode(self.root)).hexdigest())
         self._directory = os.path.join(self._folder, "lock")
         self._start_afresh()
-        _release_at_exit()
 
     def _start_afresh(self) -> None:
         self._signature = Signature()
@@ -212,6 +142,8 @@ class Mutex:
         self._beating: threading.Thread | None = None
         self._closed = threading.Event()
         self._current: Held | None = None
+        record = self._record_of(self._signature.mutex)
+        self._finalizer = weakref.finalize(self, _remove_record, record, os.getpid())
 
     @contextmanager
     def hold(self) -> Iterator[Held]:
@@ -226,36 +158,36 @@ class Mutex:
         """Take the lock; whoever does calls `release`, whatever happens."""
         if self._signature.pid != os.getpid():  # a fork took our threads away
             self._start_afresh()
-        self._enter_threads()
+        deadline = time.monotonic() + self.timing.timeout
+        self._enter_threads(self.timing.timeout)
         try:
-            held = self._acquire_or_explain(time.monotonic() + self.timing.timeout)
+            held = self._acquire_or_explain(deadline)
         except BaseException:
             self._leave_threads()
             raise
         self._current = held
-        _held_now.add(held)
+        before_the_end(held.abandon)
         self._start_heartbeat()
         return held
 
     def release(self, held: Held) -> None:
         self._current = None
-        try:
-            held.release()
-        finally:
-            _held_now.discard(held)
-            self._leave_threads()
+        held.release()
+        call_off(held.abandon)
+        self._leave_threads()
 
     def close(self) -> None:
-        """End the heartbeat now, and not when it finds out that it has nothing to do."""
+        """End the heartbeat and remove our record, for a lock that won't be taken again."""
         self._closed.set()
+        self._finalizer()
 
-    def _enter_threads(self) -> None:
+    def _enter_threads(self, seconds: float) -> None:
         if self._thread == threading.get_ident():
             raise RuntimeError(
                 f"this thread holds the lock on {self.root!a} already. "
                 "Fix: do not take it twice; pass on what it gave you."
             )
-        if not self._threads.acquire(timeout=self.timing.timeout):
+        if not self._threads.acquire(timeout=seconds):
             raise LockTimeout(
                 f"another thread of this process has held the lock on {self.root!a} for over "
                 f"{self.timing.timeout:g} s. Fix: look for what keeps it busy."
@@ -336,16 +268,27 @@ class Mutex:
 
     def _take_over(self, name: str) -> bool:
         """Clear up after the holder `name` and free the baton, unless another one does."""
-        taken = f"{self._directory}/taken.{self._signature.sign()[1]}"
+        taken = f"{self._directory}/{_taken_over(name, self._signature)}"
         try:
             os.rename(f"{self._directory}/{name}", taken)
         except FileNotFoundError:
             return False
-        for key in _recorded_temporaries(taken):
+        for key in _recorded_temporaries(self._record_of(Holder.parse(name).mutex)):
             discard_temporary(self.root, key)
         with suppress(FileNotFoundError):  # we stalled in turn, and were taken over
             os.rename(taken, f"{self._directory}/{_FREE}")
         return True
+
+    def _record_of(self, mutex: str) -> str:
+        return f"{self._directory}.{mutex}"
+
+    def _clear_old_records(self) -> None:
+        """Remove records of processes that died; whoever still needs one makes it again."""
+        for entry in os.scandir(self._folder):
+            with suppress(FileNotFoundError):
+                age = time.time() - entry.stat().st_mtime
+                if entry.name.startswith("lock.") and age > _RECORDS_KEPT_SECONDS:
+                    os.unlink(entry.path)
 
     def _timed_out(self) -> LockTimeout:
         name = self._baton_name()
@@ -362,6 +305,8 @@ class Mutex:
         )
 
     def _start_heartbeat(self) -> None:
+        if self._beating is None:
+            self._clear_old_records()
         if self._beating is None or not self._beating.is_alive():
             self._beating = threading.Thread(
                 target=self._keep_beating, name=f"holdfast-heartbeat {self.root}", daemon=True
@@ -380,16 +325,28 @@ class Mutex:
                 held.beat()
 
 
-def _recorded_temporaries(baton: str) -> list[str]:
+def _taken_over(name: str, signature: Signature) -> str:
+    """Name the baton for one who takes it over; it still tells whose record to clear up after."""
+    since, nonce, process = signature.sign()[1].split(".", 2)
+    return f"taken.{since}.{Holder.parse(name).mutex}-{nonce}.{process}"
+
+
+def _recorded_temporaries(record: str) -> list[str]:
     try:
-        descriptor = os.open(baton, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(record, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return []
     try:
-        record, _, _ = os.pread(descriptor, _RECORD_BYTES, 0).partition(b"\0")
+        keys, _, _ = os.pread(descriptor, _RECORD_BYTES, 0).partition(b"\0")
     finally:
         os.close(descriptor)
-    return record.decode().split("\n") if record else []
+    return keys.decode().split("\n") if keys else []
+
+
+def _remove_record(record: str, pid: int) -> None:
+    if os.getpid() == pid:  # a fork's copy is not its own
+        with suppress(OSError):  # it may never have been made
+            os.unlink(record)
 
 
 @contextmanager
@@ -397,44 +354,7 @@ def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> I
     """Hold the lock of the folder `root`; lock directories live in the folder `locks`."""
     mutex = Mutex(root, locks, timing)
     try:
-        with mutex.hold() as held, _released_on_signals():
+        with mutex.hold() as held, ending_cleanly():
             yield held
     finally:
         mutex.close()
-
-
-@contextmanager
-def _released_on_signals() -> Iterator[None]:
-    """Let a signal that ends the process release our locks first.
-
-    Only where nobody else handles the signal, and only where Python lets us: in the main thread.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    ending = [s for s in ENDING_SIGNALS if signal.getsignal(s) is signal.SIG_DFL]
-    for number in ending:
-        signal.signal(number, _release_and_end)
-    try:
-        yield
-    finally:
-        for number in ending:
-            signal.signal(number, signal.SIG_DFL)
-
-
-def _release_and_end(number: int, frame: FrameType | None) -> None:
-    del frame
-    _abandon_all()
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-
-
-@cache
-def _release_at_exit() -> None:
-    atexit.register(_abandon_all)
-
-
-def _abandon_all() -> None:
-    for held in tuple(_held_now):
-        held.abandon()
-    _held_now.clear()

@@ -1,0 +1,62 @@
+"""What must be let go when the process ends before its code does."""
+
+import atexit
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import FrameType
+
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+"""What ends a process without unwinding it, unless somebody handles it."""
+
+_to_do: set[Callable[[], None]] = set()
+
+
+def before_the_end(action: Callable[[], None]) -> None:
+    """Do this at exit, and on an ending signal within `ending_cleanly`, unless called off."""
+    _do_all_at_exit()
+    _to_do.add(action)
+
+
+def call_off(action: Callable[[], None]) -> None:
+    _to_do.discard(action)
+
+
+@contextmanager
+def ending_cleanly() -> Iterator[None]:
+    """Let a signal that ends the process do what must be done first.
+
+    Only where nobody else handles the signal, and only where Python lets us: in the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ending = [s for s in ENDING_SIGNALS if signal.getsignal(s) is signal.SIG_DFL]
+    for number in ending:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in ending:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    del frame
+    _do_all()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+@cache
+def _do_all_at_exit() -> None:
+    atexit.register(_do_all)
+
+
+def _do_all() -> None:
+    for action in tuple(_to_do):
+        action()
+    _to_do.clear()
