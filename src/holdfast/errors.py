@@ -6,6 +6,12 @@
     │   ├── ConfigError                    ValueError         the config or environment is wrong
     │   ├── OptionError                    ValueError         a backend refuses one of its options
     │   └── CapabilityMismatchError                           it can be had, but promises too little
+    ├── ArtifactError                                         the artifact store refused
+    │   ├── InvalidCIDError                ValueError         the text or bytes name no content
+    │   ├── InvalidArtifactError           ValueError         no such artifact can be
+    │   │   └── CycleError                                    it would be derived from itself
+    │   ├── OperationError                 RuntimeError       an operation is unknown, or failed
+    │   └── DeterminismError               RuntimeError       one derivation gave two results
     └── StorageError                                          a verb of the seam failed
         ├── InvalidLocatorError            ValueError         the key can name no place
         ├── NotTextError                   ValueError         the content is not UTF-8 text
@@ -54,6 +60,24 @@ class OptionError(StorageSelectionError, ValueError):
 
 
 class CapabilityMismatchError(StorageSelectionError): ...
+
+
+class ArtifactError(HoldfastError): ...
+
+
+class InvalidCIDError(ArtifactError, ValueError): ...
+
+
+class InvalidArtifactError(ArtifactError, ValueError): ...
+
+
+class CycleError(InvalidArtifactError): ...
+
+
+class OperationError(ArtifactError, RuntimeError): ...
+
+
+class DeterminismError(ArtifactError, RuntimeError): ...
 
 
 class StorageError(HoldfastError): ...

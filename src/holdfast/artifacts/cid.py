@@ -1,0 +1,99 @@
+"""Names made from content, as the standard CIDv1 that other tools can check."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from holdfast.errors import InvalidCIDError
+
+_VERSION = 1
+_DIGEST_BYTES = 32
+
+
+class Codec(Enum):
+    """What the named bytes are."""
+
+    RAW = 0x55
+    """Anything."""
+    DAG_CBOR = 0x71
+    """A structure, in canonical CBOR."""
+
+
+class Hash(Enum):
+    """How the digest was made; a parameter of a store's format."""
+
+    SHA2_256 = 0x12
+    BLAKE3 = 0x1E
+
+    def digest(self, data: bytes) -> bytes:
+        return _hasher(self)(data)
+
+
+def _sha2_256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def _hasher(algorithm: Hash) -> Callable[[bytes], bytes]:
+    if algorithm is Hash.SHA2_256:
+        return _sha2_256
+    try:
+        import blake3  # noqa: PLC0415 - an optional dependency
+    except ImportError as error:
+        raise InvalidCIDError(
+            "blake3 is not installed. Fix: pip install holdfast[blake3], or use sha2-256."
+        ) from error
+    return lambda data: bytes(blake3.blake3(data).digest())
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CID:
+    """The name of some bytes: whoever has them can make it, and check it."""
+
+    digest: bytes
+    hash: Hash = Hash.SHA2_256
+    codec: Codec = Codec.RAW
+
+    def __post_init__(self) -> None:
+        if len(self.digest) != _DIGEST_BYTES:
+            raise InvalidCIDError(f"a digest has {_DIGEST_BYTES} bytes, not {len(self.digest)}")
+
+    @classmethod
+    def of(cls, data: bytes, hash: Hash = Hash.SHA2_256, codec: Codec = Codec.RAW) -> "CID":  # noqa: A002 - the standard's own word
+        return cls(hash.digest(data), hash, codec)
+
+    @classmethod
+    def parse(cls, text: str) -> "CID":
+        """Read the form that `str` gives; anything else is `InvalidCIDError`."""
+        try:
+            padding = "=" * (-(len(text) - 1) % 8)
+            data = base64.b32decode(text[1:].upper() + padding)
+        except (binascii.Error, ValueError) as error:
+            raise _invalid(text, "it is not base32") from error
+        cid = cls.from_bytes(data)
+        if str(cid) != text:
+            raise _invalid(text, "it is not written in the one usual way")
+        return cid
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "CID":
+        if len(data) != _DIGEST_BYTES + 4 or data[0] != _VERSION or data[3] != _DIGEST_BYTES:
+            raise _invalid(data.hex(), "it is no CIDv1 with a digest of 32 bytes")
+        try:
+            return cls(data[4:], Hash(data[2]), Codec(data[1]))
+        except ValueError as error:
+            raise _invalid(data.hex(), "its codec or hash is none of ours") from error
+
+    def __bytes__(self) -> bytes:
+        return bytes((_VERSION, self.codec.value, self.hash.value, _DIGEST_BYTES)) + self.digest
+
+    def __str__(self) -> str:
+        return "b" + base64.b32encode(bytes(self)).decode().lower().rstrip("=")
+
+
+def _invalid(shown: str, what: str) -> InvalidCIDError:
+    return InvalidCIDError(
+        f"{shown[:80]!a} is no usable CID: {what}. Fix: copy it whole, as in 'bafkrei...'."
+    )
