@@ -11,7 +11,9 @@
     │   ├── InvalidArtifactError           ValueError         no such artifact can be
     │   │   └── CycleError                                    it would be derived from itself
     │   ├── OperationError                 RuntimeError       an operation is unknown, or failed
-    │   └── DeterminismError               RuntimeError       one derivation gave two results
+    │   ├── DeterminismError               RuntimeError       one derivation gave two results
+    │   ├── DamageError                    RuntimeError       stored bytes are not what they were
+    │   └── ProofError                     ValueError         a proof is malformed, or wrong
     └── StorageError                                          a verb of the seam failed
         ├── InvalidLocatorError            ValueError         the key can name no place
         ├── NotTextError                   ValueError         the content is not UTF-8 text
@@ -78,6 +80,12 @@ class OperationError(ArtifactError, RuntimeError): ...
 
 
 class DeterminismError(ArtifactError, RuntimeError): ...
+
+
+class DamageError(ArtifactError, RuntimeError): ...
+
+
+class ProofError(ArtifactError, ValueError): ...
 
 
 class StorageError(HoldfastError): ...

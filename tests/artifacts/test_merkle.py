@@ -1,0 +1,769 @@
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise, product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.artifacts import merkle
+from holdfast.artifacts.merkle import (
+    EMPTY_ROOT,
+    LARGEST_SIZE,
+    TILE_WIDTH,
+    Frontier,
+    Node,
+    Reader,
+    Tile,
+    consistency_nodes,
+    frontier_nodes,
+    hash_in_tile,
+    inclusion_nodes,
+    leaf_hash,
+    leaf_hashes,
+    new_tiles,
+    node_hash,
+    parents,
+    prove_consistency,
+    prove_inclusion,
+    reader_over,
+    root_of,
+    tile_of,
+    tiles_of,
+    verify_consistency,
+    verify_inclusion,
+)
+from holdfast.errors import ProofError
+
+Turn = tuple[str, bytes]
+"""Where a hash of a path stands, beside the way up, and the hash."""
+
+
+class Naive:
+    """The definitions of RFC 6962, section 2.1, word for word, over D[start:stop]."""
+
+    def __init__(self, entries: Sequence[bytes]) -> None:
+        self.entries = entries
+        self.root = cache(self._root)
+
+    def _root(self, start: int, stop: int) -> bytes:
+        if start == stop:
+            return sha256().digest()
+        if stop - start == 1:
+            return sha256(b"\x00" + self.entries[start]).digest()
+        middle = start + split(stop - start)
+        return sha256(b"\x01" + self.root(start, middle) + self.root(middle, stop)).digest()
+
+    def path(self, m: int, start: int, stop: int) -> list[Turn]:
+        n = stop - start
+        if n == 1:
+            return []
+        middle = start + split(n)
+        if m < split(n):
+            return [*self.path(m, start, middle), ("right", self.root(middle, stop))]
+        return [*self.path(m - split(n), middle, stop), ("left", self.root(start, middle))]
+
+    def subproof(self, m: int, start: int, stop: int, *, known: bool) -> list[Turn]:
+        n = stop - start
+        if m == n:
+            return [] if known else [("start", self.root(start, stop))]
+        middle = start + split(n)
+        if m <= split(n):
+            below = self.subproof(m, start, middle, known=known)
+            return [*below, ("right", self.root(middle, stop))]
+        below = self.subproof(m - split(n), middle, stop, known=False)
+        return [*below, ("left", self.root(start, middle))]
+
+    def proof(self, old: int, new: int) -> list[Turn]:
+        return self.subproof(old, 0, new, known=True)
+
+
+def split(n: int) -> int:
+    """Return the largest power of two that is smaller than `n`."""
+    k = 1
+    while k * 2 < n:
+        k *= 2
+    return k
+
+
+def hashes(turns: list[Turn]) -> tuple[bytes, ...]:
+    return tuple(found for _, found in turns)
+
+
+def shape(turns: list[Turn]) -> list[str]:
+    return [side for side, _ in turns]
+
+
+NO_HASHES: tuple[Any, ...] = (
+    *(b"", bytes(31), bytes(33), bytes(64), bytearray(32), memoryview(bytes(32))),
+    *("a" * 32, "a" * 64, None, 0, [0] * 32),
+)
+NO_SIZES: tuple[Any, ...] = (
+    *(0, -1, LARGEST_SIZE + 1, 2**64, 10**5000, -(10**5000), True, 1.0, "1", None, b"1"),
+)
+MOST = 131
+ENTRIES = [b"entry %d" % number for number in range(MOST)]
+LEAVES = [leaf_hash(entry) for entry in ENTRIES]
+NAIVE = Naive(ENTRIES)
+READER = reader_over(LEAVES)
+SIZES = range(1, MOST + 1)
+
+
+def root_at(size: int) -> bytes:
+    return NAIVE.root(0, size)
+
+
+def every_leaf(sizes: range = SIZES) -> Iterator[tuple[int, int]]:
+    return ((index, size) for size in sizes for index in range(size))
+
+
+def every_growth(sizes: range = SIZES) -> Iterator[tuple[int, int]]:
+    return ((old, new) for new in sizes for old in range(1, new + 1))
+
+
+@st.composite
+def some_leaf(draw: st.DrawFn) -> tuple[int, int]:
+    size = draw(st.integers(1, MOST))
+    return draw(st.integers(0, size - 1)), size
+
+
+@st.composite
+def some_growth(draw: st.DrawFn) -> tuple[int, int]:
+    new = draw(st.integers(1, MOST))
+    return draw(st.integers(1, new)), new
+
+
+def flipped(value: bytes, bit: int) -> bytes:
+    changed = bytearray(value)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def replaced(values: list[bytes], at: int, value: bytes) -> list[bytes]:
+    return [*values[:at], value, *values[at + 1 :]]
+
+
+def is_refused(verify: Callable[..., None], *arguments: object) -> bool:
+    try:
+        verify(*arguments)
+    except ProofError:
+        return True
+    return False
+
+
+class TestPublishedVectors:
+    """Those of Certificate Transparency: testonly of github.com/transparency-dev/merkle."""
+
+    ENTRIES = (
+        *(b"", b"\x00", b"\x10", b"\x20\x21", b"\x30\x31", b"\x40\x41\x42\x43"),
+        *(bytes(range(0x50, 0x58)), bytes(range(0x60, 0x70))),
+    )
+    ROOTS = (
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+        "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+        "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+        "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+        "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+        "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+        "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+        "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+    )
+    H1 = "96a296d224f285c67bee93c30f8a309157f0daa35dc5b87e410b78630a09cfc7"
+    H4 = "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b"
+    H23 = "5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e"
+    H45 = "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a"
+    H67 = "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0"
+    H4567 = "6b47aaf29ee3c2af9af889bc1fb9254dabd31177f16232dd6aab035ca39bf6e4"
+
+    def test_the_roots_are_the_published_ones(self) -> None:
+        for size, root in enumerate(self.ROOTS):
+            entries = self.ENTRIES[:size]
+            assert root_of(leaf_hashes(entries)).hex() == root
+            assert Naive(entries).root(0, size).hex() == root
+
+    @pytest.mark.parametrize(
+        ("index", "size", "path"),
+        [
+            (0, 1, []),
+            (0, 2, [H1]),
+            (1, 2, [ROOTS[1]]),
+            (2, 3, [ROOTS[2]]),
+            (1, 5, [ROOTS[1], H23, H4]),
+            (0, 8, [H1, H23, H4567]),
+            (5, 8, [H4, H67, ROOTS[4]]),
+        ],
+    )
+    def test_the_inclusion_proofs_are_the_published_ones(
+        self, index: int, size: int, path: list[str]
+    ) -> None:
+        found = prove_inclusion(reader_over(leaf_hashes(self.ENTRIES)), index, size)
+
+        assert [part.hex() for part in found] == path
+        root = bytes.fromhex(self.ROOTS[size])
+        verify_inclusion(leaf_hash(self.ENTRIES[index]), index, size, found, root)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "path"),
+        [
+            (1, 1, []),
+            (1, 8, [H1, H23, H4567]),
+            (2, 5, [H23, H4]),
+            (6, 8, [H45, H67, ROOTS[4]]),
+        ],
+    )
+    def test_the_consistency_proofs_are_the_published_ones(
+        self, old: int, new: int, path: list[str]
+    ) -> None:
+        found = prove_consistency(reader_over(leaf_hashes(self.ENTRIES)), old, new)
+
+        assert [part.hex() for part in found] == path
+        old_root, new_root = (bytes.fromhex(self.ROOTS[size]) for size in (old, new))
+        verify_consistency(old, old_root, new, new_root, found)
+
+
+class TestHashes:
+    def test_a_leaf_can_never_pass_for_a_node(self) -> None:
+        left, right = LEAVES[:2]
+
+        assert leaf_hash(left + right) == sha256(b"\x00" + left + right).digest()
+        assert node_hash(left, right) == sha256(b"\x01" + left + right).digest()
+
+    def test_many_leaves_are_hashed_as_one_by_one(self) -> None:
+        assert list(leaf_hashes(ENTRIES)) == LEAVES
+
+    def test_an_odd_last_hash_has_no_parent(self) -> None:
+        assert parents(LEAVES[:5]) == [node_hash(*LEAVES[:2]), node_hash(*LEAVES[2:4])]
+        assert parents(LEAVES[:1]) == parents([]) == []
+
+
+class TestFrontier:
+    def test_the_root_is_the_rfcs_at_every_size(self) -> None:
+        frontier = Frontier()
+        assert frontier.root() == EMPTY_ROOT == root_at(0)
+        for size in SIZES:
+            frontier = frontier.append(LEAVES[size - 1])
+            assert frontier.root() == root_at(size) == root_of(LEAVES[:size])
+
+    def test_it_is_the_same_however_its_leaves_came(self) -> None:
+        for old, new in every_growth(range(1, 66)):
+            grown = Frontier().extend(LEAVES[:old]).extend(iter(LEAVES[old:new]))
+            assert grown == Frontier().extend(LEAVES[:new]) == Frontier.read(READER, new)
+
+    @settings(deadline=None, max_examples=20)
+    @given(st.lists(st.integers(0, 3 * merkle._CHUNK), max_size=4))
+    def test_it_is_the_same_in_chunks_of_any_size(self, cuts: list[int]) -> None:
+        leaves = list(leaf_hashes(number.to_bytes(4) for number in range(3 * merkle._CHUNK + 1)))
+        frontier = Frontier()
+        for start, stop in pairwise([0, *sorted(cuts), len(leaves)]):
+            frontier = frontier.extend(leaves[start:stop])
+
+        assert frontier.size == len(leaves)
+        assert frontier.root() == reference_root(leaves)
+
+    def test_it_is_a_value_and_its_leaves_are_left_alone(self) -> None:
+        leaves = LEAVES[:7]
+        before = Frontier().extend(leaves)
+        before.append(LEAVES[7])
+        before.extend(leaves)
+
+        assert before == Frontier().extend(leaves)
+        assert leaves == LEAVES[:7]
+        assert before.extend([]) == before
+
+    def test_it_holds_one_root_for_each_bit_of_its_size(self) -> None:
+        for size in (0, *SIZES):
+            nodes = frontier_nodes(size)
+            assert [node.level for node in nodes] == [
+                level for level in reversed(range(8)) if size >> level & 1
+            ]
+            assert nodes[-1].stop == size if nodes else size == 0
+
+    @pytest.mark.parametrize(
+        ("size", "roots"),
+        [(0, LEAVES[:1]), (1, []), (3, LEAVES[:1]), (4, LEAVES[:2]), (-1, LEAVES[:1])],
+    )
+    def test_a_wrong_number_of_roots_is_refused(self, size: int, roots: list[bytes]) -> None:
+        with pytest.raises(ProofError):
+            Frontier(size, tuple(roots))
+
+    def test_what_is_no_hash_is_refused(self) -> None:
+        for wrong in NO_HASHES:
+            with pytest.raises(ProofError, match="32 bytes"):
+                Frontier(1, (wrong,))
+            with pytest.raises(ProofError, match="32 bytes"):
+                Frontier().append(wrong)
+            with pytest.raises(ProofError, match="32 bytes"):
+                root_of([*LEAVES, wrong])
+            with pytest.raises(ProofError, match="32 bytes"):
+                reader_over([*LEAVES, wrong])
+
+    def test_it_stops_growing_at_the_largest_size(self) -> None:
+        full = Frontier(LARGEST_SIZE, tuple(LEAVES[:63]))
+
+        with pytest.raises(ProofError):
+            full.append(LEAVES[0])
+        with pytest.raises(ProofError):
+            full.extend(LEAVES[:1])
+
+
+def reference_root(leaves: list[bytes]) -> bytes:
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = split(len(leaves))
+    joined = reference_root(leaves[:middle]) + reference_root(leaves[middle:])
+    return sha256(b"\x01" + joined).digest()
+
+
+class TestReaderOverMemory:
+    def test_it_has_each_perfect_subtree_and_no_other(self) -> None:
+        for size in range(20):
+            reader = reader_over(LEAVES[:size])
+            for node in (Node(level, index) for level in range(6) for index in range(33)):
+                if node.stop <= size:
+                    assert reader(node) == NAIVE.root(node.index << node.level, node.stop)
+                    continue
+                with pytest.raises(ProofError, match=f"{size} leaves"):
+                    reader(node)
+
+    @pytest.mark.parametrize(
+        ("level", "index"), [(-1, 0), (0, -1), (63, 0), (10**9, 0), (0, 2**63), (62, 1)]
+    )
+    def test_a_node_of_no_tree_can_not_be_named(self, level: int, index: int) -> None:
+        with pytest.raises(ProofError):
+            Node(level, index)
+
+
+class TestInclusion:
+    def test_the_path_is_the_rfcs_for_every_leaf(self) -> None:
+        for index, size in every_leaf():
+            path = prove_inclusion(READER, index, size)
+            assert path == hashes(NAIVE.path(index, 0, size))
+            verify_inclusion(LEAVES[index], index, size, path, root_at(size))
+
+    def test_no_path_verifies_another_leaf_or_another_index(self) -> None:
+        for index, size in every_leaf(range(1, 34)):
+            path, root = prove_inclusion(READER, index, size), root_at(size)
+            for other in range(size):
+                if other != index:
+                    assert is_refused(verify_inclusion, LEAVES[index], other, size, path, root)
+                    assert is_refused(verify_inclusion, LEAVES[other], index, size, path, root)
+                    assert is_refused(verify_inclusion, LEAVES[other], other, size, path, root)
+
+    def test_no_path_verifies_at_another_size_of_the_log(self) -> None:
+        for index, size in every_leaf(range(1, 34)):
+            path = prove_inclusion(READER, index, size)
+            for other in range(34):
+                if other != size:
+                    root = root_at(other)
+                    assert is_refused(verify_inclusion, LEAVES[index], index, other, path, root)
+
+    def test_a_root_stands_for_another_size_only_where_the_path_turns_alike(self) -> None:
+        """Why a root is trusted with its size only: the path alone can't tell these apart."""
+        for index, size in every_leaf(range(1, 34)):
+            turns, root = NAIVE.path(index, 0, size), root_at(size)
+            for other in range(index + 1, 66):
+                alike = shape(turns) == shape(NAIVE.path(index, 0, other))
+                arguments = (LEAVES[index], index, other, hashes(turns), root)
+                assert is_refused(verify_inclusion, *arguments) != alike
+
+    def test_a_missing_or_extra_hash_is_refused(self) -> None:
+        for index, size in every_leaf(range(1, 34)):
+            path, root = list(prove_inclusion(READER, index, size)), root_at(size)
+            for at in range(len(path) + 1):
+                longer = [*path[:at], LEAVES[0], *path[at:]]
+                with pytest.raises(ProofError, match=f"{len(path) + 1} hashes"):
+                    verify_inclusion(LEAVES[index], index, size, longer, root)
+            for at in range(len(path)):
+                with pytest.raises(ProofError, match=f"must be {len(path)}"):
+                    verify_inclusion(LEAVES[index], index, size, path[:at] + path[at + 1 :], root)
+
+    def test_a_node_does_not_pass_for_a_leaf(self) -> None:
+        path, root = prove_inclusion(READER, 5, 8), root_at(8)
+
+        assert is_refused(verify_inclusion, NAIVE.root(4, 6), 5, 8, path[1:], root)
+        assert is_refused(verify_inclusion, NAIVE.root(4, 6), 2, 4, path[1:], root_at(4))
+
+    @settings(deadline=None)
+    @given(some_leaf(), st.data())
+    def test_every_flipped_bit_of_a_hash_is_refused(
+        self, leaf: tuple[int, int], data: st.DataObject
+    ) -> None:
+        index, size = leaf
+        good = [LEAVES[index], *prove_inclusion(READER, index, size), root_at(size)]
+        at, bit = data.draw(st.integers(0, len(good) - 1)), data.draw(st.integers(0, 255))
+        first, *path, root = replaced(good, at, flipped(good[at], bit))
+
+        assert is_refused(verify_inclusion, first, index, size, path, root)
+
+    @settings(deadline=None)
+    @given(some_leaf(), st.integers(0, 63))
+    def test_every_flipped_bit_of_the_index_is_refused(
+        self, leaf: tuple[int, int], bit: int
+    ) -> None:
+        index, size = leaf
+        path = prove_inclusion(READER, index, size)
+
+        assert is_refused(
+            verify_inclusion, LEAVES[index], index ^ 1 << bit, size, path, root_at(size)
+        )
+
+    @settings(deadline=None)
+    @given(some_leaf(), st.integers(0, 63))
+    def test_a_flipped_bit_of_the_size_is_refused_unless_the_path_turns_alike(
+        self, leaf: tuple[int, int], bit: int
+    ) -> None:
+        index, size = leaf
+        other = size ^ 1 << bit
+        turns = NAIVE.path(index, 0, size)
+        alike = shape(turns) == far_shape(index, other)
+
+        arguments = (LEAVES[index], index, other, hashes(turns), root_at(size))
+        assert is_refused(verify_inclusion, *arguments) != alike
+
+    def test_what_is_no_size_is_refused(self) -> None:
+        for size in NO_SIZES:
+            with pytest.raises(ProofError, match="size"):
+                verify_inclusion(LEAVES[0], 0, size, (), LEAVES[0])
+            with pytest.raises(ProofError, match="size"):
+                prove_inclusion(READER, 0, size)
+
+    def test_what_is_no_index_is_refused(self) -> None:
+        path = prove_inclusion(READER, 1, 4)
+        for index in (4, 5, *NO_SIZES[1:]):
+            with pytest.raises(ProofError, match="0 to 3"):
+                verify_inclusion(LEAVES[1], index, 4, path, root_at(4))
+            with pytest.raises(ProofError, match="0 to 3"):
+                prove_inclusion(READER, index, 4)
+
+    def test_what_is_no_hash_is_refused(self) -> None:
+        first, second = prove_inclusion(READER, 1, 4)
+        for wrong in NO_HASHES:
+            good = [LEAVES[1], first, second, root_at(4)]
+            for at in range(4):
+                leaf, *path, root = replaced(good, at, wrong)
+                with pytest.raises(ProofError, match="32 bytes"):
+                    verify_inclusion(leaf, 1, 4, path, root)
+
+    @pytest.mark.parametrize("path", [None, 2, {1: 2}, "ab", b"cd", (b"a", b"b"), object()])
+    def test_what_is_no_path_is_refused(self, path: list[bytes]) -> None:
+        with pytest.raises(ProofError):
+            verify_inclusion(LEAVES[1], 1, 4, path, root_at(4))
+
+    def test_a_largest_tree_has_a_path_too(self) -> None:
+        asked: list[Node] = []
+
+        def read(node: Node) -> bytes:
+            asked.append(node)
+            return LEAVES[0]
+
+        assert len(prove_inclusion(read, 0, LARGEST_SIZE)) == 63
+        assert asked == inclusion_nodes(0, LARGEST_SIZE)
+
+    def test_a_refusal_says_what_was_found(self) -> None:
+        with pytest.raises(ProofError, match=rf"leaf 1 .* 4 leaves.*not {root_at(5).hex()}.*Fix: "):
+            verify_inclusion(LEAVES[1], 1, 4, prove_inclusion(READER, 1, 4), root_at(5))
+
+
+def far_shape(index: int, size: int) -> list[str] | None:
+    """Return the shape of a path in a tree that may be too large, or too small, to be made."""
+    if not index < size <= LARGEST_SIZE:
+        return None
+    turns, start, stop = [], 0, size
+    while stop - start > 1:
+        middle = start + split(stop - start)
+        turns.append("right" if index < middle else "left")
+        start, stop = (start, middle) if index < middle else (middle, stop)
+    return turns[::-1]
+
+
+class TestConsistency:
+    def test_the_path_is_the_rfcs_for_every_two_sizes(self) -> None:
+        for old, new in every_growth():
+            path = prove_consistency(READER, old, new)
+            assert path == hashes(NAIVE.proof(old, new))
+            verify_consistency(old, root_at(old), new, root_at(new), path)
+
+    def test_no_path_verifies_other_sizes_of_the_log(self) -> None:
+        for old, new in every_growth(range(1, 18)):
+            path = prove_consistency(READER, old, new)
+            for other_old, other_new in product(range(18), repeat=2):
+                if (other_old, other_new) != (old, new) and old != new:
+                    roots = (other_old, root_at(other_old), other_new, root_at(other_new))
+                    assert is_refused(verify_consistency, *roots, path)
+
+    def test_roots_stand_for_other_sizes_only_where_the_path_turns_alike(self) -> None:
+        for old, new in every_growth(range(1, 18)):
+            turns = NAIVE.proof(old, new)
+            for others in every_growth(range(1, 34)):
+                alike = shape(turns) == shape(NAIVE.proof(*others))
+                arguments = (others[0], root_at(old), others[1], root_at(new), hashes(turns))
+                assert is_refused(verify_consistency, *arguments) != alike
+
+    def test_a_log_that_was_rewritten_is_refused_wherever_it_was(self) -> None:
+        for old, new in every_growth(range(2, 18)):
+            for at in range(old):
+                forged = replaced(LEAVES[:new], at, bytes(32))
+                path = prove_consistency(reader_over(forged), old, new)
+                arguments = (old, root_at(old), new, root_of(forged))
+                assert is_refused(verify_consistency, *arguments, path)
+                assert is_refused(verify_consistency, *arguments, hashes(NAIVE.proof(old, new)))
+
+    def test_a_missing_or_extra_hash_is_refused(self) -> None:
+        for old, new in every_growth(range(1, 34)):
+            path, roots = list(prove_consistency(READER, old, new)), (root_at(old), root_at(new))
+            for at in range(len(path) + 1):
+                longer = [*path[:at], LEAVES[0], *path[at:]]
+                with pytest.raises(ProofError, match=f"{len(path) + 1} hashes"):
+                    verify_consistency(old, roots[0], new, roots[1], longer)
+            for at in range(len(path)):
+                with pytest.raises(ProofError, match=f"must be {len(path)}"):
+                    verify_consistency(old, roots[0], new, roots[1], path[:at] + path[at + 1 :])
+
+    @settings(deadline=None)
+    @given(some_growth(), st.data())
+    def test_every_flipped_bit_of_a_hash_is_refused(
+        self, growth: tuple[int, int], data: st.DataObject
+    ) -> None:
+        old, new = growth
+        good = [root_at(old), *prove_consistency(READER, old, new), root_at(new)]
+        at, bit = data.draw(st.integers(0, len(good) - 1)), data.draw(st.integers(0, 255))
+        old_root, *path, new_root = replaced(good, at, flipped(good[at], bit))
+
+        assert is_refused(verify_consistency, old, old_root, new, new_root, path)
+
+    @settings(deadline=None)
+    @given(some_growth(), st.integers(0, 63), st.sampled_from(["old", "new"]))
+    def test_a_flipped_bit_of_a_size_is_refused_unless_the_path_turns_alike(
+        self, growth: tuple[int, int], bit: int, which: str
+    ) -> None:
+        old, new = growth
+        others = (old ^ 1 << bit, new) if which == "old" else (old, new ^ 1 << bit)
+        turns = NAIVE.proof(old, new)
+        alike = shape(turns) == far_growth_shape(*others)
+
+        arguments = (others[0], root_at(old), others[1], root_at(new), hashes(turns))
+        assert is_refused(verify_consistency, *arguments) != alike
+
+    def test_what_is_no_size_is_refused(self) -> None:
+        for old, new in [pair for size in NO_SIZES for pair in ((size, 4), (1, size))]:
+            with pytest.raises(ProofError):
+                verify_consistency(old, root_at(1), new, root_at(4), ())
+            with pytest.raises(ProofError):
+                prove_consistency(READER, old, new)
+
+    def test_a_tree_that_shrinks_is_refused(self) -> None:
+        path = prove_consistency(READER, 3, 7)
+
+        with pytest.raises(ProofError, match=r"from 7 leaves to 3.*Fix: "):
+            verify_consistency(7, root_at(7), 3, root_at(3), path)
+        with pytest.raises(ProofError, match=r"from 7 leaves to 3.*Fix: "):
+            prove_consistency(READER, 7, 3)
+
+    def test_a_tree_is_consistent_with_itself_by_its_root_alone(self) -> None:
+        for size in SIZES:
+            verify_consistency(size, root_at(size), size, root_at(size), ())
+            assert is_refused(verify_consistency, size, root_at(size), size, EMPTY_ROOT, ())
+
+    def test_what_is_no_hash_is_refused(self) -> None:
+        for wrong in NO_HASHES:
+            good = [root_at(3), *prove_consistency(READER, 3, 4), root_at(4)]
+            for at in range(5):
+                old_root, *path, new_root = replaced(good, at, wrong)
+                with pytest.raises(ProofError, match="32 bytes"):
+                    verify_consistency(3, old_root, 4, new_root, path)
+
+    @pytest.mark.parametrize("path", [None, 3, {1: 2}, "abc", b"def", object()])
+    def test_what_is_no_path_is_refused(self, path: list[bytes]) -> None:
+        with pytest.raises(ProofError):
+            verify_consistency(3, root_at(3), 4, root_at(4), path)
+
+
+def far_growth_shape(old: int, new: int) -> list[str] | None:
+    """Return the shape of a path between trees that may be too large, or too odd, to be made."""
+    if not 1 <= old <= new <= LARGEST_SIZE:
+        return None
+    turns, start, stop = [], 0, new
+    while stop != old:
+        middle = start + split(stop - start)
+        turns.append("right" if old <= middle else "left")
+        start, stop = (start, middle) if old <= middle else (middle, stop)
+    return [*(["start"] if start else []), *turns[::-1]]
+
+
+ANYTHING = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(0, 9)
+    | st.floats()
+    | st.text(max_size=40)
+    | st.binary(max_size=40)
+    | st.sampled_from([*LEAVES[:4], *(root_at(size) for size in range(5))])
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(ANYTHING, ANYTHING, ANYTHING, ANYTHING, st.lists(ANYTHING, max_size=3) | ANYTHING)
+def test_whatever_comes_in_is_proved_or_refused_with_our_error(
+    first: object, second: object, third: object, fourth: object, path: object
+) -> None:
+    is_refused(verify_inclusion, first, second, third, path, fourth)
+    is_refused(verify_consistency, first, second, third, fourth, path)
+
+
+def test_a_reader_that_gives_no_hash_is_refused() -> None:
+    for wrong in NO_HASHES:
+        reader = {Node(level, at): wrong for level in range(3) for at in range(7)}.__getitem__
+        with pytest.raises(ProofError, match="32 bytes"):
+            prove_inclusion(reader, 3, 7)
+        with pytest.raises(ProofError, match="32 bytes"):
+            prove_consistency(reader, 3, 7)
+        with pytest.raises(ProofError, match="32 bytes"):
+            Frontier.read(reader, 7)
+
+
+LARGE = 70_000
+EDGES = (1, 2, 3, 255, 256, 257, 511, 512, 513, 1000, 65_535, 65_536, 65_537, 65_792, LARGE)
+
+
+@pytest.fixture(scope="module")
+def large() -> Reader:
+    return reader_over(leaf_hashes(number.to_bytes(4) for number in range(LARGE)))
+
+
+def content(tile: Tile, reader: Reader) -> bytes:
+    return b"".join(reader(node) for node in tile.nodes())
+
+
+class Shelf:
+    """Reads nodes out of the tiles that it was given, and knows which it opened."""
+
+    def __init__(self, tiles: list[Tile], size: int, reader: Reader) -> None:
+        self.size = size
+        self.contents = {tile: content(tile, reader) for tile in tiles}
+        self.opened: set[Tile] = set()
+
+    def __call__(self, node: Node) -> bytes:
+        tile = tile_of(node, self.size)
+        self.opened.add(tile)
+        return hash_in_tile(node, tile, self.contents[tile])
+
+
+class TestTiles:
+    def test_a_tree_has_the_tiles_of_the_specs_examples(self) -> None:
+        tiles = list(new_tiles(0, 70_000))
+
+        assert [tile for tile in tiles if tile.level == 0] == [
+            *(Tile(0, index) for index in range(273)),
+            Tile(0, 273, 112),
+        ]
+        assert [tile for tile in tiles if tile.level] == [Tile(1, 0), Tile(1, 1, 17), Tile(2, 0, 1)]
+        assert list(new_tiles(0, 256)) == [Tile(0, 0), Tile(1, 0, 1)]
+        assert list(new_tiles(0, 0)) == []
+
+    def test_a_tile_holds_the_roots_of_the_full_tiles_below_it(self) -> None:
+        entries = [number.to_bytes(4) for number in range(600)]
+        reader, naive = reader_over(leaf_hashes(entries)), Naive(entries)
+
+        assert content(Tile(1, 0, 2), reader) == naive.root(0, 256) + naive.root(256, 512)
+        assert content(Tile(0, 2, 88), reader) == b"".join(
+            naive.root(at, at + 1) for at in range(512, 600)
+        )
+
+    def test_growth_makes_just_the_tiles_that_were_not_there(self) -> None:
+        for old, new in product((0, *EDGES), EDGES):
+            if old <= new:
+                added = set(new_tiles(0, new)) - set(new_tiles(0, old))
+                assert set(new_tiles(old, new)) == added
+
+    def test_growth_that_shrinks_is_refused(self) -> None:
+        with pytest.raises(ProofError):
+            list(new_tiles(3, 2))
+
+    def test_every_node_of_a_tree_is_told_by_a_tile_of_it(self) -> None:
+        for size in (1, 2, 255, 256, 257, 600):
+            reader = reader_over(leaf_hashes(number.to_bytes(4) for number in range(size)))
+            contents = {tile: content(tile, reader) for tile in new_tiles(0, size)}
+            nodes = [Node(level, at) for level in range(10) for at in range(size >> level)]
+            for node in nodes:
+                tile = tile_of(node, size)
+                assert hash_in_tile(node, tile, contents[tile]) == reader(node)
+            assert tiles_of(nodes, size) == sorted(contents)
+
+    @pytest.mark.parametrize("size", EDGES)
+    def test_a_proof_of_inclusion_opens_just_the_tiles_that_were_named(
+        self, large: Reader, size: int
+    ) -> None:
+        for index in {0, size // 3, size // 2, size - 1, min(255, size - 1), min(256, size - 1)}:
+            tiles = tiles_of(inclusion_nodes(index, size), size)
+            shelf = Shelf(tiles, size, large)
+            path = prove_inclusion(shelf, index, size)
+            assert path == prove_inclusion(large, index, size)
+            assert shelf.opened == set(tiles) <= set(new_tiles(0, size))
+
+    @pytest.mark.parametrize(("old", "new"), list(product(EDGES, EDGES)))
+    def test_a_proof_of_consistency_opens_just_the_tiles_that_were_named(
+        self, large: Reader, old: int, new: int
+    ) -> None:
+        if old > new:
+            old, new = new, old
+        tiles = tiles_of(consistency_nodes(old, new), new)
+        shelf = Shelf(tiles, new, large)
+        path = prove_consistency(shelf, old, new)
+        assert path == prove_consistency(large, old, new)
+        assert shelf.opened == set(tiles) <= set(new_tiles(0, new))
+        roots = (Frontier.read(large, size).root() for size in (old, new))
+        verify_consistency(old, next(roots), new, next(roots), path)
+
+    @pytest.mark.parametrize("size", EDGES)
+    def test_a_frontier_opens_just_the_tiles_that_were_named(
+        self, large: Reader, size: int
+    ) -> None:
+        tiles = tiles_of(frontier_nodes(size), size)
+        shelf = Shelf(tiles, size, large)
+
+        assert Frontier.read(shelf, size) == Frontier.read(large, size)
+        assert shelf.opened == set(tiles)
+
+    @settings(deadline=None)
+    @given(st.integers(1, LARGEST_SIZE), st.data())
+    def test_a_proof_in_a_tree_of_any_size_needs_few_tiles(
+        self, size: int, data: st.DataObject
+    ) -> None:
+        index = data.draw(st.integers(0, size - 1))
+        tiles = tiles_of(inclusion_nodes(index, size), size)
+
+        assert len(tiles) <= 2 * 8
+        assert all(1 <= tile.width <= TILE_WIDTH for tile in tiles)
+        assert all(tile.nodes()[-1].stop <= size for tile in tiles)
+
+    @pytest.mark.parametrize(
+        ("level", "index", "width"),
+        [
+            *((-1, 0, 1), (0, -1, 1), (0, 0, 0), (0, 0, 257), (0, 0, -1)),
+            *((8, 0, 1), (10**9, 0, 1), (0, 2**55, 256), (0, 2**63, 1), (7, 128, 1)),
+        ],
+    )
+    def test_a_tile_of_no_tree_can_not_be_named(self, level: int, index: int, width: int) -> None:
+        with pytest.raises(ProofError):
+            Tile(level, index, width)
+
+    def test_a_node_outside_of_the_tree_has_no_tile(self) -> None:
+        for node in (Node(0, 5), Node(1, 2), Node(3, 0)):
+            with pytest.raises(ProofError, match="5 leaves"):
+                tile_of(node, 5)
+
+    @pytest.mark.parametrize(
+        "node", [Node(0, 255), Node(0, 259), Node(1, 129), Node(2, 64), Node(8, 1), Node(7, 0)]
+    )
+    def test_a_node_outside_of_a_tile_is_refused(self, node: Node) -> None:
+        with pytest.raises(ProofError, match="is not in"):
+            hash_in_tile(node, Tile(0, 1, 3), bytes(3 * 32))
+
+    @pytest.mark.parametrize("length", [0, 95, 97, 2 * 32, 256 * 32])
+    def test_a_content_of_the_wrong_length_is_refused(self, length: int) -> None:
+        with pytest.raises(ProofError, match=f"{length} bytes"):
+            hash_in_tile(Node(0, 256), Tile(0, 1, 3), bytes(length))
