@@ -294,7 +294,7 @@ class TestFrontier:
             with pytest.raises(ProofError, match="32 bytes"):
                 Frontier(1, (wrong,))
             with pytest.raises(ProofError, match="32 bytes"):
-                Frontier().append(wrong)
+                Frontier().append(LEAVES[0]).append(wrong)
             with pytest.raises(ProofError, match="32 bytes"):
                 root_of([*LEAVES, wrong])
             with pytest.raises(ProofError, match="32 bytes"):
@@ -680,8 +680,27 @@ class TestTiles:
                 assert set(new_tiles(old, new)) == added
 
     def test_growth_that_shrinks_is_refused(self) -> None:
+        for old, new in ((3, 2), (1, 0), (-1, 2), (-2, -1)):
+            with pytest.raises(ProofError):
+                list(new_tiles(old, new))
+
+    def test_what_is_no_size_is_refused(self) -> None:
+        for size in NO_SIZES[1:]:
+            with pytest.raises(ProofError, match="size"):
+                tile_of(Node(0, 0), size)
+            with pytest.raises(ProofError, match="size"):
+                frontier_nodes(size)
+            with pytest.raises(ProofError, match="size"):
+                list(new_tiles(0, size))
+            with pytest.raises(ProofError, match="size"):
+                list(new_tiles(size, 9))
+
+    def test_the_last_leaf_of_a_largest_tree_has_a_tile(self) -> None:
+        last = tile_of(Node(0, LARGEST_SIZE - 1), LARGEST_SIZE)
+
+        assert last == Tile(0, 2**55 - 1, 255)
         with pytest.raises(ProofError):
-            list(new_tiles(3, 2))
+            Tile(0, 2**55 - 1, 256)
 
     def test_every_node_of_a_tree_is_told_by_a_tile_of_it(self) -> None:
         for size in (1, 2, 255, 256, 257, 600):

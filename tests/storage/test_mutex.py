@@ -1,5 +1,6 @@
 """The lock of a root: who gets it, who loses it, and what the loser can still do (nothing)."""
 
+import errno
 import hashlib
 import os
 import signal
@@ -236,6 +237,46 @@ def test_a_dead_holder_is_taken_over_at_once_and_cleared_up_after(root: Path, lo
     with Mutex(str(root), locks, PATIENT).hold():
         assert time.monotonic() - begun < 5
         assert list(root.iterdir()) == []
+
+
+@pytest.mark.parametrize("became", ["file", "link", "absent"])
+def test_a_folder_that_is_no_longer_one_does_not_block_the_lock(
+    root: Path, locks: str, became: str
+) -> None:
+    (root / "notes").mkdir()
+    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    stalled.temporary("notes")
+    age(stalled.baton, seconds=60)
+    (root / "notes").rename(root.parent / "elsewhere")
+    if became == "file":
+        (root / "notes").touch()
+    if became == "link":
+        (root / "notes").symlink_to(root.parent / "elsewhere")
+
+    with Mutex(str(root), locks, QUICK).hold():
+        pass
+
+
+def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
+    root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die_half_way() -> None:
+        Mutex(str(root), locks, PATIENT).acquire().temporary("")
+        os._exit(0)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "not yours")
+
+    finish([start(die_half_way)])
+    monkeypatch.setattr("holdfast.storage.mutex.discard_temporary", refuse)
+    with Mutex(str(root), locks, PATIENT).hold():
+        pass
+
+    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    stalled.temporary("")
+    age(stalled.baton, seconds=60)
+    with pytest.raises(StorageFaultError), Mutex(str(root), locks, QUICK).hold():
+        pytest.fail("a holder that may wake up could still commit")
 
 
 def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str) -> None:

@@ -138,20 +138,20 @@ def children_named(parent: Locator, names: list[str]) -> list[Locator]:
     The names are as a file system lists them: one segment each, and none longer than it allows.
 
     Large directories are common and nearly always hold good names only, so all are checked at
-    once, as one text with a line for each key. Only where that fails is each name looked at.
+    once, as one text with a line for each key. Only where that fails is each name looked at. They
+    are sorted first, so that the keys lie in the memory one after the other.
     """
     if not names:
         return []
     prefix = f"{parent.key}/" if parent.key else ""
-    lines = prefix + f"\n{prefix}".join(names)
+    lines = prefix + f"\n{prefix}".join(sorted(names))
     composed = lines if lines.isascii() else unicodedata.normalize("NFC", lines)
     if composed.count("\n") == len(names) - 1 and _are_keys(composed, len(prefix.encode())):
         keys = composed.split("\n")
     else:
-        keys = [prefix + name for name in map(_composed, names) if _is_key(prefix, name)]
+        keys = sorted(prefix + name for name in map(_composed, names) if _is_key(prefix, name))
     if composed != lines:
-        keys = list(set(keys))  # one name may be there in two spellings
-    keys.sort()
+        keys = sorted(set(keys))  # one name may be there in two spellings
     return _locators(keys)
 
 

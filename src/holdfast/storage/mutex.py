@@ -35,6 +35,7 @@ from holdfast.storage.endings import ENDING_SIGNALS, before_the_end, call_off, e
 from holdfast.storage.holder import Holder, Signature
 from holdfast.storage.locator import TEMPORARY_SUFFIX
 
+_NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _FREE = "free"
 _BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
 _FIRST_WAIT_SECONDS = 0.0005
@@ -273,11 +274,23 @@ class Mutex:
             os.rename(f"{self._directory}/{name}", taken)
         except FileNotFoundError:
             return False
-        for key in _recorded_temporaries(self._record_of(Holder.parse(name).mutex)):
-            discard_temporary(self.root, key)
+        holder = Holder.parse(name)
+        self._clear_up_after(holder, gone=name.startswith("held.") and holder.died)
         with suppress(FileNotFoundError):  # we stalled in turn, and were taken over
             os.rename(taken, f"{self._directory}/{_FREE}")
         return True
+
+    def _clear_up_after(self, holder: Holder, *, gone: bool) -> None:
+        """Remove the holder's temporary files, so that it can't commit when it wakes up.
+
+        One that is gone won't wake up, so what can't be removed then can stay.
+        """
+        for key in _recorded_temporaries(self._record_of(holder.mutex)):
+            try:
+                discard_temporary(self.root, key)
+            except OSError as error:
+                if error.errno not in _NO_SUCH_PLACE and not gone:
+                    raise
 
     def _record_of(self, mutex: str) -> str:
         return f"{self._directory}.{mutex}"

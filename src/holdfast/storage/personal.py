@@ -50,23 +50,29 @@ class Ledger:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def check(self, leave: object, locator: Locator, content: str) -> Authorisation:
-        """Return `leave` if it can be used now, or raise `PersonalWriteRefusedError`."""
+    def redeem(self, leave: object, locator: Locator, content: str) -> Authorisation:
+        """Use `leave` up, so that nobody else can, or raise `PersonalWriteRefusedError`."""
         if not isinstance(leave, Authorisation):
             raise _refused(locator, f"{type(leave).__name__} is no authorisation")
         leave.check(locator, content, time.time())
-        if os.path.exists(self._mark(leave)):
-            raise _refused(locator, "the leave was used already")
+        self._clear_lapsed()
+        try:
+            os.close(os.open(self._mark(leave), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            raise _refused(locator, "the leave was used already") from None
         return leave
 
-    def use_up(self, leave: Authorisation) -> None:
-        """Let nobody use `leave` again. Marks that lapsed with their leave are cleared away."""
+    def give_back(self, leave: Authorisation) -> None:
+        """Let `leave` count again, because nothing was written."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._mark(leave))
+
+    def _clear_lapsed(self) -> None:
+        """Remove the marks of leaves that nobody could use any more anyway."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        os.close(os.open(self._mark(leave), os.O_CREAT | os.O_WRONLY, 0o600))
-        os.utime(self._mark(leave), (leave.expires, leave.expires))
         for entry in os.scandir(self._folder):
-            if entry.stat().st_mtime < time.time():
-                with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
+                if time.time() - entry.stat().st_mtime > 2 * DEFAULT_LIFETIME_SECONDS:
                     os.unlink(entry.path)
 
     def _mark(self, leave: Authorisation) -> str:

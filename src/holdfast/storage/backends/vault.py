@@ -124,8 +124,9 @@ class VaultBackend(FolderBackend):
     def _replace(self, held: Held, locator: Locator, data: bytes, expect: Expectation) -> None:
         super()._replace(held, locator, data, expect)
         if not os.path.exists(self._seen_in_use):
-            os.makedirs(os.path.dirname(self._seen_in_use), mode=0o700, exist_ok=True)
-            os.close(os.open(self._seen_in_use, os.O_CREAT | os.O_WRONLY, 0o600))
+            with suppress(OSError):  # the text is written; without the mark only a warning is lost
+                os.makedirs(os.path.dirname(self._seen_in_use), mode=0o700, exist_ok=True)
+                os.close(os.open(self._seen_in_use, os.O_CREAT | os.O_WRONLY, 0o600))
 
     def _unlink(self, held: Held, locator: Locator, expect: Expectation) -> None:
         super()._unlink(held, locator, expect)
@@ -158,7 +159,9 @@ class _PersonalSpace(FolderBackend):
             raise InvalidLocatorError(
                 f"{str(locator)!a} lies in the agent's own store. Fix: use write for that."
             )
-        leave = self._ledger.check(leave, locator, content)
-        self.write(locator, content, expect=expect)
-        self._ledger.use_up(leave)
-        return locator
+        leave = self._ledger.redeem(leave, locator, content)
+        try:
+            return self.write(locator, content, expect=expect)
+        except BaseException:
+            self._ledger.give_back(leave)
+            raise
