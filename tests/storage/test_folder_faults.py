@@ -293,6 +293,21 @@ def test_a_root_that_went_away_is_no_empty_memory(
     assert backend.read(NOTE) == "before"
 
 
+def test_a_root_made_anew_is_another_one_though_it_has_the_same_number(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for _ in range(10):
+        backend = DeviceLocalBackend(str(root), str(tmp_path / "home"))
+        backend.write(Locator("note.md"), "text")
+        (root / "note.md").unlink()
+        root.rmdir()
+        root.mkdir()  # often with the inode of the one that is gone
+
+        with pytest.raises(StorageUnavailableError):
+            backend.list(ROOT)
+        with pytest.raises(StorageUnavailableError):
+            backend.write(Locator("note.md"), "lost")
+
+
 def test_a_root_that_became_a_file_is_reported(backend: DeviceLocalBackend, root: Path) -> None:
     root.rename(root.with_name("elsewhere"))
     root.write_text("a file")
@@ -409,6 +424,37 @@ def test_names_that_another_system_spelled_decomposed_are_found(
     assert not backend.exists(locator)
 
 
+def test_a_twin_in_another_spelling_is_told_of(backend: DeviceLocalBackend, root: Path) -> None:
+    (root / "caf\u00e9.md").write_text("composed")
+    (root / "cafe\u0301.md").write_text("decomposed")
+
+    assert backend.read(Locator("caf\u00e9.md")) == "composed"
+    (finding,) = backend.findings(ROOT)
+    assert finding.name == "cafe\u0301.md"
+    assert "another spelling" in finding.advice
+
+
+def test_a_walk_passes_over_what_is_removed_meanwhile(backend: DeviceLocalBackend) -> None:
+    for number in range(5):
+        backend.write(Locator(f"{number}.md"), "text")
+    seen = []
+    for text in walk(backend, ROOT):
+        seen.append(text.key)
+        if text.key == "0.md":
+            backend.remove(Locator("3.md"))
+
+    assert seen == ["0.md", "1.md", "2.md", "4.md", NOTE.key]
+
+
+def test_too_many_open_files_are_not_blamed_on_the_disk(backend: DeviceLocalBackend) -> None:
+    def read_without_descriptors() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+        with pytest.raises(StorageFaultError, match="ulimit"):
+            backend.read(NOTE)
+
+    finish([start(read_without_descriptors)])
+
+
 def test_a_replaced_file_keeps_its_permissions(backend: DeviceLocalBackend, root: Path) -> None:
     path = root / "notes" / "today.md"
     path.chmod(0o640)
@@ -432,13 +478,19 @@ def test_only_content_counts_never_the_time(backend: DeviceLocalBackend, root: P
 
 
 def test_leftovers_of_a_power_cut_can_be_cleared(backend: DeviceLocalBackend, root: Path) -> None:
+    (root / "cafe\u0301").mkdir()
+    (root / "cafe\u0301" / ".3-0.holdfast-tmp").write_text("half")
     (root / ".1-0.holdfast-tmp").write_text("half")
     grave = root / "notes" / ".2-0.holdfast-tmp"
     grave.mkdir()
     (grave / "removed").write_text("removed")
 
-    assert sorted(backend.clear_leftovers()) == [".1-0.holdfast-tmp", "notes/.2-0.holdfast-tmp"]
-    assert files_in(root) == BEFORE
+    assert sorted(backend.clear_leftovers()) == [
+        ".1-0.holdfast-tmp",
+        "cafe\u0301/.3-0.holdfast-tmp",
+        "notes/.2-0.holdfast-tmp",
+    ]
+    assert files_in(root) == {**BEFORE, "cafe\u0301": ""}
     assert list(backend.clear_leftovers()) == []
 
 

@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import LockLostError, StorageFaultError
 from holdfast.storage import LockTimeout, LockTiming, atomic_write, vault_mutex
+from holdfast.storage.heart import Heart
 from holdfast.storage.holder import Holder
 from holdfast.storage.locator import TEMPORARY_SUFFIX
 from holdfast.storage.mutex import Held, Mutex
@@ -430,28 +432,49 @@ def test_a_handler_that_somebody_set_is_left_alone(root: Path, locks: str) -> No
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_lock_leaves_no_thread_behind(root: Path, locks: str) -> None:
-    for _ in range(10):
-        with vault_mutex(str(root), locks=locks):
-            pass
-    deadline = time.monotonic() + 10
-    while any(t.name == f"holdfast-heartbeat {root}" for t in threading.enumerate()):
-        assert time.monotonic() < deadline
+def heartbeats() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "holdfast-heartbeat"]
+
+
+def test_one_thread_beats_for_all_locks(root: Path, locks: str) -> None:
+    with ExitStack() as stack:
+        for number in range(20):
+            folder = root / str(number)
+            folder.mkdir()
+            stack.enter_context(vault_mutex(str(folder), locks=locks))
+        assert len(heartbeats()) == 1
 
 
 def test_the_heartbeat_rests_when_nothing_is_held(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.storage.mutex._IDLE_BEATS", 2)
-    mutex = Mutex(str(root), locks, LockTiming(1, 0.04))
-    with mutex.hold():
-        pass
-    thread = mutex._beating
-    assert thread is not None
-    thread.join(5)
-    assert not thread.is_alive()
-    with mutex.hold():
-        assert mutex._beating is not thread
+    own = Heart()
+    monkeypatch.setattr("holdfast.storage.mutex.heart", own)
+    with Mutex(str(root), locks, LockTiming(1, 0.04)).hold() as held:
+        first = own._thread
+        assert first is not None
+        before = Path(held.baton).stat().st_mtime_ns
+        deadline = time.monotonic() + 10
+        while Path(held.baton).stat().st_mtime_ns == before:
+            assert time.monotonic() < deadline
+    first.join(10)
+    assert not first.is_alive()
+    with Mutex(str(root), locks, QUICK).hold():
+        assert own._thread is not first
+
+
+def test_a_process_that_gets_no_more_threads_can_still_write(
+    root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("holdfast.storage.mutex.heart", Heart())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    mutex = Mutex(str(root), locks, PATIENT)
+    for _ in range(2):
+        with mutex.hold() as held:
+            atomic_write(held, "note.md", b"text")
 
 
 WRITE_FOR_EVER = """

@@ -90,6 +90,8 @@ def test_the_authorisation_is_no_optional_argument(vault: VaultBackend) -> None:
         (leave(Locator("Journal/other.md")), "other.md"),
         (leave(text="Another text.\n"), "not the one that the operator saw"),
         (dataclasses.replace(leave(), expires=time.time() - 1), "lapsed"),
+        (dataclasses.replace(leave(), expires=float("inf")), "too long"),
+        (dataclasses.replace(leave(), expires=float("nan")), "too long"),
     ],
 )
 def test_leave_for_something_else_is_no_leave(

@@ -61,14 +61,14 @@ def _kernel_can_refuse_links() -> bool:
 
 
 @cache
-def _system_call() -> Callable[..., int]:
-    return ctypes.CDLL(None, use_errno=True).syscall
+def system_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def at_once(root: str) -> Opener:
     """Return a way to open in one step of the kernel."""
     prefix = os.fsencode(root) + b"/"
-    system_call = _system_call()
+    system_call: Callable[..., int] = system_library().syscall
     ways = {
         flags: ctypes.byref(_OpenHow(flags, 0, _RESOLVE_NO_SYMLINKS))
         for flags in (DIRECTORY, FILE, LOOK)

@@ -22,6 +22,7 @@ _UNAVAILABLE = (
     "mount the drive or start the sync client again, then try again",
 )
 _READ_ONLY = ("it can't be changed", "make the folder and its files writable for this user")
+_TOO_MANY_OPEN = ("too many files are open", "close some, or raise the limit with ulimit -n")
 _FULL = ("the disk or the quota is full, and nothing was changed", "free some space")
 
 _MEANINGS: dict[int, tuple[type[StorageError], str, str]] = {
@@ -42,6 +43,8 @@ _MEANINGS: dict[int, tuple[type[StorageError], str, str]] = {
     errno.EACCES: (AccessRefusedError, *_READ_ONLY),
     errno.EPERM: (AccessRefusedError, *_READ_ONLY),
     errno.EROFS: (AccessRefusedError, *_READ_ONLY),
+    errno.EMFILE: (StorageFaultError, *_TOO_MANY_OPEN),
+    errno.ENFILE: (StorageFaultError, *_TOO_MANY_OPEN),
     errno.ESTALE: (StorageUnavailableError, *_UNAVAILABLE),
     errno.ENOTCONN: (StorageUnavailableError, *_UNAVAILABLE),
     errno.ENODEV: (StorageUnavailableError, *_UNAVAILABLE),

@@ -5,7 +5,7 @@ import os
 import signal
 import stat
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -39,6 +39,7 @@ from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
 from holdfast.storage.endings import ENDING_SIGNALS
 from holdfast.storage.entries import PlainNames, is_plain, is_plain_mode
 from holdfast.storage.faults import absent, explain, explain_reading
+from holdfast.storage.identity import Identity, identify
 from holdfast.storage.locator import TEMPORARY_SUFFIX, Locator, children_named, is_key_segment
 from holdfast.storage.mutex import Held, LockTiming, Mutex
 
@@ -103,7 +104,7 @@ class FolderBackend(StorageBackend):
     def info(self, locator: Locator) -> Info:
         status = self._status(locator)
         if not locator.key:
-            self._check_root(status)
+            self._check_root()
             if status is None:
                 return Info(locator, is_dir=True, size=0, mtime=0.0)  # not created yet
         if status is None:
@@ -112,7 +113,9 @@ class FolderBackend(StorageBackend):
         return Info(locator, is_dir, 0 if is_dir else status.st_size, status.st_mtime)
 
     def findings(self, locator: Locator) -> Sequence[Finding]:
-        found = (_finding(entry, locator) for entry in self._entries(locator))
+        entries = self._entries(locator)
+        names = {entry.name for entry in entries}
+        found = (_finding(entry, locator, names) for entry in entries)
         return sorted(filter(None, found), key=lambda finding: finding.name)
 
     def _entries(self, locator: Locator) -> Sequence["os.DirEntry[str]"]:
@@ -135,7 +138,7 @@ class FolderBackend(StorageBackend):
             return
         try:
             if not locator.key:
-                self._check_root(os.fstat(directory))
+                self._check_root()
             yield directory
         except StorageError:
             raise
@@ -235,14 +238,19 @@ class FolderBackend(StorageBackend):
     def _clear(self, held: Held) -> Iterator[str]:
         pending = [""]
         while pending:
-            directory_key = pending.pop()
-            for entry in self._entries(Locator(directory_key)):
-                key = f"{directory_key}/{entry.name}".lstrip("/")
+            above = pending.pop()
+            with confined.opened(self._root, above, DIRECTORY) as directory:
+                entries = tuple(os.scandir(directory))
+            for entry in entries:
+                key = f"{above}/{entry.name}".lstrip("/")
                 if entry.name.endswith(TEMPORARY_SUFFIX):
                     held.verify()
-                    confined.discard_temporary(self._root, key)
+                    try:
+                        confined.discard_temporary(self._root, key)
+                    except OSError:  # it holds what we would never leave, so it stays
+                        continue
                     yield key
-                elif entry.is_dir(follow_symlinks=False) and is_key_segment(entry.name):
+                elif entry.is_dir(follow_symlinks=False):
                     pending.append(key)
 
     def _commit(self, locator: Locator, change: Callable[[Held], Result]) -> Result:
@@ -339,20 +347,18 @@ class FolderBackend(StorageBackend):
 
     # ------------------------------------------------------------ the root
 
-    def _identify(self) -> tuple[int, int] | None:
+    def _identify(self) -> Identity | None:
         try:
-            return _identity(os.stat(self._root))
+            return identify(self._root)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def _check_root(self, status: os.stat_result | None = None) -> None:
+    def _check_root(self) -> None:
         """Raise unless the root is still the folder that was opened.
 
         An unmounted drive must not look like an empty memory.
         """
-        if self._identity is None:
-            return
-        if self._identity != (_identity(status) if status else self._identify()):
+        if self._identity is not None and self._identify() != self._identity:
             raise StorageUnavailableError(
                 f"{self._root!a} is gone or was replaced while it was in use. Nothing was changed. "
                 "Fix: mount the drive or put the folder back, then open it again."
@@ -371,20 +377,22 @@ class FolderBackend(StorageBackend):
         return explain_reading(error, self._root, locator.key)
 
 
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
-
-
-def _finding(entry: "os.DirEntry[str]", directory: Locator) -> Finding | None:
+def _finding(
+    entry: "os.DirEntry[str]", directory: Locator, siblings: Collection[str]
+) -> Finding | None:
     name = entry.name
+    composed = unicodedata.normalize("NFC", name)
     if not is_plain(entry):
         advice = "a link or device is never followed; put a real file in its place"
         return Finding(FindingKind.LINK, directory, name, advice)
     if name.endswith(TEMPORARY_SUFFIX):
         advice = "unfinished; if no write is under way, a crash left it and it can go"
         return Finding(FindingKind.LEFTOVER, directory, name, advice)
-    if not is_key_segment(unicodedata.normalize("NFC", name)):
+    if not is_key_segment(composed):
         return Finding(FindingKind.UNUSABLE_NAME, directory, name, "no key can say it; rename it")
+    if name != composed and composed in siblings:
+        advice = "hidden behind the same name in another spelling; rename one of the two"
+        return Finding(FindingKind.UNUSABLE_NAME, directory, name, advice)
     return None
 
 

@@ -21,7 +21,6 @@ import os
 import random
 import re
 import secrets
-import signal
 import threading
 import time
 import weakref
@@ -31,7 +30,8 @@ from dataclasses import dataclass
 
 from holdfast.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
 from holdfast.storage.confined import discard_temporary
-from holdfast.storage.endings import ENDING_SIGNALS, before_the_end, call_off, ending_cleanly
+from holdfast.storage.endings import before_the_end, call_off, ending_cleanly
+from holdfast.storage.heart import heart
 from holdfast.storage.holder import Holder, Signature
 from holdfast.storage.locator import TEMPORARY_SUFFIX
 
@@ -40,7 +40,6 @@ _FREE = "free"
 _BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
 _FIRST_WAIT_SECONDS = 0.0005
 _LONGEST_WAIT_SECONDS = 0.05
-_IDLE_BEATS = 20
 _RECORD_BYTES = 1 << 16
 _RECORDS_KEPT_SECONDS = 86_400.0
 
@@ -140,11 +139,10 @@ class Mutex:
         self._signature = Signature()
         self._threads = threading.Lock()
         self._thread: int | None = None
-        self._beating: threading.Thread | None = None
-        self._closed = threading.Event()
-        self._current: Held | None = None
         record = self._record_of(self._signature.mutex)
         self._finalizer = weakref.finalize(self, _remove_record, record, os.getpid())
+        with suppress(OSError):
+            self._clear_old_records()
 
     @contextmanager
     def hold(self) -> Iterator[Held]:
@@ -166,20 +164,18 @@ class Mutex:
         except BaseException:
             self._leave_threads()
             raise
-        self._current = held
         before_the_end(held.abandon)
-        self._start_heartbeat()
+        heart.follow(held, self.timing.heartbeat)
         return held
 
     def release(self, held: Held) -> None:
-        self._current = None
+        heart.leave(held)
         held.release()
         call_off(held.abandon)
         self._leave_threads()
 
     def close(self) -> None:
-        """End the heartbeat and remove our record, for a lock that won't be taken again."""
-        self._closed.set()
+        """Remove our record, for a lock that won't be taken again."""
         self._finalizer()
 
     def _enter_threads(self, seconds: float) -> None:
@@ -316,26 +312,6 @@ class Mutex:
             f"Fix: let that process finish or end it; without a heartbeat for "
             f"{self.timing.stale_after:g} s its lock lapses by itself."
         )
-
-    def _start_heartbeat(self) -> None:
-        if self._beating is None:
-            self._clear_old_records()
-        if self._beating is None or not self._beating.is_alive():
-            self._beating = threading.Thread(
-                target=self._keep_beating, name=f"holdfast-heartbeat {self.root}", daemon=True
-            )
-            self._beating.start()
-
-    def _keep_beating(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # let the other threads have them
-        idle = 0
-        while idle < _IDLE_BEATS and not self._closed.wait(self.timing.heartbeat):
-            held = self._current
-            if held is None:
-                idle += 1
-            else:
-                idle = 0
-                held.beat()
 
 
 def _taken_over(name: str, signature: Signature) -> str:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
-from holdfast.errors import PersonalWriteRefusedError
+from holdfast.errors import PersonalWriteRefusedError, StorageFaultError
 from holdfast.storage.content import content_hash
 from holdfast.storage.locator import Locator
 
@@ -40,8 +40,8 @@ class Authorisation:
             raise _refused(locator, f"the leave is for {str(self.locator)!a}")
         if content_hash(content) != self.content_hash:
             raise _refused(locator, "the text is not the one that the operator saw")
-        if now > self.expires:
-            raise _refused(locator, "the leave has lapsed")
+        if not now <= self.expires <= now + DEFAULT_LIFETIME_SECONDS:
+            raise _refused(locator, "the leave has lapsed, or claims to hold too long")
 
 
 class Ledger:
@@ -55,12 +55,23 @@ class Ledger:
         if not isinstance(leave, Authorisation):
             raise _refused(locator, f"{type(leave).__name__} is no authorisation")
         leave.check(locator, content, time.time())
+        try:
+            if self._claim(leave):
+                return leave
+        except OSError as error:
+            raise StorageFaultError(
+                f"can't note in {self._folder!a} that a leave is used: {error.strerror}. "
+                "Fix: make that folder writable."
+            ) from error
+        raise _refused(locator, "the leave was used already")
+
+    def _claim(self, leave: Authorisation) -> bool:
         self._clear_lapsed()
         try:
             os.close(os.open(self._mark(leave), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
-            raise _refused(locator, "the leave was used already") from None
-        return leave
+            return False
+        return True
 
     def give_back(self, leave: Authorisation) -> None:
         """Let `leave` count again, because nothing was written."""

@@ -24,7 +24,11 @@ def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
         for child in backend.list(directory):
             if child.name in copies:
                 continue
-            if backend.info(child).is_dir:
+            try:
+                is_dir = backend.info(child).is_dir
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            if is_dir:
                 below.append(child)
             else:
                 yield child
