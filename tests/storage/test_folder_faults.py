@@ -446,6 +446,14 @@ def test_a_walk_passes_over_what_is_removed_meanwhile(backend: DeviceLocalBacken
     assert seen == ["0.md", "1.md", "2.md", "4.md", NOTE.key]
 
 
+def test_folders_of_tools_are_not_walked(backend: DeviceLocalBackend, root: Path) -> None:
+    for key in (".obsidian/workspace.json", ".git/HEAD", "notes/.trash/old.md", "notes/.meta.json"):
+        (root / key).parent.mkdir(exist_ok=True)
+        (root / key).write_text("text")
+
+    assert list(walk(backend, ROOT)) == [Locator("notes/.meta.json"), NOTE]
+
+
 def test_too_many_open_files_are_not_blamed_on_the_disk(backend: DeviceLocalBackend) -> None:
     def read_without_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))

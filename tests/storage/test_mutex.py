@@ -39,6 +39,14 @@ def locks(tmp_path: Path) -> str:
     return str(tmp_path / "home" / "locks")
 
 
+def acquired(root: Path, locks: str) -> Held:
+    """Take the lock and never give it back."""
+    mutex = Mutex(str(root), locks, PATIENT)
+    held = mutex.ask()
+    mutex.acquire(held)
+    return held
+
+
 def lock_directory(root: Path, locks: str) -> Path:
     digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()
     return Path(locks, digest, "lock")
@@ -143,16 +151,13 @@ def test_the_pauses_of_a_waiter_grow(
     monkeypatch.setattr("holdfast.storage.mutex.random.uniform", lambda *_: 1.0)
     with vault_mutex(str(root), locks=locks, timing=PATIENT):
         mutex = Mutex(str(root), locks, LockTiming(0.5, 10))
-        real_sleep = time.sleep
 
         def sleep(seconds: float) -> None:
-            if threading.current_thread() is threading.main_thread():  # not a heartbeat's
-                pauses.append(seconds)
-            real_sleep(seconds)
+            pauses.append(seconds)
+            time.sleep(seconds)
 
-        monkeypatch.setattr("holdfast.storage.mutex.time.sleep", sleep)
-        with pytest.raises(LockTimeout), mutex.hold():
-            pass
+        with pytest.raises(LockTimeout):
+            mutex.acquire(mutex.ask(), sleep)
     waits = pauses[:8]
     assert waits == sorted(waits)
     assert waits[-1] > 5 * waits[0]
@@ -170,7 +175,7 @@ def test_a_slow_but_living_holder_keeps_its_lock(root: Path, locks: str) -> None
 
 @requirement("001-lock-stale-taken-over")
 def test_a_silent_holder_is_taken_over_and_finds_out(root: Path, locks: str) -> None:
-    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    stalled = acquired(root, locks)
     age(stalled.baton, seconds=60)
     with Mutex(str(root), locks, PATIENT).hold() as successor:
         with pytest.raises(LockLostError, match="Fix:"):
@@ -202,9 +207,9 @@ def test_a_stalled_holder_can_not_commit_even_after_it_last_looked(
 
 
 def test_a_stalled_holder_does_not_blot_out_its_successors_record(root: Path, locks: str) -> None:
-    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    stalled = acquired(root, locks)
     age(stalled.baton, seconds=60)
-    successor = Mutex(str(root), locks, PATIENT).acquire()
+    successor = acquired(root, locks)
     (root / successor.temporary("")).write_text("half")
     stalled.temporary("")  # it woke up, and has not looked yet
     age(successor.baton, seconds=60)
@@ -229,7 +234,7 @@ def test_records_go_with_their_locks_or_when_they_are_old(root: Path, locks: str
 
 def test_a_dead_holder_is_taken_over_at_once_and_cleared_up_after(root: Path, locks: str) -> None:
     def die_half_way() -> None:
-        held = Mutex(str(root), locks, PATIENT).acquire()
+        held = acquired(root, locks)
         (root / held.temporary("")).write_text("half a te")
         os._exit(0)
 
@@ -246,7 +251,7 @@ def test_a_folder_that_is_no_longer_one_does_not_block_the_lock(
     root: Path, locks: str, became: str
 ) -> None:
     (root / "notes").mkdir()
-    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    stalled = acquired(root, locks)
     stalled.temporary("notes")
     age(stalled.baton, seconds=60)
     (root / "notes").rename(root.parent / "elsewhere")
@@ -263,7 +268,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die_half_way() -> None:
-        Mutex(str(root), locks, PATIENT).acquire().temporary("")
+        acquired(root, locks).temporary("")
         os._exit(0)
 
     def refuse(*_: object) -> None:
@@ -274,7 +279,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
     with Mutex(str(root), locks, PATIENT).hold():
         pass
 
-    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    stalled = acquired(root, locks)
     stalled.temporary("")
     age(stalled.baton, seconds=60)
     with pytest.raises(StorageFaultError), Mutex(str(root), locks, QUICK).hold():
@@ -282,7 +287,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
 
 
 def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str) -> None:
-    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    stalled = acquired(root, locks)
     (root / stalled.temporary("")).write_text("half")
     baton = Path(stalled.baton)
     process = subprocess.Popen([sys.executable, "-c", ""])
@@ -297,7 +302,7 @@ def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str
 
 
 def test_a_clock_that_was_set_back_does_not_keep_a_lock_for_ever(root: Path, locks: str) -> None:
-    stalled = Mutex(str(root), locks, PATIENT).acquire()
+    stalled = acquired(root, locks)
     age(stalled.baton, seconds=-3600)
     with Mutex(str(root), locks, PATIENT).hold(), pytest.raises(LockLostError):
         stalled.verify()
@@ -475,6 +480,56 @@ def test_a_process_that_gets_no_more_threads_can_still_write(
     for _ in range(2):
         with mutex.hold() as held:
             atomic_write(held, "note.md", b"text")
+
+
+INTERRUPTED = """
+import sys
+from holdfast.storage import Locator
+from holdfast.storage.backends.device_local import DeviceLocalBackend
+backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
+interrupts = 0
+while interrupts < 100:
+    try:
+        print("go on", flush=True)
+        while True:
+            backend.write(Locator("note.md"), "text")
+    except KeyboardInterrupt:
+        interrupts += 1
+backend.write(Locator("after.md"), "text")
+"""
+
+
+def test_an_interrupt_at_any_moment_leaves_the_lock_free(root: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    command = [sys.executable, "-c", INTERRUPTED, str(root), str(home)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        killer = threading.Timer(60, process.kill)  # one that can't be interrupted is a failure
+        killer.start()
+        for turn in range(100):
+            time.sleep(0.0003 * (turn % 10))
+            process.send_signal(signal.SIGINT)
+            process.stdout.readline()
+        process.wait()
+        killer.cancel()
+
+    assert process.returncode == 0
+    assert baton_state(root, str(home / "locks")) == "free"
+    assert sorted(path.name for path in root.iterdir()) == ["after.md", "note.md"]
+
+
+def test_who_waits_for_the_lock_can_be_interrupted(root: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with vault_mutex(str(root), locks=str(home / "locks")):
+        command = [sys.executable, "-c", WRITE_FOR_EVER, str(root), str(home)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(0.1)
+            begun = time.monotonic()
+            process.terminate()
+        assert time.monotonic() - begun < 5
 
 
 WRITE_FOR_EVER = """

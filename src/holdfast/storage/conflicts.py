@@ -11,13 +11,23 @@ from collections.abc import Callable, Collection
 
 _EXTENSION = r"(?P<extension>\.[^.\s]+)?$"
 _BRACKETED = r"(?:[^()]|\([^()]*\))*"  # a device's name may hold brackets of its own
+_CONFLICTED_COPY = (  # Dropbox speaks the language of its user
+    "conflicted copy",
+    "in konflikt stehende kopie",
+    "copie en conflit",
+    "copia en conflicto",
+    "copia in conflitto",
+    "cópia em conflito",
+    "sfconflict",  # Seafile
+)
+_SAYS_SO = rf"\b(?i:{'|'.join(_CONFLICTED_COPY)})\b"
 _MARKED = tuple(
     re.compile(pattern + _EXTENSION)
     for pattern in (
         # Syncthing: name.sync-conflict-20260102-030405-ABCDEFG.md
         r"^(?P<stem>.+)\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?",
         # Dropbox, Obsidian Sync, Nextcloud: name (Ana's conflicted copy 2026-01-02).md
-        rf"^(?P<stem>.+) \({_BRACKETED}\b[Cc]onflicted copy\b{_BRACKETED}\)(?: \(\d+\))?",
+        rf"^(?P<stem>.+) \({_BRACKETED}{_SAYS_SO}{_BRACKETED}\)(?: \(\d+\))?",
         # Dropbox: name (Case Conflict 1).md
         r"^(?P<stem>.+) \((?:Case|Whitespace|Unicode Encoding|Selective Sync) Conflict(?: \d+)?\)",
         # Drive: name (Conflict).md, name [Conflict 2].md, name (Conflict 2026-01-02-03-04).md

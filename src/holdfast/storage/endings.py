@@ -4,6 +4,7 @@ import atexit
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -11,6 +12,9 @@ from types import FrameType
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process without unwinding it, unless somebody handles it."""
+
+INTERRUPTING_SIGNALS = (signal.SIGINT, signal.SIGALRM, *ENDING_SIGNALS)
+"""What can come between any two steps of ours."""
 
 _to_do: set[Callable[[], None]] = set()
 
@@ -23,6 +27,29 @@ def before_the_end(action: Callable[[], None]) -> None:
 
 def call_off(action: Callable[[], None]) -> None:
     _to_do.discard(action)
+
+
+@contextmanager
+def undisturbed() -> Iterator[Callable[[float], None]]:
+    """Let signals wait for the length of a short `with`.
+
+    Gives a way to sleep in which they need not wait. Should another thread of the process take
+    the signal, Python interrupts us all the same.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # only asks
+
+    def sleep(seconds: float) -> None:
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            time.sleep(seconds)
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING_SIGNALS)
+
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING_SIGNALS)  # may interrupt when done
+        yield sleep
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

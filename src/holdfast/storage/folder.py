@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import stat
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,7 +35,7 @@ from holdfast.storage.content import (
     encode_text,
 )
 from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
-from holdfast.storage.endings import ENDING_SIGNALS
+from holdfast.storage.endings import undisturbed
 from holdfast.storage.entries import PlainNames, is_plain, is_plain_mode
 from holdfast.storage.faults import absent, explain, explain_reading
 from holdfast.storage.identity import Identity, identify
@@ -266,21 +265,19 @@ class FolderBackend(StorageBackend):
         return self._change(locator, change)
 
     def _change(self, locator: Locator, change: Callable[[Held], Result]) -> Result:
-        held = self._mutex.acquire()
-        masked = None
-        try:
-            masked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # they can wait
-            self._prepare_root()
-            return change(held)
-        except StorageError:
-            raise
-        except OSError as error:
-            self._check_root()
-            raise explain(error, self._root, locator.key) from error
-        finally:
-            self._mutex.release(held)
-            if masked is not None:
-                signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        with undisturbed() as pause:
+            held = self._mutex.ask()
+            try:
+                self._mutex.acquire(held, pause)
+                self._prepare_root()
+                return change(held)
+            except StorageError:
+                raise
+            except OSError as error:
+                self._check_root()
+                raise explain(error, self._root, locator.key) from error
+            finally:
+                self._mutex.release(held)
 
     def _prepare_root(self) -> None:
         """Make sure, under the lock, that the folder to write into is the one we opened."""

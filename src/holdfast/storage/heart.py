@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from typing import Protocol
 
-from holdfast.storage.endings import ENDING_SIGNALS
+from holdfast.storage.endings import INTERRUPTING_SIGNALS
 
 _IDLE_BEATS = 20
 _LONGEST_PAUSE_SECONDS = 60.0
@@ -52,7 +52,7 @@ class Heart:
             self._thread = thread
 
     def _run(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # let the other threads have them
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING_SIGNALS)  # others have them
         idle = 0
         while idle < _IDLE_BEATS:
             self._hurry.wait(self._pause)

@@ -24,7 +24,7 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -59,16 +59,15 @@ class LockTiming:
 class Held:
     """The lock, while we hold it."""
 
-    __slots__ = ("_free", "_nonce", "_pid", "_record", "_temporaries", "baton", "root")
+    __slots__ = ("_directory", "_nonce", "_signature", "_temporaries", "baton", "root")
 
     def __init__(self, root: str, directory: str, signature: Signature) -> None:
         self.root = root
-        self._nonce, holder = signature.sign()
-        self._pid = signature.pid
-        self._record = f"{directory}.{signature.mutex}"
-        self._free = f"{directory}/{_FREE}"
+        self.baton = ""
+        self._directory = directory
+        self._signature = signature
+        self._nonce = ""
         self._temporaries: list[str] = []
-        self.baton = f"{directory}/held.{holder}"
 
     def temporary(self, directory_key: str) -> str:
         """Return a new name for an unfinished file in that directory.
@@ -77,7 +76,8 @@ class Held:
         """
         name = f".{self._nonce}-{len(self._temporaries)}{TEMPORARY_SUFFIX}"
         self._temporaries.append(f"{directory_key}/{name}" if directory_key else name)
-        record = os.open(self._record, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = f"{self._directory}.{self._signature.mutex}"
+        record = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.pwrite(record, "\n".join(self._temporaries).encode() + b"\0", 0)
         finally:
@@ -92,9 +92,11 @@ class Held:
             raise self._lost() from None
 
     def take(self) -> bool:
-        """Take the baton if it is free."""
+        """Take the baton if it is free, in a name that tells that we took it just now."""
+        self._nonce, holder = self._signature.sign()
+        self.baton = f"{self._directory}/held.{holder}"
         try:
-            os.rename(self._free, self.baton)
+            os.rename(f"{self._directory}/{_FREE}", self.baton)
         except FileNotFoundError:
             return False
         return True
@@ -102,7 +104,7 @@ class Held:
     def release(self) -> None:
         """Give the baton back, unless it was taken over; if it can't go back, it lapses."""
         try:
-            os.rename(self.baton, self._free)
+            os.rename(self.baton, f"{self._directory}/{_FREE}")
         except OSError:
             return
 
@@ -112,7 +114,7 @@ class Held:
 
     def abandon(self) -> None:
         """Clear up and release, because the process ends. What a fork inherited is not ours."""
-        if self._pid == os.getpid():
+        if self._signature.pid == os.getpid():
             for key in self._temporaries:
                 with suppress(OSError):
                     discard_temporary(self.root, key)
@@ -137,8 +139,8 @@ class Mutex:
 
     def _start_afresh(self) -> None:
         self._signature = Signature()
-        self._threads = threading.Lock()
-        self._thread: int | None = None
+        self._threads = threading.RLock()
+        self._owner: int | None = None
         record = self._record_of(self._signature.mutex)
         self._finalizer = weakref.finalize(self, _remove_record, record, os.getpid())
         with suppress(OSError):
@@ -147,57 +149,64 @@ class Mutex:
     @contextmanager
     def hold(self) -> Iterator[Held]:
         """Hold the lock for the length of a `with`; `LockTimeout` if it can't be had in time."""
-        held = self.acquire()
+        held = self.ask()
         try:
+            self.acquire(held)
             yield held
         finally:
             self.release(held)
 
-    def acquire(self) -> Held:
-        """Take the lock; whoever does calls `release`, whatever happens."""
+    def ask(self) -> Held:
+        """Begin to take the lock: make what `acquire` takes it with, and `release` lets go.
+
+        An interrupt can come at any moment, so `acquire` belongs into the `try` whose `finally`
+        calls `release`; and that is harmless however far `acquire` came.
+        """
         if self._signature.pid != os.getpid():  # a fork took our threads away
             self._start_afresh()
+        if self._owner == threading.get_ident():
+            raise RuntimeError(
+                f"this thread holds the lock on {self.root!a} already. "
+                "Fix: do not take it twice; pass on what it gave you."
+            )
+        return Held(self.root, self._directory, self._signature)
+
+    def acquire(self, held: Held, pause: Callable[[float], None] = time.sleep) -> None:
+        """Take the lock. `pause` is how to wait between attempts."""
         deadline = time.monotonic() + self.timing.timeout
-        self._enter_threads(self.timing.timeout)
-        try:
-            held = self._acquire_or_explain(deadline)
-        except BaseException:
-            self._leave_threads()
-            raise
+        self._enter_threads()
+        self._acquire_or_explain(held, deadline, pause)
         before_the_end(held.abandon)
         heart.follow(held, self.timing.heartbeat)
-        return held
 
     def release(self, held: Held) -> None:
-        heart.leave(held)
-        held.release()
-        call_off(held.abandon)
-        self._leave_threads()
+        try:
+            heart.leave(held)  # first: should the rest be interrupted, the lock lapses by itself
+            held.release()
+            call_off(held.abandon)
+        finally:
+            if self._owner == threading.get_ident():
+                self._owner = None
+            with suppress(RuntimeError):  # we never came so far as to exclude the other threads
+                self._threads.release()
 
     def close(self) -> None:
         """Remove our record, for a lock that won't be taken again."""
         self._finalizer()
 
-    def _enter_threads(self, seconds: float) -> None:
-        if self._thread == threading.get_ident():
-            raise RuntimeError(
-                f"this thread holds the lock on {self.root!a} already. "
-                "Fix: do not take it twice; pass on what it gave you."
-            )
-        if not self._threads.acquire(timeout=seconds):
+    def _enter_threads(self) -> None:
+        if not self._threads.acquire(timeout=self.timing.timeout):
             raise LockTimeout(
                 f"another thread of this process has held the lock on {self.root!a} for over "
                 f"{self.timing.timeout:g} s. Fix: look for what keeps it busy."
             )
-        self._thread = threading.get_ident()
+        self._owner = threading.get_ident()
 
-    def _leave_threads(self) -> None:
-        self._thread = None
-        self._threads.release()
-
-    def _acquire_or_explain(self, deadline: float) -> Held:
+    def _acquire_or_explain(
+        self, held: Held, deadline: float, pause: Callable[[float], None]
+    ) -> None:
         try:
-            return self._acquire(deadline)
+            self._acquire(held, deadline, pause)
         except StorageError:
             raise
         except OSError as error:
@@ -206,17 +215,14 @@ class Mutex:
                 "Fix: make that folder writable, or set HOLDFAST_HOME to one that is."
             ) from error
 
-    def _acquire(self, deadline: float) -> Held:
+    def _acquire(self, held: Held, deadline: float, pause: Callable[[float], None]) -> None:
         wait = _FIRST_WAIT_SECONDS
-        while True:
-            held = Held(self.root, self._directory, self._signature)
-            if held.take():
-                return held
+        while not held.take():
             if self._make_way():
                 continue
             if time.monotonic() >= deadline:
                 raise self._timed_out()
-            time.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads contenders
+            pause(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads contenders
             wait = min(wait * 1.5, _LONGEST_WAIT_SECONDS)
 
     def _make_way(self) -> bool:

@@ -9,8 +9,9 @@ from holdfast.storage.locator import Locator
 def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
     """Yield the texts below `root`, directory by directory, in key order within each.
 
-    Conflict copies are left out: they are for a human to settle, never memories. Whatever is
-    derived from the source starts here.
+    Left out are conflict copies, which are for a human to settle, and folders whose names begin
+    with a dot, which belong to tools: `.obsidian`, `.git`, `.trash`. Whatever is derived from the
+    source starts here.
     """
     pending = [root]
     while pending:
@@ -28,8 +29,8 @@ def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
                 is_dir = backend.info(child).is_dir
             except FileNotFoundError:  # removed since it was listed
                 continue
-            if is_dir:
-                below.append(child)
-            else:
+            if not is_dir:
                 yield child
+            elif not child.name.startswith("."):
+                below.append(child)
         pending.extend(reversed(below))
