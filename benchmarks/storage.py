@@ -121,6 +121,18 @@ def compare(root: Path, backend: DeviceLocalBackend) -> list[Comparison]:
     return results
 
 
+def compare_first_listing(root: Path, home: str) -> Comparison:
+    """Compare a listing by a backend that has never seen the directory."""
+    folder = root / "of-10000"
+    listed = take_turns(
+        lambda: DeviceLocalBackend(str(root), home).list(Locator(folder.name)),
+        lambda: bare_scandir(folder),
+        30,
+        1,
+    )
+    return Comparison("list 10,000 for the first time", *listed)
+
+
 def slope(results: list[Comparison]) -> float:
     """Return the power of the directory's size that listing it grows with."""
     smallest, *_, largest = results[-len(SIZES) :]
@@ -132,11 +144,13 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        root = Path(folder, "memory")
-        results = compare(root, DeviceLocalBackend(str(root), str(Path(folder, "home"))))
+        root, home = Path(folder, "memory"), str(Path(folder, "home"))
+        results = compare(root, DeviceLocalBackend(str(root), home))
+        first = compare_first_listing(root, home)
     print(f"{'':34} {'holdfast':>15} {'bare':>15} {'ratio':>8}")
     for result in results:
         print(result)
+    print(first)
     print(f"list grows with entries to the power of {slope(results):.2f}")
     return int(arguments.check and not all(result.ok for result in results))
 
