@@ -13,7 +13,15 @@
     │   ├── OperationError                 RuntimeError       an operation is unknown, or failed
     │   ├── DeterminismError               RuntimeError       one derivation gave two results
     │   ├── DamageError                    RuntimeError       stored bytes are not what they were
-    │   └── ProofError                     ValueError         a proof is malformed, or wrong
+    │   ├── ProofError                     ValueError         a proof is malformed, or wrong
+    │   ├── ArchiveError                   ValueError         an archive can't be taken in
+    │   ├── UnknownContentError            LookupError        the content was never put
+    │   ├── ClosedError                    RuntimeError       the store was closed
+    │   └── StateError                     LookupError        no answer can be given as of a state
+    │       ├── UnknownSnapshotError                          no such snapshot was taken
+    │       ├── BeforeSnapshotError                           the position is before its snapshot
+    │       ├── FuturePositionError                           the log is not that long yet
+    │       └── RetentionError                                older than what is retained
     └── StorageError                                          a verb of the seam failed
         ├── InvalidLocatorError            ValueError         the key can name no place
         ├── NotTextError                   ValueError         the content is not UTF-8 text
@@ -86,6 +94,30 @@ class DamageError(ArtifactError, RuntimeError): ...
 
 
 class ProofError(ArtifactError, ValueError): ...
+
+
+class ArchiveError(ArtifactError, ValueError): ...
+
+
+class UnknownContentError(ArtifactError, LookupError): ...
+
+
+class ClosedError(ArtifactError, RuntimeError): ...
+
+
+class StateError(ArtifactError, LookupError): ...
+
+
+class UnknownSnapshotError(StateError): ...
+
+
+class BeforeSnapshotError(StateError): ...
+
+
+class FuturePositionError(StateError): ...
+
+
+class RetentionError(StateError): ...
 
 
 class StorageError(HoldfastError): ...

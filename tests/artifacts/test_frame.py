@@ -84,31 +84,31 @@ def test_any_bytes_are_entries_or_damage(data: bytes) -> None:
 
 @given(HEADS)
 def test_a_head_comes_back(head: Head) -> None:
-    encoded = encode_head(head)
+    encoded = encode_head(head, 7)
 
     assert len(encoded) == HEAD_BYTES
-    assert decode_head(encoded + b"what follows") == head
+    assert decode_head(encoded + b"what follows", 7) == head
 
 
 @given(HEADS, st.integers(0, HEAD_BYTES * 8 - 1))
 def test_a_flipped_bit_in_a_head_is_damage(head: Head, bit: int) -> None:
-    flipped = bytearray(encode_head(head))
+    flipped = bytearray(encode_head(head, 7))
     flipped[bit // 8] ^= 1 << bit % 8
 
     with pytest.raises(DamageError):
-        decode_head(bytes(flipped))
+        decode_head(bytes(flipped), 7)
 
 
 def test_where_nothing_was_written_no_frame_begins() -> None:
-    assert decode_head(b"") is None
-    assert decode_head(b"\0" * HEAD_BYTES) is None
-    assert decode_head(b"\0" * 10) is None
+    assert decode_head(b"", 7) is None
+    assert decode_head(b"\0" * HEAD_BYTES, 7) is None
+    assert decode_head(b"\0" * 10, 7) is None
 
 
 def test_a_head_that_breaks_off_is_damage() -> None:
-    head = encode_head(Head(1, 0, 0, 1, 0, 0, 0))
+    head = encode_head(Head(1, 0, 0, 1, 0, 0, 0), 7)
     with pytest.raises(DamageError):
-        decode_head(head[:20])
+        decode_head(head[:20], 7)
 
 
 @given(HEADS)
@@ -117,7 +117,7 @@ def test_the_parts_of_a_frame_stand_one_after_the_other(head: Head) -> None:
     assert head.seal_offset == head.payload_offset + head.payload_length
     assert 0 <= head.length - (head.seal_offset + SEAL_BYTES) < ALIGNMENT
     assert head.length % ALIGNMENT == 0
-    assert head.last_position == head.first_position + head.count - 1
+    assert head.last_position == head.first_position + head.entries - 1
 
 
 def test_a_seal_depends_on_all_that_came_before() -> None:

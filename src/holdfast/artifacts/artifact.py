@@ -35,12 +35,19 @@ class Derived:
 
     operation: str
     version: str
-    children: tuple["Artifact", ...] = ()
+    children: tuple["Artifact | SID", ...] = ()
+    """Artifacts, or the SIDs of such as are registered."""
     parameters: Mapping[str, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.operation or not self.version:
             raise InvalidArtifactError("a derived artifact names its operation and its version")
+        for child in self.children:
+            if isinstance(child, CID) and child.codec is not Codec.DAG_CBOR:
+                raise InvalidArtifactError(
+                    f"{child} names content, but a child is named by its structure. Fix: use a "
+                    "Literal, or the SID that `sid_of` returns."
+                )
 
 
 Artifact = Literal | Derived
@@ -58,18 +65,47 @@ class Structure:
 def structure_of(artifact: Artifact, children: tuple[SID, ...], algorithm: Hash) -> Structure:
     """Return the structure of one artifact whose children have these SIDs."""
     if isinstance(artifact, Literal):
-        described: Value = [_FORMAT, "literal", CID.of(artifact.data, algorithm)]
-    else:
-        described = [
-            _FORMAT,
-            "derived",
-            artifact.operation,
-            artifact.version,
-            artifact.parameters,
-            children,
-        ]
-    encoded = canonical.encode(described)
+        return literal_structure(CID.of(artifact.data, algorithm))
+    described = [
+        _FORMAT,
+        "derived",
+        artifact.operation,
+        artifact.version,
+        artifact.parameters,
+        children,
+    ]
+    return _structure(canonical.encode(described), children, algorithm)
+
+
+def literal_structure(cid: CID) -> Structure:
+    """Return the structure of the literal that has this content."""
+    return _structure(canonical.encode([_FORMAT, "literal", cid]), (), cid.hash)
+
+
+def _structure(encoded: bytes, children: tuple[SID, ...], algorithm: Hash) -> Structure:
     return Structure(CID.of(encoded, algorithm, Codec.DAG_CBOR), encoded, children)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a registered artifact is derived."""
+
+    operation: str
+    version: str
+    parameters: Mapping[str, Value]
+    children: tuple[SID, ...]
+
+
+def decode_structure(encoded: bytes) -> CID | Recipe:
+    """Read a structure: the CID of a literal, or the recipe of a derived artifact."""
+    match canonical.decode(encoded):
+        case [int(version), "literal", CID() as cid] if version == _FORMAT:
+            return cid
+        case [int(version), "derived", str(name), str(of), dict(parameters), list(children)] if (
+            version == _FORMAT and all(isinstance(child, CID) for child in children)
+        ):
+            return Recipe(name, of, parameters, tuple(children))
+    raise InvalidArtifactError("it is no structure that this version knows")
 
 
 def in_order(root: Artifact) -> Iterator[Artifact]:
@@ -92,7 +128,8 @@ def in_order(root: Artifact) -> Iterator[Artifact]:
             open_.add(id(artifact))
             pending.append((artifact, True))
             if isinstance(artifact, Derived):
-                pending.extend((child, False) for child in reversed(artifact.children))
+                below = reversed(artifact.children)
+                pending.extend((child, False) for child in below if not isinstance(child, CID))
 
 
 def structures(
@@ -102,7 +139,8 @@ def structures(
     sids: dict[int, SID] = {}
     for artifact in in_order(root):
         below = artifact.children if isinstance(artifact, Derived) else ()
-        structure = structure_of(artifact, tuple(sids[id(child)] for child in below), algorithm)
+        children = tuple(child if isinstance(child, CID) else sids[id(child)] for child in below)
+        structure = structure_of(artifact, children, algorithm)
         sids[id(artifact)] = structure.sid
         yield artifact, structure
 

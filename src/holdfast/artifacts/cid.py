@@ -3,9 +3,9 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from holdfast.errors import InvalidCIDError
 
@@ -29,23 +29,25 @@ class Hash(Enum):
     BLAKE3 = 0x1E
 
     def digest(self, data: bytes) -> bytes:
-        return _hasher(self)(data)
+        return self.hasher(data).digest()
+
+    def hasher(self, data: bytes = b"") -> "Hasher":
+        """Return a running hash that has taken in `data`."""
+        if self is Hash.SHA2_256:
+            return hashlib.sha256(data)
+        try:
+            import blake3  # noqa: PLC0415 - an optional dependency
+        except ImportError as error:
+            raise InvalidCIDError(
+                "blake3 is not installed. Fix: pip install holdfast[blake3], or use sha2-256."
+            ) from error
+        return blake3.blake3(data)
 
 
-def _sha2_256(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
+class Hasher(Protocol):
+    def update(self, data: bytes, /) -> object: ...
 
-
-def _hasher(algorithm: Hash) -> Callable[[bytes], bytes]:
-    if algorithm is Hash.SHA2_256:
-        return _sha2_256
-    try:
-        import blake3  # noqa: PLC0415 - an optional dependency
-    except ImportError as error:
-        raise InvalidCIDError(
-            "blake3 is not installed. Fix: pip install holdfast[blake3], or use sha2-256."
-        ) from error
-    return lambda data: bytes(blake3.blake3(data).digest())
+    def digest(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True, order=True)

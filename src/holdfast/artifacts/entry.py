@@ -66,6 +66,31 @@ class SnapshotAnchor:
 
 
 @dataclass(frozen=True, slots=True)
+class Result:
+    """Materializing a structure gave this content."""
+
+    sid: SID
+    cid: CID
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """States before `horizon` can no longer be asked for, and the bytes of these are gone."""
+
+    horizon: int
+    cids: tuple[CID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Another history was taken in up to `position`, where its seal was this."""
+
+    history: bytes
+    position: int
+    seal: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """An entry of a later version; it counts as a position and is passed over."""
 
@@ -73,7 +98,7 @@ class Unknown:
     body: bytes
 
 
-Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor
+Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep | Imported
 Entry = Known | Unknown
 
 _KINDS: dict[type[Known], int] = {
@@ -83,6 +108,9 @@ _KINDS: dict[type[Known], int] = {
     Tombstone: 4,
     Lift: 5,
     SnapshotAnchor: 6,
+    Result: 7,
+    Sweep: 8,
+    Imported: 9,
 }
 
 
@@ -94,7 +122,7 @@ def encode(entry: Entry) -> bytes:
     return _PREFIX.pack(_KINDS[type(entry)], len(body)) + body
 
 
-def _body(entry: Known) -> bytes:
+def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
     match entry:
         case Put(cid, offset, length, crc):
             return _PUT.pack(bytes(cid), offset, length, crc)
@@ -108,6 +136,12 @@ def _body(entry: Known) -> bytes:
             return bytes(cid)
         case SnapshotAnchor(snapshot, position, digest):
             return canonical.encode([snapshot, position, digest])
+        case Result(sid, cid):
+            return bytes(sid) + bytes(cid)
+        case Sweep(horizon, cids):
+            return canonical.encode([horizon, cids])
+        case Imported(history, position, seal):
+            return canonical.encode([history, position, seal])
 
 
 def decode_all(records: bytes) -> list[Entry]:
@@ -122,12 +156,12 @@ def decode_all(records: bytes) -> list[Entry]:
         body = records[at : at + length]
         if len(body) != length:
             raise DamageError(f"a log entry of {length} bytes breaks off after {len(body)}")
-        entries.append(_decode(kind, body))
+        entries.append(decode(kind, body))
         at += length
     return entries
 
 
-def _decode(kind: int, body: bytes) -> Entry:
+def decode(kind: int, body: bytes) -> Entry:
     reader = _READERS.get(kind)
     if reader is None:
         return Unknown(kind, body)
@@ -169,6 +203,26 @@ def _anchor(body: bytes) -> SnapshotAnchor:
     return SnapshotAnchor(snapshot, position, digest)
 
 
+def _result(body: bytes) -> Result:
+    return Result(CID.from_bytes(body[:36]), CID.from_bytes(body[36:]))
+
+
+def _sweep(body: bytes) -> Sweep:
+    horizon, cids = _items(body)
+    if not isinstance(horizon, int) or not isinstance(cids, list):
+        raise TypeError("a sweep has a horizon and a list of contents")
+    return Sweep(horizon, tuple(map(_cid, cids)))
+
+
+def _imported(body: bytes) -> Imported:
+    history, position, seal = _items(body)
+    if not isinstance(history, bytes) or not isinstance(seal, bytes):
+        raise TypeError("a history and its seal are bytes")
+    if not isinstance(position, int):
+        raise TypeError("a position is a number")
+    return Imported(history, position, seal)
+
+
 def _items(body: bytes) -> list[Value]:
     items = canonical.decode(body)
     if not isinstance(items, list):
@@ -189,4 +243,7 @@ _READERS: dict[int, Callable[[bytes], Known]] = {
     4: _tombstone,
     5: lambda body: Lift(CID.from_bytes(body)),
     6: _anchor,
+    7: _result,
+    8: _sweep,
+    9: _imported,
 }

@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 from itertools import islice
+from struct import Struct
 
 from holdfast.errors import ProofError
 
 HASH_BYTES = 32
 LARGEST_SIZE = 2**63 - 1
 EMPTY_ROOT = sha256(b"").digest()
-TILE_HEIGHT = 8
-TILE_WIDTH = 1 << TILE_HEIGHT
 
 _LEAF = b"\x00"
 _NODE = b"\x01"
 _LEVELS = LARGEST_SIZE.bit_length()
 _CHUNK = 4096
+_TIME = Struct("<Q")
+_TIMES = range(1 << 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,16 @@ Reader = Callable[[Node], bytes]
 
 
 # ---------------------------------------------------------------- hashes
+def leaf(time: int, entry: bytes) -> bytes:
+    """Return what a log entry is in its tree: its time, in ms, and how the log writes it.
+
+    The entry at a position is the leaf of the index before it: the first is 0.
+    """
+    if type(time) is not int or time not in _TIMES:
+        raise ProofError("a time is 0 to 2**64 - 1 milliseconds, not this one")
+    return _TIME.pack(time) + entry
+
+
 def leaf_hash(entry: bytes) -> bytes:
     return sha256(_LEAF + entry).digest()
 
@@ -93,7 +104,7 @@ class Frontier:
     roots: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_size(self.size, smallest=0)
+        check_size(self.size, smallest=0)
         _check_hashes("the roots of a frontier", self.roots)
         if len(self.roots) != self.size.bit_count():
             raise ProofError(f"{len(self.roots)} roots can't make a tree of {self.size} leaves")
@@ -216,7 +227,7 @@ def consistency_nodes(old: int, new: int) -> list[Node]:
 
 def frontier_nodes(size: int) -> list[Node]:
     """Return the nodes that `Frontier.read` reads, in its order."""
-    _check_size(size, smallest=0)
+    check_size(size, smallest=0)
     return _perfect(range(size))
 
 
@@ -298,92 +309,21 @@ def _last_level(size: int) -> int:
     return (size & -size).bit_length() - 1
 
 
-# ---------------------------------------------------------------- tiles
-@dataclass(frozen=True, slots=True, order=True)
-class Tile:
-    """Up to 256 neighbouring hashes of every eighth level, as C2SP's tlog-tiles lays them out.
-
-    Its content is the hashes of the nodes `(8 * level, 256 * index)` and on, one after another. A
-    narrower tile is the beginning of the full one that it grows into.
-    """
-
-    level: int
-    index: int
-    width: int = TILE_WIDTH
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.width <= TILE_WIDTH:
-            raise ProofError(f"a tile is 1 to {TILE_WIDTH} hashes wide")
-        Node(self.level * TILE_HEIGHT, self.index * TILE_WIDTH + self.width - 1)  # its last one
-
-    def nodes(self) -> list[Node]:
-        """Return the nodes whose hashes are its content."""
-        first = self.index * TILE_WIDTH
-        return [Node(self.level * TILE_HEIGHT, first + place) for place in range(self.width)]
-
-
-def tile_of(node: Node, size: int) -> Tile:
-    """Return the one tile from which a tree of `size` leaves tells the hash of `node`."""
-    _check_size(size)
-    if node.stop > size:
-        raise ProofError(f"a tree of {size} leaves has no {node}")
-    level, height = divmod(node.level, TILE_HEIGHT)
-    index = (node.index << height) // TILE_WIDTH
-    return Tile(level, index, _width(level, index, size))
-
-
-def tiles_of(nodes: Iterable[Node], size: int) -> list[Tile]:
-    """Return the tiles that tell the hashes of `nodes`, each once and in order."""
-    return sorted({tile_of(node, size) for node in nodes})
-
-
-def new_tiles(old: int, new: int) -> Iterator[Tile]:
-    """Yield the tiles of a tree that it did not have, or had narrower, when it was smaller."""
-    _check_size(old, smallest=0)
-    _check_size(new, smallest=old)
-    level = 0
-    while stop := new >> level * TILE_HEIGHT:
-        start = old >> level * TILE_HEIGHT
-        if start < stop:
-            for index in range(start // TILE_WIDTH, (stop - 1) // TILE_WIDTH + 1):
-                yield Tile(level, index, _width(level, index, new))
-        level += 1
-
-
-def hash_in_tile(node: Node, tile: Tile, content: bytes) -> bytes:
-    """Return the hash of `node`, told from the content of the tile that `tile_of` names."""
-    level, height = divmod(node.level, TILE_HEIGHT)
-    start = (node.index << height) - tile.index * TILE_WIDTH
-    stop = start + (1 << height)
-    if level != tile.level or start < 0 or stop > tile.width:
-        raise ProofError(f"{node} is not in {tile}")
-    if len(content) != tile.width * HASH_BYTES:
-        raise ProofError(f"{tile} can't have a content of {len(content)} bytes")
-    hashes = [content[at * HASH_BYTES : (at + 1) * HASH_BYTES] for at in range(start, stop)]
-    while len(hashes) > 1:
-        hashes = parents(hashes)
-    return hashes[0]
-
-
-def _width(level: int, index: int, size: int) -> int:
-    return min(TILE_WIDTH, (size >> level * TILE_HEIGHT) - index * TILE_WIDTH)
-
-
 # ---------------------------------------------------------------- what is refused
-def _check_size(size: int, smallest: int = 1) -> None:
+def check_size(size: int, smallest: int = 1) -> None:
     if type(size) is not int or not smallest <= size <= LARGEST_SIZE:
         raise ProofError(f"the size of a tree is here {smallest} to {LARGEST_SIZE}, not this one")
 
 
 def _check_index(index: int, size: int) -> None:
-    _check_size(size)
+    check_size(size)
     if type(index) is not int or not 0 <= index < size:
         raise ProofError(f"a tree of {size} leaves has the indexes 0 to {size - 1}, not this one")
 
 
 def _check_growth(old: int, new: int) -> None:
-    _check_size(old)
-    _check_size(new)
+    check_size(old)
+    check_size(new)
     if old > new:
         raise ProofError(f"a tree can't grow from {old} leaves to {new}. Fix: swap the two.")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from holdfast.artifacts.faults import absent, explain, explain_reading
 from holdfast.errors import (
     DirectoryInTheWayError,
     LockLostError,
@@ -37,7 +38,6 @@ from holdfast.storage.content import (
 from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
 from holdfast.storage.endings import undisturbed
 from holdfast.storage.entries import PlainNames, is_plain, is_plain_mode
-from holdfast.storage.faults import absent, explain, explain_reading
 from holdfast.storage.identity import Identity, identify
 from holdfast.storage.locator import TEMPORARY_SUFFIX, Locator, children_named, is_key_segment
 from holdfast.storage.mutex import Held, LockTiming, Mutex

@@ -1,4 +1,4 @@
-"""What an operating system's error means at the seam."""
+"""What an operating system's error means to those who read and write."""
 
 import errno
 

@@ -1,0 +1,100 @@
+"""Putting what is derived: register its structure, make its bytes once, remember the result."""
+
+from collections.abc import Callable
+
+from google_crc32c import value as crc32c
+
+from holdfast.artifacts.artifact import SID, Derived, Literal, Structure, structures
+from holdfast.artifacts.catalogue import Catalogue
+from holdfast.artifacts.cid import CID, Hash
+from holdfast.artifacts.draft import Content, Draft
+from holdfast.artifacts.entry import Register, Result
+from holdfast.artifacts.materialize import Materializer
+from holdfast.artifacts.operations import Operations
+from holdfast.errors import DeterminismError
+
+
+class Derivation:
+    """A derived artifact on its way into the store."""
+
+    def __init__(
+        self, root: SID, nodes: list[Structure], literals: dict[SID, Content], made: Content
+    ) -> None:
+        self.root = root
+        self.made = made
+        self._nodes = nodes
+        self._literals = literals
+
+    def plan(self, draft: Draft, catalogue: Catalogue, algorithm: Hash) -> None:
+        """Draft the entries that are not in the log yet, in the order that the seed asks for."""
+        catalogue.follow()
+        for node in self._nodes:
+            if catalogue.structure(node.sid) is None:
+                draft.append_once(Register(node.sid, node.encoded))
+        for literal in self._literals.values():
+            draft.put(literal)
+        draft.put(self.made)
+        cid = CID(self.made.digest, algorithm)
+        if cid not in {known for known, _ in catalogue.results(self.root)}:
+            draft.append_once(Result(self.root, cid))
+
+
+class Derivations:
+    """The action cache: a result that is known, and still to be had, is not made again."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        operations: Operations,
+        algorithm: Hash,
+        get: Callable[[CID], bytes | None],
+    ) -> None:
+        self._catalogue = catalogue
+        self._hash = algorithm
+        self._get = get
+        self._operations = operations
+
+    def result_of(self, sid: SID) -> CID | None:
+        """Return the one content that the structure gave; None if it was never made.
+
+        More than one is a `DeterminismError`: which is right can't be known from here.
+        """
+        results = self._catalogue.results(sid)
+        if len(results) > 1:
+            shown = ", ".join(f"{cid} (entry {position})" for cid, position in results)
+            raise DeterminismError(
+                f"{sid} was made more than once, and not the same: {shown}. All are kept. Fix: "
+                "make the operation depend on nothing but its inputs, and give it a new version."
+            )
+        return results[0][0] if results else None
+
+    def begin(self, artifact: Derived) -> CID | Derivation:
+        """Return the content, if it is known and to be had; else make it."""
+        self._catalogue.follow()
+        nodes, literals = [], {}
+        for node, structure in structures(artifact, self._hash):
+            if isinstance(node, Literal):  # whose put registers it
+                literals[structure.sid] = node.data
+            else:
+                nodes.append(structure)
+        root = nodes[-1].sid
+        known = self.result_of(root)
+        if known is not None and self._get(known) is not None:
+            return known
+        encoded = {node.sid: node.encoded for node in nodes}
+        materializer = Materializer(
+            self._operations,
+            lambda sid: encoded.get(sid) or self._catalogue.structure(sid),
+            self._remembered,
+            self._get,
+        )
+        made = self._content(materializer.bytes_of(root, literals))
+        contents = {sid: self._content(data) for sid, data in literals.items()}
+        return Derivation(root, nodes, contents, made)
+
+    def _remembered(self, sid: SID) -> bytes | None:
+        known = self.result_of(sid)
+        return None if known is None else self._get(known)
+
+    def _content(self, data: bytes) -> Content:
+        return Content(bytes(CID.of(data, self._hash)), crc32c(data), data)

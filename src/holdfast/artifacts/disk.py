@@ -1,0 +1,293 @@
+"""All that the artifact store asks of a disk."""
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+Buffer = bytes | memoryview
+
+_ZEROS = bytes(1 << 20)
+_PUNCH_HOLE_KEEP_SIZE = 0x03
+_MOST_BUFFERS = 512
+_HOLDER_BYTES = 100
+
+
+class File(Protocol):
+    """Bytes that stay when the process goes, but not when the power goes, until `sync`."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return the bytes there; fewer only where the file ends."""
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        """Write the buffers one after the other, all of them; the file grows if it must."""
+
+    def sync(self) -> None:
+        """Return when everything written to the file, and its size, would survive a power cut.
+
+        If this fails, what was written since the last time may be lost, whatever a second call
+        says.
+        """
+
+    def reserve(self, size: int) -> None:
+        """Make the file at least this long; what is new reads as zeros."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file off."""
+
+    def erase(self, offset: int, length: int) -> None:
+        """Make these bytes zeros, and give their space back where the disk can."""
+
+    def size(self) -> int: ...
+
+    def map(self) -> "mmap.mmap | memoryview":
+        """Return the file as it is, to be read without copying."""
+
+    def close(self) -> None: ...
+
+
+class Held(Protocol):
+    """A lock that is held."""
+
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """One folder of files, without folders in it."""
+
+    def names(self) -> list[str]: ...
+
+    def open(self, name: str, *, create: bool = False) -> File:
+        """Open a file; `FileNotFoundError` if it isn't there and not to be made."""
+
+    def remove(self, name: str) -> None: ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, in place of what had it."""
+
+    def sync(self) -> None:
+        """Return when every name made, removed or changed would survive a power cut."""
+
+    def lock(self, name: str) -> Held | None:
+        """Take the lock of this name, against all other processes; None if somebody has it."""
+
+    def folder(self, name: str) -> "Disk":
+        """Return the disk below this one, for derived things; it is made if need be."""
+
+    def path(self, name: str) -> str | None:
+        """Return where the operating system has such a file; None if this disk is not its own."""
+
+    @property
+    def whereabouts(self) -> str:
+        """Where it is, said to people."""
+
+
+class FolderDisk:
+    """A folder of the operating system. It is made with the first file in it."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = str(path)
+
+    @property
+    def whereabouts(self) -> str:
+        return self._path
+
+    def names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self._path))
+        except FileNotFoundError:
+            return []
+
+    def open(self, name: str, *, create: bool = False) -> "FolderFile":
+        path = f"{self._path}/{name}"
+        try:
+            return FolderFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
+        except FileNotFoundError:
+            if not create:
+                raise
+        except PermissionError:
+            return FolderFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW))
+        self._make()
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        return FolderFile(path, os.open(path, flags, 0o600))
+
+    def _make(self) -> None:
+        """Make the folder, and every folder above it, so that it survives a power cut."""
+        missing = []
+        path = self._path
+        while not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path) or "."
+        for folder in reversed(missing):
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+            _sync_folder(os.path.dirname(folder) or ".")
+
+    def remove(self, name: str) -> None:
+        os.remove(f"{self._path}/{name}")
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(f"{self._path}/{old}", f"{self._path}/{new}")
+
+    def sync(self) -> None:
+        _sync_folder(self._path)
+
+    def lock(self, name: str) -> "FolderLock | None":
+        path = f"{self._path}/{name}"
+        try:
+            return FolderLock.take(path)
+        except FileNotFoundError:
+            self._make()
+            return FolderLock.take(path)
+
+    def path(self, name: str) -> str:
+        return f"{self._path}/{name}"
+
+    def folder(self, name: str) -> "FolderDisk":
+        return FolderDisk(f"{self._path}/{name}")
+
+
+class FolderFile:
+    """Closed when the last who knows it forgets it, so a reader never meets another's bytes."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def read(self, offset: int, length: int) -> bytes:
+        data = os.pread(self._descriptor, length, offset)
+        if len(data) == length:
+            return data
+        parts = [data]
+        missing = length - len(data)
+        while data and missing:
+            data = os.pread(self._descriptor, missing, offset + length - missing)
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        if len(buffers) == 1:
+            self._write_some(offset, buffers)
+            return
+        for start in range(0, len(buffers), _MOST_BUFFERS):
+            offset = self._write_some(offset, buffers[start : start + _MOST_BUFFERS])
+
+    def _write_some(self, offset: int, buffers: Sequence[Buffer]) -> int:
+        length = sum(map(len, buffers))
+        written = os.pwritev(self._descriptor, buffers, offset)
+        if written < length:
+            rest = memoryview(b"".join(buffers))
+            while written < length:
+                more = os.pwrite(self._descriptor, rest[written:], offset + written)
+                if more == 0:
+                    raise OSError(errno.EIO, "the disk takes nothing more", self._path)
+                written += more
+        return offset + length
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def reserve(self, size: int) -> None:
+        # Really written: space that is only allocated must be noted as written with each sync.
+        self._write_zeros(self.size(), size)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def erase(self, offset: int, length: int) -> None:
+        # Zeros first, for the parts of pages; then the space, which whole pages give back.
+        self._write_zeros(offset, offset + length)
+        _punch(self._descriptor, offset, length)
+
+    def _write_zeros(self, start: int, stop: int) -> None:
+        for at in range(start, stop, len(_ZEROS)):
+            self.write(at, [memoryview(_ZEROS)[: min(len(_ZEROS), stop - at)]])
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def map(self) -> mmap.mmap | memoryview:
+        size = self.size()
+        return (
+            mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ) if size else memoryview(b"")
+        )
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class FolderLock:
+    """A lock that the operating system takes back from a process that ends, however it ends.
+
+    What the file says of the holder is for people; it binds nobody.
+    """
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, path: str) -> "FolderLock | None":
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        lock = cls(path, os.open(path, flags, 0o600))
+        if lock._take():
+            os.pwrite(lock._descriptor, _holder(), 0)
+            return lock
+        lock.release()
+        return None
+
+    def _take(self) -> bool:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return self._is_in_place()
+
+    def _is_in_place(self) -> bool:
+        """Whether the file that we locked still has its name; if not, it locks nobody out."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(found, os.fstat(self._descriptor))
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            # Not left to the closing: a child that was forked meanwhile has the file open too.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+
+def _holder() -> bytes:
+    return f"process {os.getpid()} on {os.uname().nodename}".encode().ljust(_HOLDER_BYTES)
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _punch(descriptor: int, offset: int, length: int) -> None:
+    fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if fallocate is not None:
+        fallocate(
+            ctypes.c_int(descriptor),
+            ctypes.c_int(_PUNCH_HOLE_KEEP_SIZE),
+            ctypes.c_int64(offset),
+            ctypes.c_int64(length),
+        )

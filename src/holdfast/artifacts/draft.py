@@ -1,0 +1,114 @@
+"""What one commit will hold."""
+
+from typing import NamedTuple
+
+from holdfast.artifacts.cid import CID, Hash
+from holdfast.artifacts.entry import Entry, Lift, Tombstone, encode
+from holdfast.artifacts.index import Index
+from holdfast.artifacts.log import Piece
+from holdfast.artifacts.records import encode_put
+from holdfast.artifacts.table import Row
+
+
+class Content(NamedTuple):
+    """Bytes that are to be had from now on."""
+
+    cid: bytes
+    crc: int
+    data: Piece
+
+    @property
+    def digest(self) -> bytes:
+        return self.cid[4:]
+
+
+class Draft:
+    """Entries and bytes, made while the lock is held: what it sees of the index stays so.
+
+    Asking sees what was drafted before, as if it were there already.
+    """
+
+    def __init__(self, index: Index, algorithm: Hash, position: int) -> None:
+        self._index = index
+        self._hash = algorithm
+        self._position = position
+        self._length = 0
+        self._visible: dict[bytes, bool] = {}
+        self._once: set[bytes] = set()
+        self.records: list[bytes] = []
+        self.payload: list[Piece] = []
+
+    @property
+    def position(self) -> int:
+        """The position that the next entry will have."""
+        return self._position + len(self.records) + 1
+
+    def find(self, digest: bytes) -> Row | None:
+        return self._index.find(digest)
+
+    def is_visible(self, digest: bytes) -> bool:
+        drafted = self._visible.get(digest)
+        if drafted is not None:
+            return drafted
+        row = self._index.find(digest)
+        return row is not None and self._index.is_visible(digest, row, self._position)
+
+    def put(self, content: Content) -> None:
+        """Make content visible, if it is not: its bytes are written only if they are not there."""
+        digest = content.cid[4:]
+        if self.is_visible(digest):
+            return
+        if digest in self._visible or self._index.find(digest) is not None:
+            self.append(Lift(CID(digest, self._hash)))
+        else:
+            length = len(content.data)
+            self.records.append(encode_put(content.cid, self._length, length, content.crc))
+            self.payload.append(content.data)
+            self._length += length
+        self._visible[digest] = True
+
+    def hide(self, cid: CID, reason: str) -> None:
+        if self.is_visible(cid.digest):
+            self.append(Tombstone(cid, reason))
+            self._visible[cid.digest] = False
+
+    def show(self, cid: CID) -> None:
+        if not self.is_visible(cid.digest):
+            self.append(Lift(cid))
+            self._visible[cid.digest] = True
+
+    def append(self, entry: Entry) -> None:
+        self.records.append(encode(entry))
+
+    def append_once(self, entry: Entry) -> None:
+        """Append an entry, unless the same was drafted before."""
+        record = encode(entry)
+        if record not in self._once:
+            self._once.add(record)
+            self.records.append(record)
+
+    # ------------------------------------------------------------ taking back
+    def begin(self) -> "Begun":
+        """Return what `undo` needs to take back everything from here on."""
+        return Begun(
+            len(self.records),
+            len(self.payload),
+            self._length,
+            dict(self._visible),
+            set(self._once),
+        )
+
+    def undo(self, begun: "Begun") -> None:
+        records, payload, self._length, self._visible, self._once = begun
+        del self.records[records:]
+        del self.payload[payload:]
+
+
+class Begun(NamedTuple):
+    """Where a draft stood."""
+
+    records: int
+    payload: int
+    length: int
+    visible: dict[bytes, bool]
+    once: set[bytes]

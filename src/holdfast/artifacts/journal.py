@@ -1,0 +1,332 @@
+"""The log and the index as one: kept together, shared between threads and processes.
+
+A caller says what it wants done; whoever comes to the turn first does it for all who wait, in one
+commit. Readers take no lock: they see the last state that was published.
+"""
+
+import os
+import time as clocks
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from threading import Lock, RLock
+
+from holdfast.artifacts.cid import Hash
+from holdfast.artifacts.disk import Disk, Held
+from holdfast.artifacts.draft import Draft
+from holdfast.artifacts.entry import decode_all
+from holdfast.artifacts.faults import explain
+from holdfast.artifacts.index import Index, remove_tables
+from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log
+from holdfast.artifacts.mark import Mark, MarkFile, decode
+from holdfast.artifacts.segment import HISTORY_BYTES, Frame
+from holdfast.artifacts.state import IndexState, Logged
+from holdfast.errors import ClosedError, DamageError, HoldfastError, LockTimeout
+
+LOCK = "lock"
+
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.05
+
+Plan = Callable[[Draft], None]
+
+
+def milliseconds() -> int:
+    return clocks.time_ns() // 1_000_000
+
+
+class _Request:
+    """Somebody waits for this to be done."""
+
+    __slots__ = ("alone", "done", "error", "plan", "state")
+
+    def __init__(self, plan: Plan, *, alone: bool) -> None:
+        self.plan = plan
+        self.alone = alone
+        self.done = False
+        self.error: Exception | None = None
+        self.state = IndexState(0, 0)
+
+
+class Journal:
+    def __init__(
+        self,
+        disk: Disk,
+        algorithm: Hash = Hash.SHA2_256,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        clock: Callable[[], int] = milliseconds,
+        wait: float = 10.0,
+    ) -> None:
+        self._disk = disk
+        self._algorithm = algorithm
+        self._segment_bytes = segment_bytes
+        self._clock = clock
+        self._wait = wait
+        self._queue: deque[_Request] = deque()
+        self._turn = Lock()
+        self._taking_in = RLock()
+        self._closed = False
+        self._epoch: int | None = None
+        self._mark: MarkFile | None = None
+        self._seen = b""
+        self._broken: str | None = None
+        self.cuts: list[Cut] = []
+        self._open()
+
+    # ------------------------------------------------------------ opening
+    def _open(self) -> None:
+        """Read the state from disk, and settle what a writer left, unless one is at it."""
+        self.log = Log(self._disk, self._segment_bytes)
+        self.index = Index()
+        self._epoch = None
+        self._mark = MarkFile.open(self._disk)
+        if self.log.begin():
+            self.index.load(self._disk, self.log)
+            if self.index.end.position:
+                self.log.end = self.index.end
+        if self.log.segments():
+            held = self._try_lock()
+            if held is None:
+                self._follow_unlocked()
+            else:
+                try:
+                    self._settle(thorough=True)
+                finally:
+                    held.release()
+        self._publish()
+        self._broken = None
+
+    def _try_lock(self) -> Held | None:
+        try:
+            return self._disk.lock(LOCK)
+        except PermissionError:  # not ours to write; reading needs no lock
+            return None
+
+    def _follow_unlocked(self) -> None:
+        mark = self._mark.read() if self._mark else None
+        if mark is not None and mark.history == self.log.history:
+            self.log.follow(mark.position, self._apply)
+            return
+        try:
+            for frame in self.log.frames(self.log.end):
+                self._apply(frame)
+                self.log.end = frame.end
+        except DamageError:  # being written just now, or for a writer to settle
+            return
+
+    def _apply(self, frame: Frame) -> None:
+        self.index.apply(frame, self.log.hash)
+
+    def _is_settled(self) -> bool:
+        """Whether nobody wrote anything since we last looked, nor began to."""
+        mark = self._mark
+        return mark is not None and mark.raw() == self._seen and self.log.is_at_end()
+
+    def _settle(self, *, thorough: bool) -> None:
+        self._mark = self._mark or MarkFile.create(self._disk)
+        mark = self._mark.read()
+        before = self.log.end.position
+        with self._taking_in:
+            self.log.settle(mark, self._apply, thorough=thorough)
+            self.cuts += self.log.cuts
+            self.log.cuts = []
+            if self.log.end.position != before:
+                self._epoch = None  # somebody else wrote since our last turn
+            now = (self.log.history, self.log.end.position)
+            if self.log.history and (mark is None or mark[:2] != now):
+                self._write_mark()
+            self._publish()
+
+    def _write_mark(self) -> None:
+        if self._mark is None:
+            self._mark = MarkFile.create(self._disk)
+        end = self.log.end
+        self._seen = self._mark.write(Mark(self.log.history, end.position, end.segment))
+
+    def _publish(self) -> None:
+        self.state = IndexState(len(self.index.snapshots), self.log.end.position)
+
+    # ------------------------------------------------------------ reading
+    def refresh(self) -> IndexState:
+        """Return the current state, with what other processes have committed."""
+        if self._broken is not None:
+            self._reopen()
+        mark = self._mark
+        if mark is None or mark.raw() != self._seen:
+            self._take_in()
+        return self.state
+
+    def _take_in(self) -> None:
+        with self._taking_in:
+            if self._mark is None:
+                self._mark = MarkFile.open(self._disk)
+                if self._mark is None:
+                    return
+            raw = self._mark.raw()
+            mark = decode(raw)
+            if mark is None or not self.log.begin() or mark.history != self.log.history:
+                return
+            if mark.position > self.log.end.position:
+                self.log.follow(mark.position, self._apply)
+                self._epoch = None
+                self._publish()
+            self._seen = raw
+
+    def entries(self, after: int) -> Iterator[Logged]:
+        """Yield the entries after a position, in order, up to the state as it is now."""
+        stop = self.state.position
+        if after >= stop:
+            return
+        for frame in self.log.frames(self.log.start_of(after)):
+            head = frame.head
+            if head.last_position > after:
+                for position, entry in enumerate(decode_all(frame.records), head.first_position):
+                    if position > after:
+                        yield Logged(position, head.last_position, head.time, entry)
+            if head.last_position >= stop:
+                return
+
+    def _reopen(self) -> None:
+        self._check_open()
+        with self._turn, self._taking_in:
+            if self._broken is not None:
+                self._open()
+
+    def rebuild(self) -> None:
+        """Make the index anew from the log alone, and remove the tables."""
+        with self._turn, self._taking_in:
+            remove_tables(self._disk)
+            self._open()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the store is closed. Fix: open it again.")
+
+    def close(self) -> None:
+        with self._turn:
+            self._closed = True
+            self._broken = "it is closed"
+            self.log.forget_files()
+
+    # ------------------------------------------------------------ writing
+    def commit(self, plan: Plan, *, alone: bool = False) -> IndexState:
+        """Do what `plan` drafts and return the state after it, when it is durable.
+
+        The plan is run while the lock is held, on the newest state, together with others unless
+        it wants to be alone. If it raises, nothing of it is done. A plan that drafts nothing
+        writes nothing.
+        """
+        request = _Request(plan, alone=alone)
+        self._queue.append(request)
+        with self._turn:
+            if not request.done:
+                self._serve()
+        if request.error is not None:
+            raise request.error
+        return request.state
+
+    def _serve(self) -> None:
+        requests = self._take_requests()
+        try:
+            self._check_open()
+            if self._broken is not None:
+                self._open()
+            held = self._lock()
+            try:
+                if not self._is_settled():
+                    self._settle(thorough=False)
+                self._commit(requests)
+            finally:
+                held.release()
+        except OSError as error:
+            self._fail(requests, error)
+        except HoldfastError as error:
+            for request in requests:
+                request.error, request.done = error, True
+        except BaseException:
+            # An interrupt is for this thread; the others are served by whoever comes next.
+            self._broken = "it was interrupted"
+            self._queue.extendleft(reversed([r for r in requests if not r.done]))
+            raise
+
+    def _take_requests(self) -> list[_Request]:
+        requests: list[_Request] = []
+        while self._queue:
+            if requests and (self._queue[0].alone or requests[0].alone):
+                break
+            requests.append(self._queue.popleft())
+        return requests
+
+    def _commit(self, requests: list[_Request]) -> None:
+        draft = Draft(self.index, self._algorithm, self.log.end.position)
+        for request in requests:
+            begun = draft.begin()
+            try:
+                request.plan(draft)
+            except Exception as error:  # noqa: BLE001 - it is raised to whom it belongs
+                draft.undo(begun)
+                request.error = error
+        if draft.records:
+            self._append(draft)
+        for request in requests:
+            request.state = self.state
+            request.done = True
+
+    def _append(self, draft: Draft) -> None:
+        if not self.log.history:
+            self.log.create(os.urandom(HISTORY_BYTES), self._algorithm)
+        end = self.log.end
+        if self._epoch is None:
+            self._epoch = end.epoch + 1
+        time = max(self._clock(), end.time)
+        self._broken = "a commit failed"
+        frame = self.log.append(draft.records, draft.payload, time=time, epoch=self._epoch)
+        with self._taking_in:
+            self._apply(frame)
+            self._write_mark()
+            self._publish()
+            self._broken = None
+        if self.index.is_long:
+            with suppress(OSError):  # derived; the commit stands, and the next one tries again
+                self.save_table()
+
+    def save_table(self) -> None:
+        """Write the index whole. Only while the lock is held."""
+        with self._taking_in:
+            self.index.save(self._disk, self.log.history, self.log.hash)
+
+    def _fail(self, requests: list[_Request], error: OSError) -> None:
+        """Tell everybody who waits; the next call reads the state from disk again."""
+        self._broken = self._broken or str(error)
+        for request in requests:
+            if not request.done:
+                request.error = explain(error, self._disk.whereabouts, "the log")
+                request.done = True
+
+    def _lock(self) -> Held:
+        held = self._disk.lock(LOCK)
+        return held if held is not None else self._wait_for_lock()
+
+    def _wait_for_lock(self) -> Held:
+        deadline = clocks.monotonic() + self._wait
+        pause = _FIRST_PAUSE
+        while True:
+            held = self._disk.lock(LOCK)
+            if held is not None:
+                return held
+            if clocks.monotonic() >= deadline:
+                raise LockTimeout(
+                    f"the history in {self._disk.whereabouts!a} is being written by "
+                    f"{self._holder()}, and was for {self._wait:g} s. Fix: wait for it to finish, "
+                    "or end that process."
+                )
+            clocks.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _holder(self) -> str:
+        try:
+            said = self._disk.open(LOCK).read(0, 200)
+        except OSError:
+            return "another process"
+        return said.decode(errors="replace").strip("\0 \n") or "another process"

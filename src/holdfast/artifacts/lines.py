@@ -1,0 +1,267 @@
+"""Texts as lines: what differs between two of them, and which version wrote each line.
+
+A line ends with LF and with nothing else, so CRLF, a bare CR and a missing end are content.
+"""
+
+import difflib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+_CONTEXT = 3
+_UNENDED = "\\ No newline at end of file\n"
+_FEW_EDITS = 32
+_EFFORT = 100_000
+_DEEPEST = 24
+
+
+class BlamedLine(NamedTuple):
+    """A line with its ending, and the version that wrote it, by its place in the sequence."""
+
+    text: str
+    version: int
+
+
+class Run(NamedTuple):
+    """So many equal lines, from there in the old text and from there in the new one."""
+
+    old: int
+    new: int
+    length: int
+
+
+def split(text: str) -> list[str]:
+    """Return the lines with their endings; joined, they are the text."""
+    *ended, rest = text.split("\n")
+    lines = [f"{line}\n" for line in ended]
+    return [*lines, rest] if rest else lines
+
+
+def diff(
+    old: str, new: str, *, old_name: str = "old", new_name: str = "new", context: int = _CONTEXT
+) -> str:
+    """Return the unified diff, exact enough to be applied; empty if nothing differs."""
+    if old == new:
+        return ""
+    matcher = _Matcher(split(old), split(new))
+    hunks = [_hunk(matcher, codes) for codes in matcher.get_grouped_opcodes(context)]
+    return "".join((f"--- {old_name}\n", f"+++ {new_name}\n", *chain.from_iterable(hunks)))
+
+
+def blame(versions: Iterable[str | None]) -> list[BlamedLine]:
+    """Return the lines of the last version, each with the version that last wrote it.
+
+    None is a version in which there was no text. A line that went and came back was written by
+    the version that brought it back.
+    """
+    lines: list[str] = []
+    writers: list[int] = []
+    for version, text in enumerate(versions):
+        after = split(text or "")
+        now = [version] * len(after)
+        for run in matches(lines, after):
+            now[run.new : run.new + run.length] = writers[run.old : run.old + run.length]
+        lines, writers = after, now
+    return list(map(BlamedLine, lines, writers))
+
+
+# ---------------------------------------------------------------- what two texts share
+class _Region(NamedTuple):
+    """Parts of both texts that are still to be compared."""
+
+    old: int
+    old_stop: int
+    new: int
+    new_stop: int
+    depth: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return self.old == self.old_stop or self.new == self.new_stop
+
+    @property
+    def most_edits(self) -> int:
+        """The most that can be looked for with bounded effort."""
+        lines = self.old_stop - self.old + self.new_stop - self.new
+        return min(lines, max(_FEW_EDITS, _EFFORT // lines))
+
+
+def matches(old: Sequence[str], new: Sequence[str]) -> list[Run]:
+    """Return the lines that stay as they are, as runs in order.
+
+    A few edits are found as such: the fewest that do. Where there are many, the lines that occur
+    once on both sides hold the two together. The effort is bounded: a large part without such
+    lines and with many edits counts as written anew.
+    """
+    found: list[Run] = []
+    pending = [_Region(0, len(old), 0, len(new))]
+    while pending:
+        region, ends = _trimmed(old, new, pending.pop())
+        found += ends
+        if region.is_empty:
+            continue
+        runs = _fewest_edits(old, new, region, _FEW_EDITS)
+        if runs is None and region.depth < _DEEPEST:
+            runs = _anchors(old, new, region)
+            pending += _gaps(region, runs)
+        if not runs and region.most_edits > _FEW_EDITS:
+            runs = _fewest_edits(old, new, region, region.most_edits)
+        found += runs or ()
+    return _joined(sorted(run for run in found if run.length))
+
+
+def _gaps(region: _Region, anchors: Sequence[Run]) -> Iterator[_Region]:
+    """Yield what lies between the anchors, if there are any."""
+    old, new, depth = region.old, region.new, region.depth + 1
+    for run in anchors:
+        if old < run.old and new < run.new:
+            yield _Region(old, run.old, new, run.new, depth)
+        old, new = run.old + run.length, run.new + run.length
+    if anchors and old < region.old_stop and new < region.new_stop:
+        yield _Region(old, region.old_stop, new, region.new_stop, depth)
+
+
+def _trimmed(
+    old: Sequence[str], new: Sequence[str], region: _Region
+) -> tuple[_Region, tuple[Run, Run]]:
+    """Take equal lines off both ends."""
+    start, stop = region.old, region.old_stop
+    begin, end = region.new, region.new_stop
+    while start < stop and begin < end and old[start] == new[begin]:
+        start += 1
+        begin += 1
+    while start < stop and begin < end and old[stop - 1] == new[end - 1]:
+        stop -= 1
+        end -= 1
+    head = Run(region.old, region.new, start - region.old)
+    tail = Run(stop, end, region.old_stop - stop)
+    return _Region(start, stop, begin, end, region.depth), (head, tail)
+
+
+def _anchors(old: Sequence[str], new: Sequence[str], region: _Region) -> list[Run]:
+    """Return the most lines that occur once on both sides and stand in the same order."""
+    here = _once(old, region.old, region.old_stop)
+    there = _once(new, region.new, region.new_stop)
+    pairs = [(at, there[line]) for line, at in here.items() if line in there]
+    return _joined(Run(at, to, 1) for at, to in _longest_rising(pairs))
+
+
+def _once(lines: Sequence[str], start: int, stop: int) -> dict[str, int]:
+    seen: dict[str, int] = {}
+    for at in range(start, stop):
+        seen[lines[at]] = -1 if lines[at] in seen else at
+    return {line: at for line, at in seen.items() if at >= 0}
+
+
+def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest part of `pairs` in which the second numbers rise as the first do."""
+    lowest: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for index, (_, to) in enumerate(pairs):
+        length = bisect_left(lowest, to)
+        before.append(ends[length - 1] if length else -1)
+        lowest[length : length + 1] = [to]
+        ends[length : length + 1] = [index]
+    rising = []
+    index = ends[-1] if ends else -1
+    while index >= 0:
+        rising.append(pairs[index])
+        index = before[index]
+    return rising[::-1]
+
+
+def _fewest_edits(
+    old: Sequence[str], new: Sequence[str], region: _Region, most: int
+) -> list[Run] | None:
+    """Return what stays with the fewest lines taken out and put in, by Myers' algorithm.
+
+    None, if more than `most` of them would be.
+    """
+    height, width = region.old_stop - region.old, region.new_stop - region.new
+    if abs(height - width) > most:
+        return None
+    furthest = {1: 0}
+    trace: list[dict[int, int]] = []
+    for edits in range(min(most, height + width) + 1):
+        trace.append(dict(furthest))
+        for diagonal in range(-edits, edits + 1, 2):
+            down = diagonal == -edits or (
+                diagonal != edits and furthest[diagonal - 1] < furthest[diagonal + 1]
+            )
+            x = furthest[diagonal + 1] if down else furthest[diagonal - 1] + 1
+            y = x - diagonal
+            while x < height and y < width and old[region.old + x] == new[region.new + y]:
+                x += 1
+                y += 1
+            furthest[diagonal] = x
+            if x >= height and y >= width:
+                return list(_path(trace, region))
+    return None
+
+
+def _path(trace: list[dict[int, int]], region: _Region) -> Iterator[Run]:
+    """Walk back from the end of the region and yield the runs that were passed."""
+    x, y = region.old_stop - region.old, region.new_stop - region.new
+    for edits in range(len(trace) - 1, -1, -1):
+        furthest, diagonal = trace[edits], x - y
+        down = diagonal == -edits or (
+            diagonal != edits and furthest[diagonal - 1] < furthest[diagonal + 1]
+        )
+        before = diagonal + 1 if down else diagonal - 1
+        from_x = furthest[before] if edits else 0
+        start = (from_x if down else from_x + 1) if edits else 0
+        yield Run(region.old + start, region.new + start - diagonal, x - start)
+        x, y = from_x, from_x - before
+
+
+def _joined(runs: Iterable[Run]) -> list[Run]:
+    joined: list[Run] = []
+    for run in runs:
+        last = joined[-1] if joined else Run(-1, -1, 0)
+        if (last.old + last.length, last.new + last.length) == run[:2]:
+            joined[-1] = last._replace(length=last.length + run.length)
+        else:
+            joined.append(run)
+    return joined
+
+
+# ---------------------------------------------------------------- how a difference is written
+class _Matcher(difflib.SequenceMatcher[str]):
+    """Groups differences as difflib does, but finds them by `matches`, which has a bound."""
+
+    def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
+        super().__init__(None, old, new, autojunk=False)
+        self.old, self.new = old, new
+        self._blocks = [difflib.Match(*run) for run in matches(old, new)]
+
+    def get_matching_blocks(self) -> list[difflib.Match]:
+        return [*self._blocks, difflib.Match(len(self.old), len(self.new), 0)]
+
+
+def _hunk(matcher: _Matcher, codes: Sequence[tuple[str, int, int, int, int]]) -> Iterator[str]:
+    old, new = matcher.old, matcher.new
+    _, old_start, _, new_start, _ = codes[0]
+    _, _, old_stop, _, new_stop = codes[-1]
+    yield f"@@ -{_range(old_start, old_stop)} +{_range(new_start, new_stop)} @@\n"
+    for tag, start, stop, begin, end in codes:
+        if tag == "equal":
+            yield from _marked(" ", old[start:stop])
+            continue
+        yield from _marked("-", old[start:stop])
+        yield from _marked("+", new[begin:end])
+
+
+def _range(start: int, stop: int) -> str:
+    length = stop - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start + 1 if length else start},{length}"
+
+
+def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield mark + line
+        if not line.endswith("\n"):
+            yield "\n" + _UNENDED

@@ -1,0 +1,406 @@
+"""The log: frames on segments, one after the other, each made durable by one sync.
+
+Only its writer changes anything, and only while it holds the lock. What a writer that died left
+behind is settled by the next one: a frame that is whole is made durable and kept, one that isn't
+is cut off. A frame that was acknowledged is never cut off.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from holdfast.artifacts.cid import Hash
+from holdfast.artifacts.disk import Buffer, Disk, File
+from holdfast.artifacts.frame import (
+    FIRST_SEAL,
+    HEAD_BYTES,
+    MAGIC,
+    Head,
+    encode_head,
+    records_checksum,
+    salt_of,
+    seal,
+)
+from holdfast.artifacts.mark import Mark
+from holdfast.artifacts.records import damaged_puts
+from holdfast.artifacts.segment import (
+    HEADER_BYTES,
+    End,
+    Frame,
+    Header,
+    Reader,
+    decode_header,
+    segment_name,
+    segment_number,
+)
+from holdfast.errors import ArtifactError, DamageError
+
+SEGMENT_BYTES = 64 << 20
+
+_SMALLEST_RESERVE = 1 << 18
+_LARGEST_RESERVE = 1 << 22
+_LARGE = 1 << 17
+"""A frame from which on the file had better grow by writing it."""
+_MOST_OPEN_FILES = 64
+_SLICE = 1 << 20
+_PADDING = bytes(8)
+_BLANK = bytes(HEAD_BYTES)
+_SECTOR = 512
+"""Written as one, so what is torn in a header can reach to here."""
+
+Apply = Callable[[Frame], None]
+"""Takes each new frame in, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Bytes that come in slices, because they are too many to hold."""
+
+    length: int
+    slices: Callable[[], Iterator[bytes]]
+    """Raises if it can't give what it was promised to."""
+
+    def __len__(self) -> int:
+        return self.length
+
+
+Piece = Buffer | Stream
+
+
+class Cut(NamedTuple):
+    """What was cut off: a commit that never finished, and that nobody was told had."""
+
+    after: int
+    """The last position that is kept."""
+    segment: str
+    offset: int
+    length: int
+    reason: str
+
+
+class Log:
+    """The frames of one history."""
+
+    def __init__(self, disk: Disk, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._disk = disk
+        self._segment_bytes = segment_bytes
+        self._files: dict[int, File] = {}
+        self._reserved = 0
+        self._salt = 0
+        self.history = b""
+        """Empty until the first segment exists."""
+        self.hash = Hash.SHA2_256
+        self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
+        self.cuts: list[Cut] = []
+
+    # ------------------------------------------------------------ opening
+    def segments(self) -> list[int]:
+        numbers = (segment_number(name) for name in self._disk.names())
+        return sorted(number for number in numbers if number is not None)
+
+    def begin(self) -> bool:
+        """Find the first segment, if there is one that is whole; say so."""
+        if self.history:
+            return True
+        try:
+            header = self._header(1)
+        except (FileNotFoundError, DamageError):
+            return False
+        self._adopt_header(header)
+        self.end = End.of(header)
+        return True
+
+    def _adopt_header(self, header: Header) -> None:
+        self.history = header.history
+        self.hash = header.hash
+        self._salt = salt_of(header.history)
+
+    def _header(self, number: int) -> Header:
+        header = decode_header(self.file(number).read(0, HEADER_BYTES))
+        if header.number != number or (self.history and header.history != self.history):
+            raise DamageError(f"{segment_name(number)} is a segment of something else")
+        return header
+
+    def file(self, number: int) -> File:
+        found = self._files.get(number)
+        if found is None:
+            if len(self._files) >= _MOST_OPEN_FILES:
+                self._files.pop(next(iter(self._files)))
+            found = self._files[number] = self._disk.open(segment_name(number))
+        return found
+
+    def forget_files(self) -> None:
+        """Open every file anew before it is used again."""
+        self._files = {}
+        self._reserved = 0
+
+    # ------------------------------------------------------------ reading
+    def frames(self, end: End) -> Iterator[Frame]:
+        """Yield the frames that follow `end`, over all segments."""
+        while True:
+            reader = Reader(self.file(end.segment), self.history)
+            for frame in reader.frames(end):
+                yield frame
+                end = frame.end
+            following = self._following(end)
+            if following is None:
+                return
+            end = following
+
+    def _following(self, end: End) -> End | None:
+        """Return where the next segment takes up from `end`; None if there is none."""
+        try:
+            header = self._header(end.segment + 1)
+        except FileNotFoundError:
+            return None
+        begin = End.of(header)
+        if begin[2:] != end[2:]:
+            raise DamageError(
+                f"{segment_name(header.number)} follows on entry {header.position}, but the log "
+                f"before it ends with entry {end.position}"
+            )
+        return begin
+
+    def follow(self, position: int, apply: Apply) -> None:
+        """Take in the frames up to a position that was acknowledged."""
+        if self.end.position >= position or not self.begin():
+            return
+        for frame in self.frames(self.end):
+            apply(frame)
+            self.end = frame.end
+            if frame.head.last_position >= position:
+                return
+        raise self._missing(position)
+
+    def stands_at(self, end: End, last: int) -> bool:
+        """Whether the log reaches `end`, and its last frame there is the one at `last`."""
+        try:
+            if last == 0:
+                return End.of(self._header(end.segment)) == end
+            return Reader(self.file(end.segment), self.history).ends_at(last, end)
+        except (FileNotFoundError, DamageError):
+            return False
+
+    def is_at_end(self) -> bool:
+        """Whether nothing follows, as a look at the disk's next bytes can tell.
+
+        A writer cuts off what was reserved before it begins another segment, so none was begun
+        while there is room in this one.
+        """
+        end = self.end
+        return bool(self.history) and self.file(end.segment).read(end.offset, HEAD_BYTES) == _BLANK
+
+    def start_of(self, after: int) -> End:
+        """Return the beginning of the segment in which what follows a position is."""
+        numbers = self.segments()
+        low, high = 0, len(numbers) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._header(numbers[middle]).position <= after:
+                low = middle
+            else:
+                high = middle - 1
+        return End.of(self._header(numbers[low]))
+
+    # ------------------------------------------------------------ settling
+    def settle(self, mark: Mark | None, apply: Apply, *, thorough: bool) -> None:
+        """Take in every whole frame and leave the log so that it can be appended to.
+
+        Only while the lock is held. `thorough` also looks at what lies beyond the last frame.
+        """
+        if not self.begin() and not self._settle_first(mark):
+            return
+        acknowledged = mark.position if mark and mark.history == self.history else 0
+        last, damage = self._take_in(apply)
+        try:
+            if last is not None:
+                self._keep(last, acknowledged)
+                apply(last)
+                self.end = last.end
+            if thorough and damage is None and not self._reader().is_blank(self.end.offset):
+                damage = DamageError("bytes that belong to no frame follow on the last one")
+        except DamageError as error:
+            damage = error
+        if damage is not None:
+            self._cut(damage, acknowledged)
+        if self.end.position < acknowledged:
+            raise self._missing(acknowledged)
+
+    def _take_in(self, apply: Apply) -> tuple[Frame | None, DamageError | None]:
+        """Apply all new frames but the last; return that one, and what is wrong after it.
+
+        Whatever another frame follows on was durable before that was begun; of the last one this
+        can't be known.
+        """
+        last: Frame | None = None
+        try:
+            for frame in self.frames(self.end):
+                if last is not None:
+                    apply(last)
+                    self.end = last.end
+                last = frame
+        except DamageError as damage:
+            return last, damage
+        return last, None
+
+    def _keep(self, frame: Frame, acknowledged: int) -> None:
+        """Make sure of a frame that may never have become durable."""
+        if frame.head.last_position <= acknowledged:
+            return
+        file = self.file(frame.segment)
+        if damaged_puts(file, frame, self.hash):
+            raise DamageError("the payload of the last frame is not whole")
+        # Written again, because a sync that failed once leaves nothing for a second one to do.
+        stop = frame.offset + frame.head.length
+        for at in range(frame.offset, stop, _SLICE):
+            file.write(at, [file.read(at, min(_SLICE, stop - at))])
+        file.sync()
+
+    def _cut(self, damage: DamageError, acknowledged: int) -> None:
+        """Cut off what follows the end, if it can only be a commit that never finished."""
+        end = self.end
+        later = self._reader().search(end) is not None
+        following = [number for number in self.segments() if number > end.segment]
+        if following and not later:
+            later = not self._remove_never_begun(following)
+        if later or acknowledged > end.position:
+            raise self._refusal(damage, later=later)
+        file = self.file(end.segment)
+        length = file.size() - end.offset
+        file.truncate(end.offset)
+        file.sync()
+        self._reserved = 0
+        name = segment_name(end.segment)
+        if length > 0:
+            self.cuts.append(Cut(end.position, name, end.offset, length, str(damage)))
+
+    def _remove_never_begun(self, numbers: Sequence[int]) -> bool:
+        """Remove these segments if none of them has a frame in it; say so."""
+        before = self.end._replace(offset=0, position=self.end.position - 1)
+        if any(Reader(self.file(n), self.history).search(before) is not None for n in numbers):
+            return False
+        for number in reversed(numbers):
+            name = segment_name(number)
+            length = self.file(number).size()
+            self._files.pop(number).close()
+            self._disk.remove(name)
+            self._disk.sync()
+            self.cuts.append(Cut(self.end.position, name, 0, length, "it was never begun"))
+        return True
+
+    def _settle_first(self, mark: Mark | None) -> bool:
+        """Remove a first segment that was never begun. Say whether there is one that was."""
+        numbers = self.segments()
+        if not numbers:
+            if mark and mark.position:
+                raise self._missing(mark.position)
+            return False
+        was_used = bool(mark and mark.position) or numbers != [1]
+        if was_used or self._was_begun(self.file(1)):
+            raise DamageError(
+                f"{segment_name(1)} in {self._disk.whereabouts!a} is missing or its beginning is "
+                "damaged, so nothing after it can be trusted. Fix: restore the file from a backup."
+            )
+        self._files.pop(1).close()
+        self._disk.remove(segment_name(1))
+        self._disk.sync()
+        return False
+
+    def _was_begun(self, file: File) -> bool:
+        """Whether a segment whose header can't be read has a frame, or something else, in it."""
+        first = file.read(HEADER_BYTES, len(MAGIC))
+        return first == MAGIC or not Reader(file, b"").is_blank(_SECTOR)
+
+    def _reader(self) -> Reader:
+        return Reader(self.file(self.end.segment), self.history)
+
+    def _refusal(self, damage: DamageError, *, later: bool) -> DamageError:
+        end = self.end
+        more = " Commits after it can still be read." if later else ""
+        return DamageError(
+            f"{segment_name(end.segment)} in {self._disk.whereabouts!a} is damaged at byte "
+            f"{end.offset}, after entry {end.position}: {damage}. Up to there all is whole.{more} "
+            "Fix: restore the file from a backup, or run `holdfast history verify` to see what can "
+            "be saved."
+        )
+
+    def _missing(self, position: int) -> DamageError:
+        return DamageError(
+            f"the log in {self._disk.whereabouts!a} ends with entry {self.end.position}, but entry "
+            f"{position} was acknowledged. Fix: restore the newest segment from a backup; or, to "
+            "go on without what is missing, remove the file 'mark'."
+        )
+
+    # ------------------------------------------------------------ writing
+    def append(
+        self, records: Sequence[bytes], payload: Sequence[Piece], *, time: int, epoch: int
+    ) -> Frame:
+        """Write a frame and return when it is durable. Only while the lock is held."""
+        joined = b"".join(records)
+        head = Head(
+            self.end.position + 1,
+            time,
+            epoch,
+            len(records),
+            len(joined),
+            sum(map(len, payload)),
+            records_checksum(joined),
+        )
+        end = self._make_room(head.length)
+        packed = encode_head(head, self._salt)
+        sealed = seal(end.seal, packed, joined)
+        padding = _PADDING[: head.length - head.seal_offset - len(sealed)]
+        file = self.file(end.segment)
+        frame = Frame(end.segment, end.offset, head, joined, sealed)
+        if any(isinstance(piece, Stream) for piece in payload):
+            self._write_slices(file, frame, payload)
+            file.write(end.offset, [packed, joined])
+            file.write(end.offset + head.seal_offset, [sealed + padding])
+        else:
+            file.write(end.offset, [packed, joined, *payload, sealed + padding])  # type: ignore[list-item]
+        file.sync()
+        self.end = frame.end
+        return frame
+
+    def _write_slices(self, file: File, frame: Frame, payload: Sequence[Piece]) -> None:
+        at = frame.payload
+        try:
+            for piece in payload:
+                for data in piece.slices() if isinstance(piece, Stream) else (piece,):
+                    file.write(at, [data])
+                    at += len(data)
+        except ArtifactError:
+            file.truncate(frame.offset)
+            self._reserved = 0
+            raise
+
+    def _make_room(self, length: int) -> End:
+        end = self.end
+        if end.offset + length > self._segment_bytes and end.offset > HEADER_BYTES:
+            self.file(end.segment).truncate(end.offset)
+            end = self._begin_segment(end)
+        if end.offset + length > self._reserved and length < _LARGE:
+            step = min(max(end.offset // 4, _SMALLEST_RESERVE), _LARGEST_RESERVE)
+            needed = end.offset + length
+            self._reserved = max(needed, min(needed + step, self._segment_bytes))
+            self.file(end.segment).reserve(self._reserved)
+        return end
+
+    def _begin_segment(self, end: End) -> End:
+        number = end.segment + 1
+        header = Header(
+            self.history, self.hash, number, end.position, end.time, end.epoch, end.seal
+        )
+        file = self._disk.open(segment_name(number), create=True)
+        file.write(0, [header.encode()])
+        file.sync()
+        self._disk.sync()
+        self._files[number] = file
+        self._reserved = 0
+        self.end = End.of(header)
+        return self.end
+
+    def create(self, history: bytes, algorithm: Hash) -> None:
+        """Begin the first segment of a new history. Only while the lock is held."""
+        self.history, self.hash, self._salt = history, algorithm, salt_of(history)
+        self._begin_segment(self.end)

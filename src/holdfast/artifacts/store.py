@@ -1,0 +1,468 @@
+"""The artifact store: put once, for ever; get as of any moment."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import repeat
+from operator import attrgetter, is_
+from pathlib import Path
+from typing import BinaryIO, Self, TypeVar
+
+from google_crc32c import extend as extend_crc32c
+from google_crc32c import value as crc32c
+
+from holdfast.artifacts.artifact import SID, Artifact, Derived, Literal
+from holdfast.artifacts.bulk import Spot
+from holdfast.artifacts.catalogue import Catalogue
+from holdfast.artifacts.cid import CID, Codec, Hash
+from holdfast.artifacts.derivations import Derivation, Derivations
+from holdfast.artifacts.disk import Disk, FolderDisk
+from holdfast.artifacts.draft import Content, Draft
+from holdfast.artifacts.entry import Bind, SnapshotAnchor
+from holdfast.artifacts.faults import explain_reading
+from holdfast.artifacts.journal import Journal, milliseconds
+from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Stream
+from holdfast.artifacts.operations import Operations
+from holdfast.artifacts.segment import segment_name
+from holdfast.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
+from holdfast.artifacts.sweep import NOTE, Collected, Sweeper
+from holdfast.artifacts.table import Row
+from holdfast.artifacts.verify import Progress, Report, verify
+from holdfast.errors import (
+    BeforeSnapshotError,
+    DamageError,
+    FuturePositionError,
+    InvalidArtifactError,
+    RetentionError,
+    StorageError,
+    UnknownContentError,
+    UnknownSnapshotError,
+)
+
+CATALOGUE = "catalogue.sqlite"
+
+_SLICE = 1 << 20
+_MOST_TOUCHED = 1 << 17
+_WIDEST_GAP = 4096
+
+_WRONG = b"not what was put"
+"""Stands for it while many are read; told apart by identity."""
+_DIGEST, _HASH, _CODEC = attrgetter("digest"), attrgetter("hash"), attrgetter("codec")
+
+Answer = TypeVar("Answer")
+
+
+class ArtifactStore:
+    """Content by its CID, visible as of a log position, for ever.
+
+    Any number of threads and processes may use one history at the same time. `put` returns when
+    its content would survive a power cut. `get` takes no lock, materializes nothing and changes
+    nothing.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        *,
+        hash: Hash = Hash.SHA2_256,  # noqa: A002 - the standard's own word
+        segment_bytes: int = SEGMENT_BYTES,
+        clock: Callable[[], int] = milliseconds,
+        wait: float = 10.0,
+    ) -> None:
+        self._disk = disk
+        self._journal = Journal(disk, hash, segment_bytes=segment_bytes, clock=clock, wait=wait)
+        self._hash = self._journal.log.hash if self._journal.log.history else hash
+        self._prefix = bytes(CID(bytes(32), self._hash, Codec.RAW))[:4]
+        self._touched: set[int] = set()
+        self.operations = Operations()
+        """Register your own here."""
+        catalogue = disk.path(CATALOGUE)
+        self.catalogue = Catalogue(self, catalogue)
+        """Names, structures and results; derived from the log."""
+        self._derivations = Derivations(self.catalogue, self.operations, self._hash, self.get)
+        if NOTE in disk.names():
+            with suppress(StorageError):  # not ours to write, or somebody is at it
+                self._journal.commit(lambda _: self._sweeper().finish(), alone=True)
+
+    @classmethod
+    def open(cls, folder: Path | str, **options: object) -> "ArtifactStore":
+        """Open the history in a folder; if there is none, the first put makes it."""
+        return cls(FolderDisk(folder), **options)  # type: ignore[arg-type]
+
+    @classmethod
+    def on(cls, disk: Disk, **options: object) -> "ArtifactStore":
+        return cls(disk, **options)  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------ putting
+    def put(self, artifact: Artifact) -> tuple[CID, IndexState]:
+        """Make an artifact real; the CID is that of its bytes, the state one that holds it."""
+        if isinstance(artifact, Derived):
+            (cid,), state = self.put_many([artifact])
+            return cid, state
+        content = self._content(artifact.data)
+        cid = CID(content.cid[4:], self._hash)
+        state = self._journal.refresh()
+        if self._is_visible(content.cid[4:], state.position):
+            return cid, state
+        return cid, self._journal.commit(lambda draft: draft.put(content))
+
+    def put_many(self, artifacts: Iterable[Artifact]) -> tuple[list[CID], IndexState]:
+        """Put them all in one commit: either all are there or none."""
+        puts = [
+            self._content(artifact.data)
+            if isinstance(artifact, Literal)
+            else self._derivations.begin(artifact)
+            for artifact in artifacts
+        ]
+
+        def plan(draft: Draft) -> None:
+            for put in puts:
+                if isinstance(put, Content):
+                    draft.put(put)
+                elif isinstance(put, Derivation):
+                    put.plan(draft, self.catalogue, self._hash)
+
+        state = self._journal.refresh()
+        if not all(self._is_there(put, state.position) for put in puts):
+            state = self._journal.commit(plan)
+            self._check_determinism(puts)
+        return [put if isinstance(put, CID) else self._cid_of(put) for put in puts], state
+
+    def _is_there(self, put: Content | Derivation | CID, position: int) -> bool:
+        if isinstance(put, Content):
+            return self._is_visible(put.cid[4:], position)
+        return isinstance(put, CID)
+
+    def _cid_of(self, put: Content | Derivation) -> CID:
+        content = put if isinstance(put, Content) else put.made
+        return CID(content.cid[4:], self._hash)
+
+    def _check_determinism(self, puts: Sequence[Content | Derivation | CID]) -> None:
+        derived = [put for put in puts if isinstance(put, Derivation)]
+        if derived:
+            self.catalogue.follow()
+        for derivation in derived:
+            self._derivations.result_of(derivation.root)
+
+    def put_stream(self, source: BinaryIO) -> tuple[CID, IndexState]:
+        """Put what a seekable file holds from where it stands, without holding all of it.
+
+        It is read twice: to know whether it is there already, and to write it.
+        """
+        begin = source.tell()
+        hasher, crc, length = self._hash.hasher(), 0, 0
+        while data := source.read(_SLICE):
+            hasher.update(data)
+            crc = extend_crc32c(crc, data)
+            length += len(data)
+        digest = hasher.digest()
+        cid = CID(digest, self._hash)
+        state = self._journal.refresh()
+        if self._is_visible(digest, state.position):
+            return cid, state
+
+        def slices() -> Iterator[bytes]:
+            source.seek(begin)
+            again, missing = self._hash.hasher(), length
+            while missing and (data := source.read(min(_SLICE, missing))):
+                again.update(data)
+                missing -= len(data)
+                yield data
+            if again.digest() != digest:
+                raise InvalidArtifactError("the file changed while it was being put. Fix: again.")
+
+        content = Content(bytes(cid), crc, Stream(length, slices))
+        return cid, self._journal.commit(lambda draft: draft.put(content), alone=True)
+
+    def record(self, changes: Sequence[Change]) -> IndexState:
+        """Put the contents and bind the names to them, all in one commit."""
+        contents = [
+            None if change.content is None else self._content(change.content) for change in changes
+        ]
+
+        def plan(draft: Draft) -> None:
+            for content in contents:
+                if content is not None:
+                    draft.put(content)
+            for change, content in zip(changes, contents, strict=True):
+                cid = None if content is None else CID(content.digest, self._hash)
+                draft.append(Bind(change.name, cid, change.circumstances))
+
+        return self._journal.commit(plan)
+
+    def _content(self, data: bytes) -> Content:
+        return Content(self._prefix + self._hash.digest(data), crc32c(data), data)
+
+    # ------------------------------------------------------------ getting
+    def get(self, cid: CID, state: IndexState | None = None) -> bytes | None:
+        """Return the bytes that the CID named in that state, or None if it named none.
+
+        They are checked: wrong bytes are never returned. A state that can't be asked for is a
+        `StateError`, never None.
+        """
+        position = self._position(state)
+        row = self._find(cid)
+        if row is None or not self._journal.index.is_visible(cid.digest, row, position):
+            return None
+        return self._read(cid, row, position)
+
+    def has(self, cid: CID, state: IndexState | None = None) -> bool:
+        """Whether `get` would return bytes."""
+        position = self._position(state)
+        row = self._find(cid)
+        return row is not None and self._journal.index.is_visible(cid.digest, row, position)
+
+    def get_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bytes | None]:
+        """Return what `get` would for each; what lies side by side is read together."""
+        position = self._position(state)
+        digests = list(map(_DIGEST, cids))
+        spots = self._surely(lambda: self._journal.index.spots(digests, position))
+        if not self._are_ours(cids):
+            spots = [spot for spot in spots if self._is_ours(cids[spot.which])]
+        found: list[bytes | None] = [None] * len(cids)
+        for group in _side_by_side(sorted(spots)):
+            self._read_group(group, digests, found)
+        for which, seen in enumerate(found):
+            if seen is _WRONG:
+                found[which] = self.get(cids[which], state)
+        return found
+
+    def has_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bool]:
+        """Return what `has` would for each; many are asked at once."""
+        position = self._position(state)
+        digests = list(map(_DIGEST, cids))
+        seen = self._surely(lambda: self._journal.index.visible_many(digests, position))
+        if not self._are_ours(cids):
+            return [there and self._is_ours(cid) for there, cid in zip(seen, cids, strict=True)]
+        return seen
+
+    def _are_ours(self, cids: Sequence[CID]) -> bool:
+        # By identity: the hash of an enum's member is far slower.
+        return all(map(is_, map(_HASH, cids), repeat(self._hash))) and all(
+            map(is_, map(_CODEC, cids), repeat(Codec.RAW))
+        )
+
+    def locate(self, cid: CID, state: IndexState | None = None) -> ArtifactLocation | None:
+        """Return where the bytes are, as the log tells it; None where `get` would return None."""
+        position = self._position(state)
+        row = self._find(cid)
+        if row is None or not self._journal.index.is_visible(cid.digest, row, position):
+            return None
+        return (BlockSlice(row.block, row.offset, row.length),)
+
+    def _is_visible(self, digest: bytes, position: int) -> bool:
+        row = self._find_digest(digest)
+        return row is not None and self._journal.index.is_visible(digest, row, position)
+
+    def _is_ours(self, cid: CID) -> bool:
+        return cid.hash is self._hash and cid.codec is Codec.RAW
+
+    def _find(self, cid: CID) -> Row | None:
+        return self._find_digest(cid.digest) if self._is_ours(cid) else None
+
+    def _find_digest(self, digest: bytes) -> Row | None:
+        try:
+            return self._journal.index.find(digest)
+        except DamageError:
+            return self._surely(lambda: self._journal.index.find(digest))
+
+    def _surely(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask the index; if it proves damaged, ask the one that is made anew from the log."""
+        try:
+            return ask()
+        except DamageError:
+            self._journal.rebuild()
+            return ask()
+
+    def _read_group(
+        self, group: Sequence[Spot], digests: Sequence[bytes], found: list[bytes | None]
+    ) -> None:
+        """Read what lies side by side; what is not as it was put is left as `_WRONG`."""
+        segment, start, *_ = group[0]
+        stop = max(spot.place + spot.length for spot in group)
+        data = self._bytes(segment, start, stop - start)
+        touched = self._touched
+        for _, place, length, crc, which in group:
+            part = data[place - start : place - start + length]
+            if crc32c(part) == crc and len(part) == length:
+                touch = segment << 48 | place
+                if touch in touched or self._is_right(digests[which], part, touch):
+                    found[which] = part
+                    continue
+            found[which] = _WRONG
+
+    def _read(self, cid: CID, row: Row, position: int) -> bytes | None:
+        data = self._bytes(row.segment, row.place, row.length)
+        if crc32c(data) == row.crc and len(data) == row.length:
+            touch = row.segment << 48 | row.place
+            if touch in self._touched or self._is_right(cid.digest, data, touch):
+                return data
+        return self._explain_wrong_bytes(cid, row, position)
+
+    def _bytes(self, segment: int, place: int, length: int) -> bytes:
+        try:
+            file = self._journal.log.file(segment)
+            if length > _SLICE and place + length > file.size():
+                return b""
+            return file.read(place, length)
+        except OSError as error:
+            name = segment_name(segment)
+            raise explain_reading(error, self._disk.whereabouts, name) from error
+
+    def _is_right(self, digest: bytes, data: bytes, touch: int) -> bool:
+        """Check the whole hash, as is done the first time that content is read."""
+        if self._hash.digest(data) != digest:
+            return False
+        if len(self._touched) >= _MOST_TOUCHED:
+            self._touched = set()
+        self._touched.add(touch)
+        return True
+
+    def _explain_wrong_bytes(self, cid: CID, row: Row, position: int) -> bytes | None:
+        self._journal.refresh()
+        self._check_retained(position)
+        if self._find(cid) is None:  # swept since we looked
+            return None
+        raise DamageError(
+            f"the bytes of {cid} in {segment_name(row.segment)} at byte {row.place} are not what "
+            f"was put. Nothing else is touched by this. Fix: restore the file from a backup, or "
+            "put the same content again after `tombstone` and `gc`."
+        )
+
+    def structure(self, sid: SID) -> bytes | None:
+        """Return what is registered under a SID, in its canonical form; None if nothing is."""
+        self.catalogue.follow()
+        return self.catalogue.structure(sid)
+
+    # ------------------------------------------------------------ states
+    def current(self) -> IndexState:
+        """Return the newest state; it never goes back."""
+        return self._journal.refresh()
+
+    def _position(self, state: IndexState | None) -> int:
+        current = self._journal.refresh()
+        if state is None:
+            return current.position
+        snapshot, position = state
+        if position > current.position or position < 0:
+            raise FuturePositionError(
+                f"the log ends with entry {current.position}, so there is no state at {position}. "
+                "Fix: ask for an earlier one."
+            )
+        snapshots = self._journal.index.snapshots
+        if not 0 <= snapshot <= len(snapshots):
+            raise UnknownSnapshotError(
+                f"no snapshot {snapshot} was taken; the newest is {len(snapshots)}. Fix: use a "
+                "state that this store returned."
+            )
+        if snapshot and position < snapshots[snapshot - 1]:
+            raise BeforeSnapshotError(
+                f"snapshot {snapshot} was taken at entry {snapshots[snapshot - 1]}, after "
+                f"{position}. Fix: name an earlier snapshot, or 0."
+            )
+        self._check_retained(position)
+        return position
+
+    def _check_retained(self, position: int) -> None:
+        horizon = self._journal.index.horizon
+        if position < horizon:
+            raise RetentionError(
+                f"states before entry {horizon} are no longer retained, and {position} is one. "
+                f"Fix: ask for {horizon} or later."
+            )
+
+    def snapshot(self) -> IndexState:
+        """Write the index whole, so that opening is fast, and note it in the log."""
+
+        def plan(draft: Draft) -> None:
+            number = len(self._journal.index.snapshots) + 1
+            end = self._journal.log.end
+            draft.append(SnapshotAnchor(number, end.position, end.seal))
+            if end.position:
+                self._journal.save_table()
+
+        return self._journal.commit(plan, alone=True)
+
+    @property
+    def history(self) -> bytes:
+        """Which history it is; empty as long as nothing was put."""
+        return self._journal.log.history
+
+    @property
+    def cuts(self) -> Sequence[Cut]:
+        """What was cut off from the log since this store was opened, if anything."""
+        return tuple(self._journal.cuts)
+
+    # ------------------------------------------------------------ the log
+    def log(self, after: int = 0) -> Iterator[Logged]:
+        """Yield the entries after a position, in order, up to the current state."""
+        self._journal.refresh()
+        return self._journal.entries(after)
+
+    def tombstone(self, cid: CID, reason: str) -> IndexState:
+        """Hide content from now on; earlier states still show it. Twice is once."""
+        self._check_known(cid)
+        return self._journal.commit(lambda draft: draft.hide(cid, reason))
+
+    def lift(self, cid: CID) -> IndexState:
+        """Take a tombstone away. Twice is once."""
+        self._check_known(cid)
+        return self._journal.commit(lambda draft: draft.show(cid))
+
+    def _check_known(self, cid: CID) -> None:
+        self._journal.refresh()
+        if self._find(cid) is None:
+            raise UnknownContentError(
+                f"{cid} was never put here, or its bytes are gone. Fix: check the CID."
+            )
+
+    # ------------------------------------------------------------ keeping
+    def verify(self, progress: Progress | None = None) -> Report:
+        """Look at every byte up to the current state, and say what is damaged."""
+        return verify(self._disk, self._journal.refresh().position, progress)
+
+    def gc(self, before: IndexState | int | None = None, pinned: Collection[CID] = ()) -> Collected:
+        """Erase what was tombstoned at or before a state, and let go of all states before it.
+
+        What a state from there on shows is kept where it is, and so is what is pinned. Without
+        `before`, no further state is let go of.
+        """
+        horizon = before if isinstance(before, int) else before and before.position
+        sweeper = self._sweeper()
+
+        def plan(draft: Draft) -> None:
+            least = self._journal.index.horizon
+            sweeper.plan(draft, least if horizon is None else horizon, pinned)
+
+        self._journal.commit(plan, alone=True)
+        self._journal.commit(lambda _: sweeper.erase(), alone=True)
+        return sweeper.collected()
+
+    def _sweeper(self) -> Sweeper:
+        return Sweeper(self._disk, self._journal, self._hash)
+
+    # ------------------------------------------------------------ ending
+    def close(self) -> None:
+        """Let go of every file. Using the store afterwards is a `ClosedError`."""
+        self._journal.close()
+        self.catalogue.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _side_by_side(spots: Sequence[Spot]) -> Iterator[Sequence[Spot]]:
+    """Yield groups of what had better be read together."""
+    begin = 0
+    for at in range(1, len(spots)):
+        segment, place, length, _, _ = spots[at]
+        first, before = spots[begin], spots[at - 1]
+        is_far = place - before.place - before.length > _WIDEST_GAP
+        is_much = place + length - first.place > _SLICE
+        if segment != first.segment or is_far or is_much:
+            yield spots[begin:at]
+            begin = at
+    if spots:
+        yield spots[begin:]

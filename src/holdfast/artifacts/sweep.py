@@ -1,0 +1,135 @@
+"""Give the space back of content that no state that can be asked for shows.
+
+The log says first what goes, and only then does it go. So whoever puts the same content again is
+either before the sweep, and then it is not swept, or after it, and then its bytes are written anew.
+What was to be erased is noted beside the log until it is, so that a power cut delays it only.
+"""
+
+import struct
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from google_crc32c import value as crc32c
+
+from holdfast.artifacts.cid import CID, Hash
+from holdfast.artifacts.disk import Disk
+from holdfast.artifacts.draft import Draft
+from holdfast.artifacts.entry import Sweep
+from holdfast.artifacts.journal import Journal
+from holdfast.errors import FuturePositionError, RetentionError
+
+NOTE = "erase"
+
+_NOTE = struct.Struct("<QI")
+_PLACE = struct.Struct("<QIQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a sweep did."""
+
+    horizon: int
+    """The first position that can still be asked for."""
+    cids: tuple[CID, ...]
+    size: int
+    """The bytes that were erased."""
+
+
+class _Place(NamedTuple):
+    place: int
+    segment: int
+    length: int
+
+
+class Sweeper:
+    """Sweeps, while the lock is held."""
+
+    def __init__(self, disk: Disk, journal: Journal, algorithm: Hash) -> None:
+        self._disk = disk
+        self._journal = journal
+        self._hash = algorithm
+        self._cids: tuple[CID, ...] = ()
+        self._places: list[_Place] = []
+
+    def plan(self, draft: Draft, horizon: int, pinned: Collection[CID]) -> None:
+        """Draft the sweep, and note what it will erase."""
+        self.finish()
+        now = self._journal.index.horizon
+        if horizon > self._journal.log.end.position:
+            raise FuturePositionError(
+                f"the log ends with entry {self._journal.log.end.position}, so nothing can be kept "
+                f"from entry {horizon} on. Fix: name a position that is in the log."
+            )
+        if horizon < now:
+            raise RetentionError(
+                f"states before entry {now} are gone already. Fix: name {now} or a later entry."
+            )
+        rows = dict(self._dead(horizon, frozenset(cid.digest for cid in pinned)))
+        if not rows and horizon == now:
+            return
+        self._cids = tuple(CID(digest, self._hash) for digest in sorted(rows))
+        self._places = [rows[cid.digest] for cid in self._cids]
+        self._write_note(draft.position)
+        draft.append(Sweep(horizon, self._cids))
+
+    def _dead(self, horizon: int, pinned: frozenset[bytes]) -> Iterator[tuple[bytes, _Place]]:
+        index = self._journal.index
+        for digest, row in index.rows():
+            if 0 < index.last_hidden(digest, row) <= horizon and digest not in pinned:
+                yield digest, _Place(row.place, row.segment, row.length)
+
+    def erase(self) -> None:
+        """Erase what was drafted; the sweep is in the log now."""
+        self._erase(self._places)
+
+    def collected(self) -> Collected:
+        size = sum(place.length for place in self._places)
+        return Collected(self._journal.index.horizon, self._cids, size)
+
+    # ------------------------------------------------------------ the note
+    def _write_note(self, position: int) -> None:
+        body = _NOTE.pack(position, len(self._places))
+        body += b"".join(_PLACE.pack(*place) for place in self._places)
+        file = self._disk.open(NOTE, create=True)
+        file.truncate(0)
+        file.write(0, [body + crc32c(body).to_bytes(4, "little")])
+        file.sync()
+        self._disk.sync()
+
+    def finish(self) -> None:
+        """Erase what an earlier sweep that was cut short had left."""
+        try:
+            file = self._disk.open(NOTE)
+        except FileNotFoundError:
+            return
+        data = file.read(0, file.size())
+        body, crc = data[:-4], data[-4:]
+        if len(data) < _NOTE.size + 4 or crc32c(body) != int.from_bytes(crc, "little"):
+            self._disk.remove(NOTE)  # it was not whole, so its sweep was never logged
+            return
+        position, count = _NOTE.unpack_from(body)
+        places = [_Place._make(fields) for fields in _PLACE.iter_unpack(body[_NOTE.size :])]
+        swept = self._swept_at(position)
+        if swept is not None and len(swept.cids) == count == len(places):
+            self._erase(places)
+        else:
+            self._disk.remove(NOTE)
+
+    def _swept_at(self, position: int) -> Sweep | None:
+        for logged in self._journal.entries(after=position - 1):
+            return logged.entry if isinstance(logged.entry, Sweep) else None
+        return None
+
+    def _erase(self, places: list[_Place]) -> None:
+        segments = sorted({place.segment for place in places})
+        for segment in segments:
+            file = self._journal.log.file(segment)
+            for place in places:
+                if place.segment == segment:
+                    file.erase(place.place, place.length)
+            file.sync()
+        try:
+            self._disk.remove(NOTE)
+        except FileNotFoundError:
+            return
