@@ -11,10 +11,13 @@ from holdfast.artifacts.cid import CID, Codec
 from holdfast.artifacts.entry import (
     Bind,
     Entry,
+    Imported,
     Lift,
     Put,
     Register,
+    Result,
     SnapshotAnchor,
+    Sweep,
     Tombstone,
     Unknown,
     decode_all,
@@ -45,7 +48,10 @@ ENTRIES: st.SearchStrategy[Entry] = (
     | st.builds(Tombstone, CIDS, st.text())
     | st.builds(Lift, CIDS)
     | st.builds(SnapshotAnchor, LONG, LONG, st.binary(min_size=32, max_size=32))
-    | st.builds(Unknown, st.integers(7, 255), st.binary())
+    | st.builds(Result, CIDS, CIDS)
+    | st.builds(Sweep, st.integers(0, 2**63), st.lists(CIDS).map(tuple))
+    | st.builds(Imported, st.binary(min_size=16, max_size=16), st.integers(1, 2**63), st.binary())
+    | st.builds(Unknown, st.integers(10, 255), st.binary())
 )
 HEADS = st.builds(
     Head,

@@ -66,7 +66,7 @@ def structure_of(artifact: Artifact, children: tuple[SID, ...], algorithm: Hash)
     """Return the structure of one artifact whose children have these SIDs."""
     if isinstance(artifact, Literal):
         return literal_structure(CID.of(artifact.data, algorithm))
-    described = [
+    described: Value = [
         _FORMAT,
         "derived",
         artifact.operation,

@@ -7,8 +7,8 @@ its log is thrown away and made again; where none can be had, memory does.
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.artifacts import canonical
@@ -33,6 +33,7 @@ _NAMES = """WITH RECURSIVE step(name) AS (
 _COMMIT = "SELECT position, time FROM commits WHERE position <= ? ORDER BY position DESC LIMIT 1"
 _AFTER_EVERY_TEXT = b""  # to SQLite, bytes come after text
 _BATCH = 20_000
+_MOST_ASKED = 500
 _CID_BYTES = 36
 """No structure that is encoded is as short."""
 _ATTEMPTS = 3
@@ -104,9 +105,9 @@ class Catalogue:
         return self._surely(self._catch_up)
 
     def _catch_up(self) -> int:
-        cursor = self._cursor
-        if cursor is not None and cursor == self._source.current().position:
-            return cursor
+        cursor, end = self._cursor, self._source.current().position
+        if cursor == end or (cursor is None and end == 0):  # there is nothing to make a file for
+            return end
         for _ in range(_ATTEMPTS):
             if cursor is None:
                 cursor = self._on(lambda database: database.facts().cursor)
@@ -187,6 +188,21 @@ class Catalogue:
         query = "SELECT cid, min(position) FROM results WHERE sid = ? GROUP BY cid ORDER BY 2"
         return [(CID.from_bytes(cid), at) for cid, at in self._ask(query, (bytes(sid),))]
 
+    def registered(self, sids: Sequence[SID]) -> set[SID]:
+        """Return which of these structures are known."""
+        query = "SELECT DISTINCT sid FROM structures WHERE sid IN"
+        return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
+
+    def made(self, sids: Sequence[SID]) -> set[SID]:
+        """Return which of these structures gave a result."""
+        query = "SELECT DISTINCT sid FROM results WHERE sid IN"
+        return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
+
+    def _ask_for_each(self, query: str, sids: Sequence[SID]) -> Iterator[tuple[bytes]]:
+        for start in range(0, len(sids), _MOST_ASKED):
+            asked = tuple(map(bytes, sids[start : start + _MOST_ASKED]))
+            yield from self._ask(f"{query} ({','.join('?' * len(asked))})", asked)
+
     def position_at(self, milliseconds: int) -> int:
         """Return the position of the last commit at or before a time; 0 if there was none."""
         return self._answer(lambda database: _position_at(database, milliseconds))
@@ -202,8 +218,8 @@ class Catalogue:
 
     def _answer(self, ask: Callable[[Database], Answer]) -> Answer:
         def follow_and_ask() -> Answer:
-            if self._cursor is None:
-                self._catch_up()
+            if self._cursor is None and self._catch_up() == 0:
+                return _ask_nothing(ask)
             return self._on(ask)
 
         return self._surely(follow_and_ask)
@@ -266,6 +282,13 @@ class Catalogue:
         with self._held():
             self.close()
             self._path = None
+
+
+def _ask_nothing(ask: Callable[[Database], Answer]) -> Answer:
+    database = Database(None, 0)
+    with closing(database.connection):
+        database.prepare()
+        return ask(database)
 
 
 class _GoneError(Exception):

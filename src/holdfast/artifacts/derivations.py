@@ -28,8 +28,9 @@ class Derivation:
     def plan(self, draft: Draft, catalogue: Catalogue, algorithm: Hash) -> None:
         """Draft the entries that are not in the log yet, in the order that the seed asks for."""
         catalogue.follow()
+        known = catalogue.registered([node.sid for node in self._nodes])
         for node in self._nodes:
-            if catalogue.structure(node.sid) is None:
+            if node.sid not in known:
                 draft.append_once(Register(node.sid, node.encoded))
         for literal in self._literals.values():
             draft.put(literal)
@@ -81,16 +82,19 @@ class Derivations:
         known = self.result_of(root)
         if known is not None and self._get(known) is not None:
             return known
-        encoded = {node.sid: node.encoded for node in nodes}
-        materializer = Materializer(
-            self._operations,
-            lambda sid: encoded.get(sid) or self._catalogue.structure(sid),
-            self._remembered,
-            self._get,
-        )
-        made = self._content(materializer.bytes_of(root, literals))
+        made = self._content(self._materializer(nodes).bytes_of(root, literals))
         contents = {sid: self._content(data) for sid, data in literals.items()}
         return Derivation(root, nodes, contents, made)
+
+    def _materializer(self, nodes: list[Structure]) -> Materializer:
+        encoded = {node.sid: node.encoded for node in nodes}
+        made = self._catalogue.made(list(encoded))
+        return Materializer(
+            self._operations,
+            lambda sid: encoded.get(sid) or self._catalogue.structure(sid),
+            lambda sid: None if sid in encoded and sid not in made else self._remembered(sid),
+            self._get,
+        )
 
     def _remembered(self, sid: SID) -> bytes | None:
         known = self.result_of(sid)

@@ -7,6 +7,7 @@ import mmap
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -92,6 +93,7 @@ class FolderDisk:
 
     def __init__(self, path: Path | str) -> None:
         self._path = str(path)
+        self._locks: dict[str, FolderLock] = {}
 
     @property
     def whereabouts(self) -> str:
@@ -138,12 +140,23 @@ class FolderDisk:
         _sync_folder(self._path)
 
     def lock(self, name: str) -> "FolderLock | None":
-        path = f"{self._path}/{name}"
+        lock = self._locks.get(name)
+        if lock is None:
+            lock = self._locks[name] = self._open_lock(f"{self._path}/{name}")
+        if not lock.again():
+            return None
+        if lock.is_usable:
+            return lock
+        lock.release()
+        del self._locks[name]
+        return None
+
+    def _open_lock(self, path: str) -> "FolderLock":
         try:
-            return FolderLock.take(path)
+            return FolderLock(path)
         except FileNotFoundError:
             self._make()
-            return FolderLock.take(path)
+            return FolderLock(path)
 
     def path(self, name: str) -> str:
         return f"{self._path}/{name}"
@@ -172,15 +185,12 @@ class FolderFile:
         return b"".join(parts)
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        if len(buffers) == 1:
-            self._write_some(offset, buffers)
-            return
         for start in range(0, len(buffers), _MOST_BUFFERS):
             offset = self._write_some(offset, buffers[start : start + _MOST_BUFFERS])
 
     def _write_some(self, offset: int, buffers: Sequence[Buffer]) -> int:
-        length = sum(map(len, buffers))
         written = os.pwritev(self._descriptor, buffers, offset)
+        length = sum(map(len, buffers))
         if written < length:
             rest = memoryview(b"".join(buffers))
             while written < length:
@@ -233,45 +243,53 @@ class FolderLock:
     What the file says of the holder is for people; it binds nobody.
     """
 
-    def __init__(self, path: str, descriptor: int) -> None:
-        self._path = path
-        self._descriptor = descriptor
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        self._pid = os.getpid()
+        self._is_held = False
 
     @classmethod
     def take(cls, path: str) -> "FolderLock | None":
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        lock = cls(path, os.open(path, flags, 0o600))
-        if lock._take():
-            os.pwrite(lock._descriptor, _holder(), 0)
-            return lock
-        lock.release()
-        return None
+        """Take the lock once; it can be taken again with `again`."""
+        lock = cls(path)
+        return lock if lock.again() else None
 
-    def _take(self) -> bool:
+    def again(self) -> bool:
+        """Take the lock, if nobody has it; say whether it was taken."""
+        if self._is_held:
+            return False
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        return self._is_in_place()
+        holder = _holder(self._pid)
+        if os.pread(self._descriptor, len(holder), 0) != holder:
+            os.pwrite(self._descriptor, holder, 0)
+        self._is_held = True
+        return True
 
-    def _is_in_place(self) -> bool:
-        """Whether the file that we locked still has its name; if not, it locks nobody out."""
-        try:
-            found = os.stat(self._path)
-        except FileNotFoundError:
-            return False
-        return os.path.samestat(found, os.fstat(self._descriptor))
+    @property
+    def is_usable(self) -> bool:
+        """Whether it locks others out: its file still has a name, and no parent shares it."""
+        return os.fstat(self._descriptor).st_nlink > 0 and self._pid == os.getpid()
 
     def release(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
+        # Not left to the closing: a child that was forked meanwhile has the file open too.
+        if self._is_held:
+            self._is_held = False
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def __del__(self) -> None:
+        descriptor = getattr(self, "_descriptor", -1)
         if descriptor >= 0:
-            # Not left to the closing: a child that was forked meanwhile has the file open too.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
 
-def _holder() -> bytes:
-    return f"process {os.getpid()} on {os.uname().nodename}".encode().ljust(_HOLDER_BYTES)
+@cache
+def _holder(pid: int) -> bytes:
+    return f"process {pid} on {os.uname().nodename}".encode().ljust(_HOLDER_BYTES)
 
 
 def _sync_folder(path: str) -> None:

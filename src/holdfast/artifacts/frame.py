@@ -57,12 +57,12 @@ class Head(NamedTuple):
 
     @property
     def seal_offset(self) -> int:
-        return self.payload_offset + self.payload_length
+        return HEAD_BYTES + self.records_length + self.payload_length
 
     @property
     def length(self) -> int:
         """With the padding that lets the next frame begin at a multiple of 8."""
-        whole = self.seal_offset + SEAL_BYTES
+        whole = HEAD_BYTES + self.records_length + self.payload_length + SEAL_BYTES
         return whole + -whole % ALIGNMENT
 
 

@@ -7,21 +7,22 @@ commit. Readers take no lock: they see the last state that was published.
 import os
 import time as clocks
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from threading import Lock, RLock
 
+from holdfast.artifacts.arrival import finish, has_arrived
 from holdfast.artifacts.cid import Hash
 from holdfast.artifacts.disk import Disk, Held
 from holdfast.artifacts.draft import Draft
 from holdfast.artifacts.entry import decode_all
-from holdfast.artifacts.faults import explain
 from holdfast.artifacts.index import Index, remove_tables
-from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log
+from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
 from holdfast.artifacts.mark import Mark, MarkFile, decode
 from holdfast.artifacts.segment import HISTORY_BYTES, Frame
 from holdfast.artifacts.state import IndexState, Logged
 from holdfast.errors import ClosedError, DamageError, HoldfastError, LockTimeout
+from holdfast.faults import explain
 
 LOCK = "lock"
 
@@ -85,7 +86,7 @@ class Journal:
             self.index.load(self._disk, self.log)
             if self.index.end.position:
                 self.log.end = self.index.end
-        if self.log.segments():
+        if self.log.segments() or has_arrived(self._disk):
             held = self._try_lock()
             if held is None:
                 self._follow_unlocked()
@@ -104,6 +105,8 @@ class Journal:
             return None
 
     def _follow_unlocked(self) -> None:
+        if not self.log.history:  # it is being begun just now
+            return
         mark = self._mark.read() if self._mark else None
         if mark is not None and mark.history == self.log.history:
             self.log.follow(mark.position, self._apply)
@@ -126,6 +129,8 @@ class Journal:
     def _settle(self, *, thorough: bool) -> None:
         self._mark = self._mark or MarkFile.create(self._disk)
         mark = self._mark.read()
+        if not self.log.history:
+            finish(self._disk)
         before = self.log.end.position
         with self._taking_in:
             self.log.settle(mark, self._apply, thorough=thorough)
@@ -186,6 +191,18 @@ class Journal:
                         yield Logged(position, head.last_position, head.time, entry)
             if head.last_position >= stop:
                 return
+
+    def commit_before(self, position: int) -> int:
+        """Return the last position of the last commit that was whole at a position."""
+        last = 0
+        if position > 0:
+            for frame in self.log.frames(self.log.start_of(position)):
+                if frame.head.last_position > position:
+                    break
+                last = frame.head.last_position
+                if last == position:
+                    break
+        return last or self.log.start_of(position).position
 
     def _reopen(self) -> None:
         self._check_open()
@@ -290,6 +307,17 @@ class Journal:
         if self.index.is_long:
             with suppress(OSError):  # derived; the commit stands, and the next one tries again
                 self.save_table()
+
+    def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> None:
+        """Append a frame as another copy of this history has it. Only while the lock is held."""
+        self._broken = "a commit failed"
+        appended = self.log.append_as(frame, records, payload)
+        with self._taking_in:
+            self._apply(appended)
+            self._epoch = None
+            self._write_mark()
+            self._publish()
+            self._broken = None
 
     def save_table(self) -> None:
         """Write the index whole. Only while the lock is held."""

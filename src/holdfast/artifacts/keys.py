@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.artifacts.faults import explain, explain_reading
 from holdfast.errors import ProofError
+from holdfast.faults import explain, explain_reading
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

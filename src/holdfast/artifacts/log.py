@@ -15,6 +15,7 @@ from holdfast.artifacts.frame import (
     FIRST_SEAL,
     HEAD_BYTES,
     MAGIC,
+    SEAL_BYTES,
     Head,
     encode_head,
     records_checksum,
@@ -41,6 +42,7 @@ _SMALLEST_RESERVE = 1 << 18
 _LARGEST_RESERVE = 1 << 22
 _LARGE = 1 << 17
 """A frame from which on the file had better grow by writing it."""
+_NEVER_FULL = 1 << 63
 _MOST_OPEN_FILES = 64
 _SLICE = 1 << 20
 _PADDING = bytes(8)
@@ -346,18 +348,29 @@ class Log:
             sum(map(len, payload)),
             records_checksum(joined),
         )
-        end = self._make_room(head.length)
+        return self._write(self._make_room(head.length), head, joined, payload)
+
+    def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> Frame:
+        """Write a frame with the head, and in the segment, that another copy of the log has it."""
+        end = self.end
+        if frame.segment > end.segment:
+            self.file(end.segment).truncate(end.offset)
+            end = self._begin_segment(end)
+        return self._write(end, frame.head, b"".join(records), payload)
+
+    def _write(self, end: End, head: Head, records: bytes, payload: Sequence[Piece]) -> Frame:
         packed = encode_head(head, self._salt)
-        sealed = seal(end.seal, packed, joined)
-        padding = _PADDING[: head.length - head.seal_offset - len(sealed)]
+        sealed = seal(end.seal, packed, records)
+        seal_offset = head.seal_offset
+        ending = sealed + _PADDING[: head.length - seal_offset - SEAL_BYTES]
         file = self.file(end.segment)
-        frame = Frame(end.segment, end.offset, head, joined, sealed)
-        if any(isinstance(piece, Stream) for piece in payload):
+        frame = Frame(end.segment, end.offset, head, records, sealed)
+        if Stream in map(type, payload):
             self._write_slices(file, frame, payload)
-            file.write(end.offset, [packed, joined])
-            file.write(end.offset + head.seal_offset, [sealed + padding])
+            file.write(end.offset, [packed, records])
+            file.write(end.offset + seal_offset, [ending])
         else:
-            file.write(end.offset, [packed, joined, *payload, sealed + padding])  # type: ignore[list-item]
+            file.write(end.offset, [packed, records, *payload, ending])  # type: ignore[list-item]
         file.sync()
         self.end = frame.end
         return frame

@@ -15,6 +15,7 @@ PUT = 1
 _PREFIX = struct.Struct("<BI")
 _PUT = struct.Struct("<36sQQI")
 _WHOLE_PUT = struct.Struct("<BI36sQQI")
+_PUT_PREFIX = _PREFIX.pack(PUT, _PUT.size)
 _READ_AHEAD = 1 << 20
 
 RawPut = tuple[bytes, int, int, int]
@@ -41,13 +42,14 @@ def raw_entries(records: bytes) -> Iterator[tuple[int, bytes]]:
 
 def only_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | None:
     """Return the entries of a frame that only puts, as most do; None for any other."""
-    records = frame.records
-    if len(records) != frame.head.entries * _WHOLE_PUT.size or records[0] != PUT:
+    records, count, size = frame.records, frame.head.entries, _WHOLE_PUT.size
+    if len(records) != count * size:
         return None
-    entries = list(_WHOLE_PUT.iter_unpack(records))
-    if all(kind == PUT and size == _PUT.size for kind, size, *_ in entries):
-        return entries
-    return None
+    # The first bytes of all entries at once: kind, and length.
+    for at, byte in enumerate(_PUT_PREFIX):
+        if records[at::size].count(byte) != count:
+            return None
+    return list(_WHOLE_PUT.iter_unpack(records))
 
 
 def decode_put(body: bytes) -> RawPut:

@@ -128,9 +128,9 @@ class Frame(NamedTuple):
 
     @property
     def end(self) -> End:
-        head = self.head
-        after = self.offset + head.length
-        return End(self.segment, after, head.last_position, head.time, head.epoch, self.seal)
+        segment, offset, head, _, sealed = self
+        position = head.first_position + head.entries - 1
+        return End(segment, offset + head.length, position, head.time, head.epoch, sealed)
 
 
 class Reader:

@@ -11,14 +11,13 @@ from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
 from holdfast.artifacts.artifact import SID, Artifact, Derived, Literal
-from holdfast.artifacts.bulk import Spot
 from holdfast.artifacts.catalogue import Catalogue
 from holdfast.artifacts.cid import CID, Codec, Hash
+from holdfast.artifacts.contents import WRONG, Contents
 from holdfast.artifacts.derivations import Derivation, Derivations
 from holdfast.artifacts.disk import Disk, FolderDisk
 from holdfast.artifacts.draft import Content, Draft
 from holdfast.artifacts.entry import Bind, SnapshotAnchor
-from holdfast.artifacts.faults import explain_reading
 from holdfast.artifacts.journal import Journal, milliseconds
 from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Stream
 from holdfast.artifacts.operations import Operations
@@ -41,11 +40,7 @@ from holdfast.errors import (
 CATALOGUE = "catalogue.sqlite"
 
 _SLICE = 1 << 20
-_MOST_TOUCHED = 1 << 17
-_WIDEST_GAP = 4096
 
-_WRONG = b"not what was put"
-"""Stands for it while many are read; told apart by identity."""
 _DIGEST, _HASH, _CODEC = attrgetter("digest"), attrgetter("hash"), attrgetter("codec")
 
 Answer = TypeVar("Answer")
@@ -68,11 +63,11 @@ class ArtifactStore:
         clock: Callable[[], int] = milliseconds,
         wait: float = 10.0,
     ) -> None:
-        self._disk = disk
+        self.disk = disk
         self._journal = Journal(disk, hash, segment_bytes=segment_bytes, clock=clock, wait=wait)
         self._hash = self._journal.log.hash if self._journal.log.history else hash
         self._prefix = bytes(CID(bytes(32), self._hash, Codec.RAW))[:4]
-        self._touched: set[int] = set()
+        self._contents = Contents(disk, self._journal, self._hash)
         self.operations = Operations()
         """Register your own here."""
         catalogue = disk.path(CATALOGUE)
@@ -203,7 +198,8 @@ class ArtifactStore:
         row = self._find(cid)
         if row is None or not self._journal.index.is_visible(cid.digest, row, position):
             return None
-        return self._read(cid, row, position)
+        data = self._contents.read(cid.digest, row)
+        return data if data is not WRONG else self._explain_wrong_bytes(cid, row, position)
 
     def has(self, cid: CID, state: IndexState | None = None) -> bool:
         """Whether `get` would return bytes."""
@@ -219,10 +215,9 @@ class ArtifactStore:
         if not self._are_ours(cids):
             spots = [spot for spot in spots if self._is_ours(cids[spot.which])]
         found: list[bytes | None] = [None] * len(cids)
-        for group in _side_by_side(sorted(spots)):
-            self._read_group(group, digests, found)
-        for which, seen in enumerate(found):
-            if seen is _WRONG:
+        self._contents.read_many(spots, digests, found)
+        for which, data in enumerate(found):
+            if data is WRONG:
                 found[which] = self.get(cids[which], state)
         return found
 
@@ -273,50 +268,6 @@ class ArtifactStore:
             self._journal.rebuild()
             return ask()
 
-    def _read_group(
-        self, group: Sequence[Spot], digests: Sequence[bytes], found: list[bytes | None]
-    ) -> None:
-        """Read what lies side by side; what is not as it was put is left as `_WRONG`."""
-        segment, start, *_ = group[0]
-        stop = max(spot.place + spot.length for spot in group)
-        data = self._bytes(segment, start, stop - start)
-        touched = self._touched
-        for _, place, length, crc, which in group:
-            part = data[place - start : place - start + length]
-            if crc32c(part) == crc and len(part) == length:
-                touch = segment << 48 | place
-                if touch in touched or self._is_right(digests[which], part, touch):
-                    found[which] = part
-                    continue
-            found[which] = _WRONG
-
-    def _read(self, cid: CID, row: Row, position: int) -> bytes | None:
-        data = self._bytes(row.segment, row.place, row.length)
-        if crc32c(data) == row.crc and len(data) == row.length:
-            touch = row.segment << 48 | row.place
-            if touch in self._touched or self._is_right(cid.digest, data, touch):
-                return data
-        return self._explain_wrong_bytes(cid, row, position)
-
-    def _bytes(self, segment: int, place: int, length: int) -> bytes:
-        try:
-            file = self._journal.log.file(segment)
-            if length > _SLICE and place + length > file.size():
-                return b""
-            return file.read(place, length)
-        except OSError as error:
-            name = segment_name(segment)
-            raise explain_reading(error, self._disk.whereabouts, name) from error
-
-    def _is_right(self, digest: bytes, data: bytes, touch: int) -> bool:
-        """Check the whole hash, as is done the first time that content is read."""
-        if self._hash.digest(data) != digest:
-            return False
-        if len(self._touched) >= _MOST_TOUCHED:
-            self._touched = set()
-        self._touched.add(touch)
-        return True
-
     def _explain_wrong_bytes(self, cid: CID, row: Row, position: int) -> bytes | None:
         self._journal.refresh()
         self._check_retained(position)
@@ -337,6 +288,16 @@ class ArtifactStore:
     def current(self) -> IndexState:
         """Return the newest state; it never goes back."""
         return self._journal.refresh()
+
+    def whole(self, state: IndexState | None = None) -> IndexState:
+        """Return the last whole commit at or before a state; without one, the newest."""
+        position = self._position(state)
+        current = self._journal.state
+        if position == current.position:
+            return current
+        commit = self._journal.commit_before(position)
+        taken = sum(at < commit for at in self._journal.index.snapshots)
+        return IndexState(taken, commit)
 
     def _position(self, state: IndexState | None) -> int:
         current = self._journal.refresh()
@@ -418,7 +379,7 @@ class ArtifactStore:
     # ------------------------------------------------------------ keeping
     def verify(self, progress: Progress | None = None) -> Report:
         """Look at every byte up to the current state, and say what is damaged."""
-        return verify(self._disk, self._journal.refresh().position, progress)
+        return verify(self.disk, self._journal.refresh().position, progress)
 
     def gc(self, before: IndexState | int | None = None, pinned: Collection[CID] = ()) -> Collected:
         """Erase what was tombstoned at or before a state, and let go of all states before it.
@@ -438,7 +399,7 @@ class ArtifactStore:
         return sweeper.collected()
 
     def _sweeper(self) -> Sweeper:
-        return Sweeper(self._disk, self._journal, self._hash)
+        return Sweeper(self.disk, self._journal, self._hash)
 
     # ------------------------------------------------------------ ending
     def close(self) -> None:
@@ -451,18 +412,3 @@ class ArtifactStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _side_by_side(spots: Sequence[Spot]) -> Iterator[Sequence[Spot]]:
-    """Yield groups of what had better be read together."""
-    begin = 0
-    for at in range(1, len(spots)):
-        segment, place, length, _, _ = spots[at]
-        first, before = spots[begin], spots[at - 1]
-        is_far = place - before.place - before.length > _WIDEST_GAP
-        is_much = place + length - first.place > _SLICE
-        if segment != first.segment or is_far or is_much:
-            yield spots[begin:at]
-            begin = at
-    if spots:
-        yield spots[begin:]

@@ -136,26 +136,27 @@ class _Verification:
 
     def _frames(self, file: File, header: Header, end: End) -> Iterator[Frame]:
         reader = Reader(file, header.history)
-        name = segment_name(header.number)
         while True:
             try:
                 for frame in reader.frames(end):
                     yield frame
                     end = frame.end
-                return
             except DamageError as damage:
-                later = reader.search(end)
-                where = f"{name} at byte {end.offset}"
-                if later is None:
-                    if self._until is not None and end.position < self._until:
-                        self._fault(str(damage), where)
-                    return
-                self._fault(str(damage), where)
-                found = reader.frame_at(header.number, later)
-                if found is None:
-                    return
-                yield found
-                end = found.end
+                found = self._resume(reader, end, header.number, damage)
+            else:
+                return
+            if found is None:
+                return
+            yield found
+            end = found.end
+
+    def _resume(self, reader: Reader, end: End, number: int, damage: DamageError) -> Frame | None:
+        """Note the damage after `end`, and return the next frame that can be read."""
+        later = reader.search(end)
+        # What follows on the last frame may be one that was never finished.
+        if later is not None or (self._until is not None and end.position < self._until):
+            self._fault(str(damage), f"{segment_name(number)} at byte {end.offset}")
+        return None if later is None else reader.frame_at(number, later)
 
     def _frame(self, file: File, frame: Frame, algorithm: Hash) -> None:
         tally, head = self._tally, frame.head

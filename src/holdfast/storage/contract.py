@@ -155,6 +155,15 @@ class StorageBackend(ABC):
         return ""
 
     @property
+    def identity(self) -> str:
+        """What tells this tree from every other, in each process and on each day.
+
+        Its history is kept under it. Empty if the tree does not outlive the process, or can't be
+        told from others: then it has no history.
+        """
+        return ""
+
+    @property
     def conflict_strategy(self) -> ConflictStrategy:
         return ConflictStrategy.REFUSE
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from holdfast.artifacts.faults import absent, explain, explain_reading
 from holdfast.errors import (
     DirectoryInTheWayError,
     LockLostError,
@@ -16,6 +15,7 @@ from holdfast.errors import (
     StorageError,
     StorageUnavailableError,
 )
+from holdfast.faults import absent, explain, explain_reading
 from holdfast.storage import confined
 from holdfast.storage.commit import (
     Directory,
@@ -67,6 +67,10 @@ class FolderBackend(StorageBackend):
 
     @property
     def whereabouts(self) -> str:
+        return self._root
+
+    @property
+    def identity(self) -> str:
         return self._root
 
     # ------------------------------------------------------------ reading

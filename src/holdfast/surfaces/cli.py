@@ -7,7 +7,6 @@ from dataclasses import asdict, fields
 
 import click
 
-from holdfast.app import preview_storage
 from holdfast.errors import HoldfastError
 from holdfast.storage import Capabilities, StoragePreview
 
@@ -30,6 +29,8 @@ def cli() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(requires: str, *, as_json: bool) -> None:
     """Say where memory is kept and whether it can be opened. Changes nothing."""
+    from holdfast.app import preview_storage  # noqa: PLC0415 - no other command pays for it
+
     preview = preview_storage(os.environ, required=_capabilities(requires))
     click.echo(json.dumps(asdict(preview)) if as_json else _told(preview))
     sys.exit(0 if preview.ok else 1)

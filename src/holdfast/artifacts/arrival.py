@@ -1,0 +1,60 @@
+"""A whole history on its way into an empty place: in the end all of it is there, or nothing.
+
+    arriving-00000002   a segment that is being written; nobody else looks at it
+    arrived             the first segment; where it is, all the others are whole and durable
+
+Segments get their own names only when all are here, the first one last: without it there is no
+history. Whoever finds one that has arrived brings this to its end.
+"""
+
+from holdfast.artifacts.disk import Disk, File
+from holdfast.artifacts.segment import segment_name
+
+_ARRIVED = "arrived"
+_ARRIVING = "arriving-"
+
+
+def open_arriving(disk: Disk, number: int) -> File:
+    """Return a file for a segment; it is nothing to anybody until `arrive`."""
+    return disk.open(_arriving(number), create=True)
+
+
+def clear(disk: Disk) -> None:
+    """Remove what never arrived. Only while the lock is held."""
+    left = [name for name in disk.names() if name.startswith(_ARRIVING)]
+    for name in left:
+        disk.remove(name)
+    if left:
+        disk.sync()
+
+
+def arrive(disk: Disk) -> None:
+    """Make a history of the segments, all of which are synced. Only while the lock is held."""
+    disk.sync()
+    disk.rename(_arriving(1), _ARRIVED)
+    disk.sync()
+    finish(disk)
+
+
+def has_arrived(disk: Disk) -> bool:
+    return _ARRIVED in disk.names()
+
+
+def finish(disk: Disk) -> None:
+    """Give the segments of a history that has arrived their names, if there is one.
+
+    Only while the lock is held. It may be cut short and done again.
+    """
+    names = disk.names()
+    if _ARRIVED not in names:
+        return
+    for name in names:
+        if name.startswith(_ARRIVING):
+            disk.rename(name, segment_name(int(name.removeprefix(_ARRIVING))))
+    disk.sync()
+    disk.rename(_ARRIVED, segment_name(1))
+    disk.sync()
+
+
+def _arriving(number: int) -> str:
+    return f"{_ARRIVING}{number:08d}"
