@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -231,8 +231,13 @@ class TestGet:
     def test_get_changes_nothing_and_makes_nothing(self, tmp_path: Path) -> None:
         store = ArtifactStore.open(tmp_path)
         made: list[int] = []
-        store.operations.register("count", "1", lambda *_: b"%d" % len(made + [made.append(1)]))
-        cid, _ = store.put(Derived("count", "1"))
+
+        def tell(*_: object) -> bytes:
+            made.append(1)
+            return b"told"
+
+        store.operations.register("tell", "1", tell)
+        cid, _ = store.put(Derived("tell", "1"))
         files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
         assert store.get(cid) is not None
@@ -296,7 +301,7 @@ class TestStates:
         cids, _ = store.put_many([Literal(b"%d" % number) for number in range(50)])
         store.tombstone(cids[3], "no more")
         store.snapshot()
-        states = [IndexState(0, position) for position in range(0, 53)]
+        states = [IndexState(0, position) for position in range(53)]
         before = [store.has_many(cids, state) for state in states]
         store.close()
         for name in disk.names():
@@ -575,5 +580,50 @@ class TestHashes:
             assert again.verify().ok
 
 
-def opened(folder: Path) -> Callable[[], ArtifactStore]:
-    return lambda: ArtifactStore.open(folder)
+class TestTables:
+    def test_a_table_is_written_when_much_came_since_the_last(self, tmp_path: Path) -> None:
+        reader = ArtifactStore.open(tmp_path)
+        with ArtifactStore.open(tmp_path) as writer:
+            cids = []
+            for start in range(0, 20_000, 5_000):
+                many = [Literal(b"%d" % number) for number in range(start, start + 5_000)]
+                cids += writer.put_many(many)[0]
+                assert reader.has(cids[-1])
+
+        assert [path.name for path in tmp_path.glob("table-*")] == ["table-0000000000020000"]
+        with ArtifactStore.open(tmp_path) as again:
+            for store in (again, reader):
+                assert all(store.has_many(cids))
+                assert store.get(cids[123]) == b"123"
+                assert store.get_many(cids[::1000]) == [b"%d" % n for n in range(0, 20_000, 1000)]
+
+    def test_a_damaged_table_is_made_again_and_never_answers(self, tmp_path: Path) -> None:
+        with ArtifactStore.open(tmp_path) as store:
+            cids, _ = store.put_many([Literal(b"%d" % number) for number in range(300)])
+            store.snapshot()
+        (table,) = tmp_path.glob("table-*")
+        whole = table.read_bytes()
+        for at in range(0, len(whole), 97):
+            torn = bytearray(whole)
+            torn[at] ^= 0x10
+            table.write_bytes(bytes(torn))
+            with ArtifactStore.open(tmp_path) as store:
+                assert all(store.has_many(cids))
+                assert store.get(cids[7]) == b"7"
+
+    def test_without_numpy_many_are_answered_the_same(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with ArtifactStore.open(tmp_path) as store:
+            cids, _ = store.put_many([Literal(b"%d" % number) for number in range(300)])
+            store.tombstone(cids[5], "no more")
+            store.snapshot()
+            store.tombstone(cids[6], "no more")
+            asked = [*cids, CID.of(b"never")]
+            states = (None, IndexState(0, 100), IndexState(0, 301))
+            fast = [(store.has_many(asked, at), store.get_many(asked, at)) for at in states]
+            monkeypatch.setattr("holdfast.artifacts.index.is_available", lambda: False)
+            slow = [(store.has_many(asked, at), store.get_many(asked, at)) for at in states]
+
+        assert fast == slow
+        assert fast[0][0].count(False) == 3

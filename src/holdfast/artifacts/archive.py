@@ -31,6 +31,7 @@ from holdfast.artifacts.survey import (
     is_erased,
     is_whole,
     placed,
+    zeros,
 )
 from holdfast.artifacts.verify import Progress
 from holdfast.errors import ArchiveError, DamageError, InvalidCIDError, ProofError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.artifacts.disk import File
 
 DIGEST_BYTES = 32
+CHANGED = "the archive was changed while it was being taken in. Fix: take it in again."
 
 _MAGIC = b"HFarchiv"
 _VERSION = 1
@@ -172,6 +174,30 @@ class Archive:
             if position >= last:
                 break
         return found
+
+    def content(self, segment: int, put: Placed) -> Iterator[bytes]:
+        """Yield content in slices; `ArchiveError` if it is no longer what it was."""
+        window = Window(self.sections[segment], put.place + put.length)
+        return self._checked(window, put)
+
+    def payload(self, frame: Frame) -> Iterator[bytes]:
+        """Yield the payload of a commit in slices; `ArchiveError` as above."""
+        window = Window(self.sections[frame.segment], frame.end.offset)
+        for put in placed(frame):
+            yield from zeros(put) if self.survey.is_swept(put) else self._checked(window, put)
+
+    def _checked(self, window: Window, put: Placed) -> Iterator[bytes]:
+        if put.length <= SLICE:
+            if not is_whole(window, put, self.hash):
+                raise ArchiveError(CHANGED)
+            yield window.read(put.place, put.length)
+            return
+        hasher = self.hash.hasher()
+        for data in window.slices(put.place, put.length):
+            hasher.update(data)
+            yield data
+        if hasher.digest() != put.digest:
+            raise ArchiveError(CHANGED)
 
 
 def read_archive(

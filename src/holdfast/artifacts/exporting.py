@@ -15,11 +15,9 @@ from holdfast.artifacts.keys import SigningKey
 from holdfast.artifacts.segment import HEADER_BYTES, End, Frame, Reader, decode_header
 from holdfast.artifacts.state import IndexState
 from holdfast.artifacts.store import ArtifactStore
-from holdfast.artifacts.survey import SLICE, Placed, Survey, Window, placed
+from holdfast.artifacts.survey import SLICE, Placed, Survey, Window, placed, zeros
 from holdfast.artifacts.verify import Progress
 from holdfast.errors import ArchiveError, DamageError
-
-_ZEROS = bytes(SLICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ class _Export:
         write, head = self._output.write, frame.head
         write(encode_head(head, self._salt) + frame.records)
         for put in placed(frame):
-            for data in _zeros(put) if survey.is_swept(put) else self._content(window, put, frame):
+            for data in zeros(put) if survey.is_swept(put) else self._content(window, put, frame):
                 write(data)
         write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
 
@@ -161,8 +159,3 @@ def _until(frames: Iterable[Frame], position: int) -> Iterator[Frame]:
         yield frame
         if frame.head.last_position >= position:
             return
-
-
-def _zeros(put: Placed) -> Iterator[bytes]:
-    for at in range(0, put.length, SLICE):
-        yield _ZEROS[: put.length - at]

@@ -213,6 +213,11 @@ class Index:
         self._tail, self._table = {}, table
 
     @property
+    def table_position(self) -> int:
+        """Up to where the table goes; 0 without one."""
+        return self._table.facts.end.position if self._table else 0
+
+    @property
     def is_long(self) -> bool:
         """Whether so much came since the last table that it is time for another."""
         rows = self._table.count if self._table else 0

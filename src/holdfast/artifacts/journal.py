@@ -176,7 +176,20 @@ class Journal:
                 self.log.follow(mark.position, self._apply)
                 self._epoch = None
                 self._publish()
+                if self.index.is_long:
+                    self._renew_index()
             self._seen = raw
+
+    def _renew_index(self) -> None:
+        """Take a table that another process has written in place of a tail that grew long."""
+        index = Index()
+        index.load(self._disk, self.log)
+        if index.end.position > self.index.table_position:
+            for frame in self.log.frames(index.end):
+                if frame.head.last_position > self.log.end.position:
+                    break
+                index.apply(frame, self.log.hash)
+            self.index = index
 
     def entries(self, after: int) -> Iterator[Logged]:
         """Yield the entries after a position, in order, up to the state as it is now."""
@@ -281,6 +294,9 @@ class Journal:
             begun = draft.begin()
             try:
                 request.plan(draft)
+            except OSError as error:
+                draft.undo(begun)
+                request.error = explain(error, self._disk.whereabouts, "the history")
             except Exception as error:  # noqa: BLE001 - it is raised to whom it belongs
                 draft.undo(begun)
                 request.error = error

@@ -27,12 +27,12 @@ class Prover:
     def checkpoint(self, state: IndexState | None = None) -> SignedCheckpoint:
         """Sign that the log, up to a state, is what it is."""
         snapshot, position = self._store.whole(state)
-        if not position:
-            raise ProofError("nothing was logged yet, so there is nothing to sign. Fix: put first.")
-        last = self._entry(position)
+        if not self._store.history:
+            raise ProofError("nothing was ever put, so there is no log to sign. Fix: put first.")
+        time = self._entry(position).time if position else 0
         root = self._tree.root(position)
         origin = origin_of(self._store.history)
-        return Checkpoint(origin, position, root, last.time, snapshot).signed(self._key)
+        return Checkpoint(origin, position, root, time, snapshot).signed(self._key)
 
     def prove(self, cid: CID, state: IndexState | None = None) -> InclusionProof:
         """Prove that content was put, and when, in the log up to a state that shows it."""
@@ -48,9 +48,16 @@ class Prover:
         """Prove what the log says at a position: that content was put, or a name bound."""
         return prove_entry(self._entry(position), self._tree, self.checkpoint(state))
 
-    def prove_growth(self, old: IndexState, new: IndexState | None = None) -> ConsistencyProof:
-        """Prove that nothing that was logged up to the old state has changed in the new one."""
-        return prove_consistency(self.checkpoint(old), self.checkpoint(new), self._tree)
+    def prove_growth(
+        self, old: SignedCheckpoint, state: IndexState | None = None
+    ) -> ConsistencyProof:
+        """Prove that nothing has changed of what was logged when `old` was signed.
+
+        It must be one that was given away earlier: one that is signed now shows nothing about
+        then. `ProofError` if the log is not the same any more.
+        """
+        old.verify(self._key.public)
+        return prove_consistency(old, self.checkpoint(state), self._tree)
 
     def _entry(self, position: int) -> Logged:
         for logged in self._store.log(after=position - 1):

@@ -6,14 +6,22 @@ to harm.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
 from holdfast.artifacts.cid import CID, Codec, Hash
-from holdfast.artifacts.entry import Register, SnapshotAnchor, Sweep, decode
+from holdfast.artifacts.entry import (
+    Lift,
+    Put,
+    Register,
+    SnapshotAnchor,
+    Sweep,
+    Tombstone,
+    decode,
+)
 from holdfast.artifacts.merkle import EMPTY_ROOT, Frontier, leaf, leaf_hashes
 from holdfast.artifacts.records import PUT, decode_put, only_puts, raw_entries
 from holdfast.artifacts.segment import End, Frame
@@ -21,6 +29,7 @@ from holdfast.errors import DamageError
 
 SLICE = 1 << 20
 
+_ZEROS = bytes(SLICE)
 _PREFIX = struct.Struct("<BI")
 _MOST = 1 << 63
 """From here on, a number of 64 bits can't be kept by everybody who must."""
@@ -83,6 +92,7 @@ class Survey:
         self.stops: dict[int, int] = {}
         """Where the frames of each segment end."""
         self._swept: dict[bytes, int] = {}
+        self._hidden: dict[bytes, int] = {}
         self._horizon = 0
         self._hash = algorithm
         self._prefix = bytes(CID(bytes(32), algorithm, Codec.RAW))[:4]
@@ -112,6 +122,9 @@ class Survey:
         if only_puts(frame) is None:
             for position, record in enumerate(records, head.first_position):
                 self._check_entry(frame, position, record)
+        elif self._hidden:
+            for put in placed(frame):
+                self._hidden.pop(put.digest, None)
         self.end = frame.end
         self.stops[frame.segment] = frame.end.offset
         return records
@@ -134,13 +147,24 @@ class Survey:
                 self._check(position, frame, fits=(number, at, digest) == expected)
                 self.snapshots += 1
             case Sweep(horizon, cids):
-                fits = self._horizon <= horizon <= self.end.position
-                fits = fits and all(bytes(cid)[:4] == self._prefix for cid in cids)
-                self._check(position, frame, fits=fits)
+                self._check(position, frame, fits=self._is_due(horizon, cids))
                 self._horizon = horizon
                 self._swept.update((cid.digest, position) for cid in cids)
+            case Put(cid) | Lift(cid):
+                self._hidden.pop(cid.digest, None)
+            case Tombstone(cid, _):
+                self._hidden.setdefault(cid.digest, frame.head.last_position)
             case Register(sid, encoded) if sid != CID.of(encoded, self._hash, Codec.DAG_CBOR):
                 raise DamageError(f"entry {position} registers a structure under a wrong name")
+
+    def _is_due(self, horizon: int, cids: Sequence[CID]) -> bool:
+        """Whether a store would sweep this: what was hidden by then, and nothing else."""
+        if not self._horizon <= horizon <= self.end.position:
+            return False
+        names = [bytes(cid) for cid in cids]
+        if names != sorted(set(names)) or not {name[:4] for name in names} <= {self._prefix}:
+            return False
+        return all(0 < self._hidden.pop(name[4:], 0) <= horizon for name in names)
 
     def _check(self, position: int, frame: Frame, *, fits: bool) -> None:
         """Refuse a snapshot or a sweep that is not alone, or not of the log before it."""
@@ -150,10 +174,11 @@ class Survey:
 
 # ---------------------------------------------------------------- content
 class Window:
-    """Reads a file from the front, with few looks at it."""
+    """Reads a file from the front, with few looks at it, and never beyond a place."""
 
-    def __init__(self, file: Readable) -> None:
+    def __init__(self, file: Readable, stop: int | None = None) -> None:
         self._file = file
+        self._stop = file.size() if stop is None else stop
         self._start = 0
         self._data = b""
 
@@ -161,7 +186,8 @@ class Window:
         at = offset - self._start
         if at < 0 or at + length > len(self._data):
             self._start, at = offset, 0
-            self._data = self._file.read(offset, max(length, SLICE))
+            ahead = min(SLICE, self._stop - offset)
+            self._data = self._file.read(offset, max(length, ahead))
         return self._data[at : at + length]
 
     def slices(self, offset: int, length: int) -> Iterator[bytes]:
@@ -180,6 +206,12 @@ def is_whole(window: Window, put: Placed, algorithm: Hash) -> bool:
         hasher.update(data)
         crc = extend_crc32c(crc, data)
     return hasher.digest() == put.digest and crc == put.crc
+
+
+def zeros(put: Placed) -> Iterator[bytes]:
+    """Yield what stands for content that was swept."""
+    for at in range(0, put.length, SLICE):
+        yield _ZEROS[: put.length - at]
 
 
 def is_erased(window: Window, put: Placed) -> bool:
