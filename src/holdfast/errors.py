@@ -13,6 +13,7 @@
     │   ├── OperationError                 RuntimeError       an operation is unknown, or failed
     │   ├── DeterminismError               RuntimeError       one derivation gave two results
     │   ├── DamageError                    RuntimeError       stored bytes are not what they were
+    │   ├── StaleIndexError                RuntimeError       an index must be made anew
     │   ├── ProofError                     ValueError         a proof is malformed, or wrong
     │   ├── ArchiveError                   ValueError         an archive can't be taken in
     │   ├── UnknownContentError            LookupError        the content was never put
@@ -91,6 +92,9 @@ class DeterminismError(ArtifactError, RuntimeError): ...
 
 
 class DamageError(ArtifactError, RuntimeError): ...
+
+
+class StaleIndexError(ArtifactError, RuntimeError): ...
 
 
 class ProofError(ArtifactError, ValueError): ...

@@ -23,6 +23,7 @@ from holdfast.artifacts.entry import Sweep, decode_all
 from holdfast.artifacts.frame import encode_head, salt_of, seal
 from holdfast.artifacts.keys import PublicKey
 from holdfast.artifacts.log import Stream
+from holdfast.artifacts.mark import Mark
 from holdfast.artifacts.replay import Replay
 from holdfast.artifacts.segment import HEADER_BYTES, End, Frame
 from holdfast.artifacts.state import IndexState
@@ -174,8 +175,9 @@ class _Import:
         if hasher.digest() != archive.digest:
             clear(self._disk)
             raise ArchiveError(CHANGED)
-        arrive(self._disk)
-        self._entries = archive.end.position
+        end = archive.end
+        arrive(self._disk, Mark(archive.history, end.position, end.segment))
+        self._entries = end.position
 
     def _continue(self) -> None:
         """Append what is missing. If this is cut short, what was appended stays, and is right."""

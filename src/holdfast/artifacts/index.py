@@ -25,7 +25,7 @@ from holdfast.artifacts.table import (
     table_position,
     write_table,
 )
-from holdfast.errors import DamageError
+from holdfast.errors import StaleIndexError
 
 _TOMBSTONE, _LIFT, _ANCHOR, _SWEEP = 4, 5, 6, 8
 _DECODED = {_TOMBSTONE, _LIFT, _ANCHOR, _SWEEP}
@@ -196,7 +196,7 @@ class Index:
         for position in sorted((p for p in positions if p is not None), reverse=True):
             try:
                 table = Table.open(disk.open(table_name(position)))
-            except (DamageError, FileNotFoundError):
+            except (StaleIndexError, FileNotFoundError):
                 continue
             facts = table.facts
             if facts.history == log.history and log.stands_at(facts.end, facts.last):

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from threading import Lock, RLock
+from typing import NamedTuple
 
 from holdfast.artifacts.arrival import finish, has_arrived
 from holdfast.artifacts.cid import Hash
@@ -21,7 +22,7 @@ from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
 from holdfast.artifacts.mark import Mark, MarkFile, decode
 from holdfast.artifacts.segment import HISTORY_BYTES, Frame
 from holdfast.artifacts.state import IndexState, Logged
-from holdfast.errors import ClosedError, DamageError, HoldfastError, LockTimeout
+from holdfast.errors import ClosedError, DamageError, LockTimeout, StaleIndexError
 from holdfast.faults import explain
 
 LOCK = "lock"
@@ -49,6 +50,15 @@ class _Request:
         self.state = IndexState(0, 0)
 
 
+class _Attempt(NamedTuple):
+    """A commit of which it is not known whether it became durable."""
+
+    position: int
+    records: bytes
+    requests: list[_Request]
+    """Those that are still to be told."""
+
+
 class Journal:
     def __init__(
         self,
@@ -72,17 +82,31 @@ class Journal:
         self._mark: MarkFile | None = None
         self._seen = b""
         self._broken: str | None = None
+        self._attempt: _Attempt | None = None
         self.cuts: list[Cut] = []
         self._open()
 
     # ------------------------------------------------------------ opening
     def _open(self) -> None:
         """Read the state from disk, and settle what a writer left, unless one is at it."""
+        try:
+            self._read(tables=True)
+        except StaleIndexError:
+            self._read_without_tables()
+        self._publish()
+        self._broken = None
+
+    def _read_without_tables(self) -> None:
+        with suppress(OSError):  # derived, and perhaps not ours to remove
+            remove_tables(self._disk)
+        self._read(tables=False)
+
+    def _read(self, *, tables: bool) -> None:
         self.log = Log(self._disk, self._segment_bytes)
         self.index = Index()
         self._epoch = None
         self._mark = MarkFile.open(self._disk)
-        if self.log.begin():
+        if self.log.begin() and tables:
             self.index.load(self._disk, self.log)
             if self.index.end.position:
                 self.log.end = self.index.end
@@ -95,8 +119,6 @@ class Journal:
                     self._settle(thorough=True)
                 finally:
                     held.release()
-        self._publish()
-        self._broken = None
 
     def _try_lock(self) -> Held | None:
         try:
@@ -127,10 +149,10 @@ class Journal:
         return mark is not None and mark.raw() == self._seen and self.log.is_at_end()
 
     def _settle(self, *, thorough: bool) -> None:
-        self._mark = self._mark or MarkFile.create(self._disk)
-        mark = self._mark.read()
         if not self.log.history:
             finish(self._disk)
+        self._mark = self._mark or MarkFile.create(self._disk)
+        mark = self._mark.read()
         before = self.log.end.position
         with self._taking_in:
             self.log.settle(mark, self._apply, thorough=thorough)
@@ -159,7 +181,10 @@ class Journal:
             self._reopen()
         mark = self._mark
         if mark is None or mark.raw() != self._seen:
-            self._take_in()
+            try:
+                self._take_in()
+            except StaleIndexError:
+                self.rebuild()
         return self.state
 
     def _take_in(self) -> None:
@@ -226,8 +251,9 @@ class Journal:
     def rebuild(self) -> None:
         """Make the index anew from the log alone, and remove the tables."""
         with self._turn, self._taking_in:
-            remove_tables(self._disk)
-            self._open()
+            self._read_without_tables()
+            self._publish()
+            self._broken = None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -249,19 +275,27 @@ class Journal:
         """
         request = _Request(plan, alone=alone)
         self._queue.append(request)
-        with self._turn:
-            if not request.done:
-                self._serve()
+        try:
+            with self._turn:
+                while not request.done:
+                    self._serve(request)
+        except BaseException:
+            with suppress(ValueError):  # then it was taken, and may have been done
+                self._queue.remove(request)
+            raise
         if request.error is not None:
             raise request.error
         return request.state
 
-    def _serve(self) -> None:
-        requests = self._take_requests()
+    def _serve(self, own: _Request) -> None:
+        """Do what those wait for who came first, in one commit."""
+        requests: list[_Request] = []
         try:
             self._check_open()
             if self._broken is not None:
                 self._open()
+            self._settle_attempt()
+            requests = self._take_requests()
             held = self._lock()
             try:
                 if not self._is_settled():
@@ -269,23 +303,50 @@ class Journal:
                 self._commit(requests)
             finally:
                 held.release()
+        except StaleIndexError:
+            self._put_off(requests)
+            self._read_without_tables()
+            self._publish()
         except OSError as error:
-            self._fail(requests, error)
-        except HoldfastError as error:
-            for request in requests:
-                request.error, request.done = error, True
+            self._fail(requests or [own], error)
+        except Exception as error:  # noqa: BLE001 - it is raised to whom it belongs
+            _tell(requests or [own], error)
         except BaseException:
             # An interrupt is for this thread; the others are served by whoever comes next.
-            self._broken = "it was interrupted"
-            self._queue.extendleft(reversed([r for r in requests if not r.done]))
+            self._put_off([request for request in requests if request is not own])
             raise
+
+    def _put_off(self, requests: list[_Request]) -> None:
+        """Let these be served by the next turn, unless they turn out to be done."""
+        self._broken = self._broken or "it was interrupted"
+        waiting = [request for request in requests if not request.done]
+        if self._attempt is None:
+            self._queue.extendleft(reversed(waiting))
+        else:
+            self._attempt = self._attempt._replace(requests=waiting)
+
+    def _settle_attempt(self) -> None:
+        """Find out whether a commit that was interrupted is in the log after all."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is None or not attempt.requests:
+            return
+        if attempt.position <= self.state.position:
+            start = self.log.start_of(attempt.position - 1)
+            for frame in self.log.frames(start):
+                if frame.head.first_position >= attempt.position:
+                    if frame.records == attempt.records:
+                        self._done(attempt.requests)
+                    break
+        self._queue.extendleft(reversed([r for r in attempt.requests if not r.done]))
 
     def _take_requests(self) -> list[_Request]:
         requests: list[_Request] = []
         while self._queue:
             if requests and (self._queue[0].alone or requests[0].alone):
                 break
-            requests.append(self._queue.popleft())
+            request = self._queue.popleft()
+            if not request.done:  # it may have been told of a failure before its turn
+                requests.append(request)
         return requests
 
     def _commit(self, requests: list[_Request]) -> None:
@@ -294,6 +355,8 @@ class Journal:
             begun = draft.begin()
             try:
                 request.plan(draft)
+            except StaleIndexError:
+                raise
             except OSError as error:
                 draft.undo(begun)
                 request.error = explain(error, self._disk.whereabouts, "the history")
@@ -302,6 +365,9 @@ class Journal:
                 request.error = error
         if draft.records:
             self._append(draft)
+        self._done(requests)
+
+    def _done(self, requests: list[_Request]) -> None:
         for request in requests:
             request.state = self.state
             request.done = True
@@ -314,12 +380,13 @@ class Journal:
             self._epoch = end.epoch + 1
         time = max(self._clock(), end.time)
         self._broken = "a commit failed"
+        self._attempt = _Attempt(end.position + 1, b"".join(draft.records), [])
         frame = self.log.append(draft.records, draft.payload, time=time, epoch=self._epoch)
         with self._taking_in:
             self._apply(frame)
             self._write_mark()
             self._publish()
-            self._broken = None
+            self._broken = self._attempt = None
         if self.index.is_long:
             with suppress(OSError):  # derived; the commit stands, and the next one tries again
                 self.save_table()
@@ -344,9 +411,7 @@ class Journal:
         """Tell everybody who waits; the next call reads the state from disk again."""
         self._broken = self._broken or str(error)
         for request in requests:
-            if not request.done:
-                request.error = explain(error, self._disk.whereabouts, "the log")
-                request.done = True
+            _tell([request], explain(error, self._disk.whereabouts, "the log"))
 
     def _lock(self) -> Held:
         held = self._disk.lock(LOCK)
@@ -374,3 +439,9 @@ class Journal:
         except OSError:
             return "another process"
         return said.decode(errors="replace").strip("\0 \n") or "another process"
+
+
+def _tell(requests: list[_Request], error: Exception) -> None:
+    for request in requests:
+        if not request.done:
+            request.error, request.done = error, True

@@ -6,6 +6,7 @@ is cut off. A frame that was acknowledged is never cut off.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ from holdfast.artifacts.segment import (
     segment_name,
     segment_number,
 )
-from holdfast.errors import ArtifactError, DamageError
+from holdfast.errors import DamageError
 
 SEGMENT_BYTES = 64 << 20
 
@@ -219,8 +220,9 @@ class Log:
                 self._keep(last, acknowledged)
                 apply(last)
                 self.end = last.end
-            if thorough and damage is None and not self._reader().is_blank(self.end.offset):
-                damage = DamageError("bytes that belong to no frame follow on the last one")
+            self._advance()
+            if thorough and damage is None:
+                self._look_beyond()
         except DamageError as error:
             damage = error
         if damage is not None:
@@ -244,6 +246,19 @@ class Log:
         except DamageError as damage:
             return last, damage
         return last, None
+
+    def _look_beyond(self) -> None:
+        """Return only if nothing follows on the end."""
+        if self.segments()[-1] > self.end.segment:
+            raise DamageError(f"{segment_name(self.end.segment + 1)} is missing")
+        if not self._reader().is_blank(self.end.offset):
+            raise DamageError("bytes that belong to no frame follow on the last one")
+
+    def _advance(self) -> None:
+        """Go to the last segment that was begun, even if no frame is in it yet."""
+        with suppress(DamageError):  # one that was never begun; it is met when we cut
+            while (following := self._following(self.end)) is not None:
+                self.end = following
 
     def _keep(self, frame: Frame, acknowledged: int) -> None:
         """Make sure of a frame that may never have become durable."""
@@ -382,7 +397,7 @@ class Log:
                 for data in piece.slices() if isinstance(piece, Stream) else (piece,):
                     file.write(at, [data])
                     at += len(data)
-        except ArtifactError:
+        except BaseException:
             file.truncate(frame.offset)
             self._reserved = 0
             raise

@@ -32,6 +32,7 @@ from holdfast.errors import (
     FuturePositionError,
     InvalidArtifactError,
     RetentionError,
+    StaleIndexError,
     StorageError,
     UnknownContentError,
     UnknownSnapshotError,
@@ -257,14 +258,14 @@ class ArtifactStore:
     def _find_digest(self, digest: bytes) -> Row | None:
         try:
             return self._journal.index.find(digest)
-        except DamageError:
+        except StaleIndexError:
             return self._surely(lambda: self._journal.index.find(digest))
 
     def _surely(self, ask: Callable[[], Answer]) -> Answer:
         """Ask the index; if it proves damaged, ask the one that is made anew from the log."""
         try:
             return ask()
-        except DamageError:
+        except StaleIndexError:
             self._journal.rebuild()
             return ask()
 

@@ -26,7 +26,7 @@ from google_crc32c import value as crc32c
 from holdfast.artifacts.cid import Hash
 from holdfast.artifacts.disk import Disk, File
 from holdfast.artifacts.segment import End
-from holdfast.errors import DamageError
+from holdfast.errors import StaleIndexError
 
 HEADER_BYTES = 256
 DIGEST_BYTES = 32
@@ -113,7 +113,7 @@ class Table:
 
     @classmethod
     def open(cls, file: File) -> "Table":
-        """Read a table; what is none, or not whole, is `DamageError`."""
+        """Read a table; what is none, or not whole, is `StaleIndexError`."""
         return cls(file.map())
 
     def find(self, digest: bytes) -> Row | None:
@@ -134,7 +134,7 @@ class Table:
         """Return only if the rows of the bucket are as they were written."""
         start, stop = self._fan[bucket], self._fan[bucket + 1]
         if not start <= stop <= self.count or self._sum(start, stop) != self._sums[bucket]:
-            raise DamageError("a part of the index fails its checksum")
+            raise StaleIndexError("a part of the index fails its checksum")
         self.checked[bucket] = 1
 
     def check_once(self, bucket: int) -> None:
@@ -180,25 +180,25 @@ def _read_header(view: View) -> tuple[Facts, int, int]:
     header = bytes(view[:HEADER_BYTES])
     packed, crc = header[: -_CRC.size], header[-_CRC.size :]
     if len(header) != HEADER_BYTES or _CRC.unpack(crc)[0] != crc32c(packed):
-        raise DamageError("the beginning of the table fails its checksum")
+        raise StaleIndexError("the beginning of the table fails its checksum")
     magic, hash_, _, bits, rows, history, position, segment, _, offset, last, *rest = (
         _HEADER.unpack_from(packed)
     )
     time, epoch, seal, horizon, more_at, more_length, more_crc = rest
     parts = rows * (_WHOLE_ROW.size + _PREFIX_BYTES) + (2 << min(bits, _MOST_BITS)) * 4 + 4
     if magic != _MAGIC or bits > _MOST_BITS or more_at != HEADER_BYTES + parts:
-        raise DamageError("the table is of another version, or makes no sense")
+        raise StaleIndexError("the table is of another version, or makes no sense")
     if more_at + more_length != len(view):
-        raise DamageError("the table was cut off")
+        raise StaleIndexError("the table was cut off")
     more = bytes(view[more_at:])
     if crc32c(more) != more_crc:
-        raise DamageError("the end of the table fails its checksum")
+        raise StaleIndexError("the end of the table fails its checksum")
     end = End(segment, offset, position, time, epoch, seal)
     try:
         snapshots, often = _decode_more(more)
         facts = Facts(history, Hash(hash_), end, last, horizon, snapshots, often)
     except (ValueError, struct.error) as error:
-        raise DamageError(f"the end of the table can't be read: {error}") from error
+        raise StaleIndexError(f"the end of the table can't be read: {error}") from error
     return facts, bits, rows
 
 
