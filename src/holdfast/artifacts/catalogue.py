@@ -15,12 +15,19 @@ from holdfast.artifacts import canonical
 from holdfast.artifacts.artifact import SID, literal_structure
 from holdfast.artifacts.canonical import Value
 from holdfast.artifacts.cid import CID
-from holdfast.artifacts.database import Database, NoFileError, WrongFileError, tells_of_damage
+from holdfast.artifacts.database import (
+    Database,
+    Facts,
+    NoFileError,
+    WrongFileError,
+    tells_of_damage,
+)
 from holdfast.artifacts.state import IndexState, Logged
 from holdfast.errors import DamageError, InvalidArtifactError, InvalidCIDError
 
 _BINDINGS = """SELECT name, position, "commit", time, cid, circumstances FROM binds
     WHERE name = :name AND position <= :at AND "commit" <= :at ORDER BY position"""
+_LAST = f"{_BINDINGS} DESC LIMIT 1"
 # It steps from name to name, however many versions each has.
 _NAMES = """WITH RECURSIVE step(name) AS (
         SELECT min(name) FROM binds WHERE name >= :start AND name < :stop
@@ -84,8 +91,6 @@ class Catalogue:
         # Never held while the source is asked: it has locks of its own, and asks us under them.
         self._guard = threading.RLock()
         self._database: Database | None = None
-        self._cursor: int | None = None
-        """Where we have followed to; None if that is not known of the file that is open."""
 
     def close(self) -> None:
         """Let go of the file. The next question opens it again."""
@@ -93,7 +98,6 @@ class Catalogue:
             if self._database is not None:
                 self._database.connection.close()
             self._database = None
-            self._cursor = None
 
     def __del__(self) -> None:
         if self._database is not None and self._pid == os.getpid():
@@ -105,36 +109,53 @@ class Catalogue:
         return self._surely(self._catch_up)
 
     def _catch_up(self) -> int:
-        cursor, end = self._cursor, self._source.current().position
-        if cursor == end or (cursor is None and end == 0):  # there is nothing to make a file for
+        known, end = self._followed(), self._source.current().position
+        if end == (known.cursor if known else 0):  # there may be nothing to make a file for
             return end
         for _ in range(_ATTEMPTS):
-            if cursor is None:
-                cursor = self._on(lambda database: database.facts().cursor)
+            facts = known or self._on(_read)
             end = self._source.current().position
-            if cursor > end:
+            if facts.cursor > end:
                 raise self._gone(WrongFileError())
-            # One entry too many, to see that it is the log that was followed so far.
-            for batch in _batches(self._source.log(after=max(0, cursor - 1))):
-                cursor = self._take_in(batch, self._source.history)
-            if cursor >= end:
-                self._cursor = cursor
-                return cursor
-            cursor = None
+            # Of what another process wrote, the last entry is looked at again, to see that it is
+            # the log that was followed so far.
+            after = facts.cursor if known else max(0, facts.cursor - 1)
+            for batch in _batches(self._source.log(after=after)):
+                facts = self._take_in(batch, end)
+            if facts.cursor >= end:
+                return facts.cursor
+            known = None
         raise _unfollowable()
 
-    def _take_in(self, batch: list[Logged], history: bytes) -> int:
-        def change(database: Database) -> int:
+    def _take_in(self, batch: list[Logged], end: int) -> Facts:
+        """Add entries; if there are none left up to `end`, the file has followed the log."""
+        history = self._source.history
+
+        def change(database: Database) -> Facts:
             with database.changing():
-                return database.take_in(batch, history)
+                facts = database.take_in(batch, history)
+            before = database.followed
+            if facts.cursor >= end and (before is None or before.cursor < facts.cursor):
+                database.followed = facts
+            return facts
 
         return self._on(change)
+
+    def _followed(self) -> Facts | None:
+        """Return how far we have followed, if we have, with the file that is open."""
+        database = self._database if self._pid == os.getpid() else None
+        return None if database is None else database.followed
 
     # ------------------------------------------------------------ names
     def bound(self, name: str, position: int) -> Binding | None:
         """Return what was last said of `name`; None if nothing ever was."""
-        found = self._bindings(f"{_BINDINGS} DESC LIMIT 1", name, position)
+        found = self._bindings(_LAST, name, position)
         return found[0] if found else None
+
+    def content(self, name: str, position: int) -> CID | None:
+        """Return what `name` stood for; None if nothing."""
+        wanted = {"name": name, "at": position}
+        return self._answer(lambda database: _content(database.ask(_LAST, wanted)))
 
     def versions(self, name: str, position: int) -> list[Binding]:
         """Return all that was said of `name`, oldest first."""
@@ -168,7 +189,8 @@ class Catalogue:
 
     def last_named(self) -> int:
         """Return the last position at which something was said of a name."""
-        return self._answer(lambda database: database.facts().bound)
+        followed = self._followed()
+        return self._answer(_read).bound if followed is None else followed.bound
 
     # ------------------------------------------------------------ structures, results, times
     def structure(self, sid: SID) -> bytes | None:
@@ -218,7 +240,7 @@ class Catalogue:
 
     def _answer(self, ask: Callable[[Database], Answer]) -> Answer:
         def follow_and_ask() -> Answer:
-            if self._cursor is None and self._catch_up() == 0:
+            if self._followed() is None and self._catch_up() == 0:
                 return _ask_nothing(ask)
             return self._on(ask)
 
@@ -284,6 +306,10 @@ class Catalogue:
             self._path = None
 
 
+def _read(database: Database) -> Facts:
+    return database.facts()
+
+
 def _ask_nothing(ask: Callable[[Database], Answer]) -> Answer:
     database = Database(None, 0)
     with closing(database.connection):
@@ -316,15 +342,24 @@ def _batches(log: Iterable[Logged]) -> Iterator[list[Logged]]:
 
 
 def _binding(row: tuple[Any, ...]) -> Binding:
-    name, position, commit, when, cid, encoded = row
+    name, position, commit, when, _, encoded = row
+    content = _content([row])
     try:
         circumstances = canonical.decode(encoded)
-        content = None if cid is None else CID.from_bytes(cid)
-    except (InvalidArtifactError, InvalidCIDError, TypeError) as error:
+    except (InvalidArtifactError, TypeError) as error:
         raise WrongFileError from error
     if not isinstance(circumstances, Mapping):
         raise WrongFileError
     return Binding(name, position, commit, when, content, circumstances)
+
+
+def _content(rows: list[tuple[Any, ...]]) -> CID | None:
+    if not rows or rows[0][4] is None:
+        return None
+    try:
+        return CID.from_bytes(rows[0][4])
+    except (InvalidCIDError, TypeError) as error:
+        raise WrongFileError from error
 
 
 def _inside(folder: str) -> str:

@@ -92,6 +92,8 @@ class Database:
     """A connection to the file, or without a path to memory."""
 
     def __init__(self, path: str | None, patience: float) -> None:
+        self.followed: Facts | None = None
+        """How far whoever uses this connection has followed the log."""
         self._file = None if path is None else Path(path)
         self._patience = patience
         if self._file is not None:
@@ -157,11 +159,8 @@ class Database:
                     self.connection.execute("ROLLBACK")
                 raise
 
-    def take_in(self, batch: Iterable[Logged], history: bytes) -> int:
-        """Add what follows on the cursor, and return where it is now.
-
-        What another process has added already is passed over.
-        """
+    def take_in(self, batch: Iterable[Logged], history: bytes) -> Facts:
+        """Add what follows on the cursor; what another process has added is passed over."""
         facts = self.facts()
         if facts.history != history and facts.cursor:
             raise WrongFileError
@@ -172,22 +171,27 @@ class Database:
             elif logged.position == facts.cursor and logged.time != facts.time:
                 raise WrongFileError
         if not fresh or fresh[-1].position != facts.cursor + len(fresh):  # some are left out
-            return facts.cursor
-        self._add(fresh, history)
-        return fresh[-1].position
+            return facts
+        return self._add(fresh, facts._replace(history=history))
 
-    def _add(self, entries: list[Logged], history: bytes) -> None:
+    def _add(self, entries: list[Logged], facts: Facts) -> Facts:
         rows = _rows(entries)
         for table, values in rows.items():
             self.connection.executemany(_INSERTS[table], values)
         added = [row[0] for values in rows.values() for row in values]
-        bound = rows["binds"][-1][0] if "binds" in rows else 0
-        last = entries[-1]
-        self.connection.execute(
-            "UPDATE facts SET history = ?, cursor = ?, time = ?, bound = max(bound, ?), "
-            "rows = rows + ?, total = total + ?",
-            (history, last.position, last.time, bound, len(added), sum(added)),
+        now = facts._replace(
+            cursor=entries[-1].position,
+            time=entries[-1].time,
+            bound=rows["binds"][-1][0] if "binds" in rows else facts.bound,
+            rows=facts.rows + len(added),
+            total=facts.total + sum(added),
         )
+        self.connection.execute(
+            "UPDATE facts SET history = ?, cursor = ?, time = ?, bound = ?, rows = ?, total = ?, "
+            "seen_on = ?",
+            now,
+        )
+        return now
 
     def remove(self) -> None:
         """Remove the file, unless another one has taken its place."""

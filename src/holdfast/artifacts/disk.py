@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from threading import get_ident
 from typing import Protocol
 
 Buffer = bytes | memoryview
@@ -145,8 +146,12 @@ class FolderDisk:
             lock = self._locks[name] = self._open_lock(f"{self._path}/{name}")
         if not lock.again():
             return None
-        if lock.is_usable:
-            return lock
+        try:
+            if lock.is_usable:
+                return lock
+        except BaseException:
+            lock.release()
+            raise
         lock.release()
         del self._locks[name]
         return None
@@ -248,7 +253,7 @@ class FolderLock:
             path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
         )
         self._pid = os.getpid()
-        self._is_held = False
+        self._holder: int | None = None
 
     @classmethod
     def take(cls, path: str) -> "FolderLock | None":
@@ -258,17 +263,22 @@ class FolderLock:
 
     def again(self) -> bool:
         """Take the lock, if nobody has it; say whether it was taken."""
-        if self._is_held:
-            return False
+        if self._holder is not None:
+            # Nobody takes it twice, so a thread that does was interrupted before it let go.
+            return self._holder == get_ident()
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        holder = _holder(self._pid)
-        if os.pread(self._descriptor, len(holder), 0) != holder:
-            os.pwrite(self._descriptor, holder, 0)
-        self._is_held = True
+        self._holder = get_ident()
+        self._say_who()
         return True
+
+    def _say_who(self) -> None:
+        said = _said_of(self._pid)
+        with suppress(OSError):  # it is only for people
+            if os.pread(self._descriptor, len(said), 0) != said:
+                os.pwrite(self._descriptor, said, 0)
 
     @property
     def is_usable(self) -> bool:
@@ -277,8 +287,8 @@ class FolderLock:
 
     def release(self) -> None:
         # Not left to the closing: a child that was forked meanwhile has the file open too.
-        if self._is_held:
-            self._is_held = False
+        if self._holder is not None:
+            self._holder = None
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def __del__(self) -> None:
@@ -288,7 +298,7 @@ class FolderLock:
 
 
 @cache
-def _holder(pid: int) -> bytes:
+def _said_of(pid: int) -> bytes:
     return f"process {pid} on {os.uname().nodename}".encode().ljust(_HOLDER_BYTES)
 
 

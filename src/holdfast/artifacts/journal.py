@@ -22,7 +22,7 @@ from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
 from holdfast.artifacts.mark import Mark, MarkFile, decode
 from holdfast.artifacts.segment import HISTORY_BYTES, Frame
 from holdfast.artifacts.state import IndexState, Logged
-from holdfast.errors import ClosedError, DamageError, LockTimeout, StaleIndexError
+from holdfast.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError
 from holdfast.faults import explain
 
 LOCK = "lock"
@@ -93,6 +93,9 @@ class Journal:
             self._read(tables=True)
         except StaleIndexError:
             self._read_without_tables()
+        except OSError as error:
+            self._broken = str(error)
+            raise self._explained(error) from error
         self._publish()
         self._broken = None
 
@@ -180,11 +183,13 @@ class Journal:
         if self._broken is not None:
             self._reopen()
         mark = self._mark
-        if mark is None or mark.raw() != self._seen:
-            try:
+        try:
+            if mark is None or mark.raw() != self._seen:
                 self._take_in()
-            except StaleIndexError:
-                self.rebuild()
+        except StaleIndexError:
+            self.rebuild()
+        except OSError as error:
+            raise self._explained(error) from error
         return self.state
 
     def _take_in(self) -> None:
@@ -218,6 +223,12 @@ class Journal:
 
     def entries(self, after: int) -> Iterator[Logged]:
         """Yield the entries after a position, in order, up to the state as it is now."""
+        try:
+            yield from self._entries(after)
+        except OSError as error:
+            raise self._explained(error) from error
+
+    def _entries(self, after: int) -> Iterator[Logged]:
         stop = self.state.position
         if after >= stop:
             return
@@ -359,7 +370,7 @@ class Journal:
                 raise
             except OSError as error:
                 draft.undo(begun)
-                request.error = explain(error, self._disk.whereabouts, "the history")
+                request.error = self._explained(error)
             except Exception as error:  # noqa: BLE001 - it is raised to whom it belongs
                 draft.undo(begun)
                 request.error = error
@@ -411,7 +422,18 @@ class Journal:
         """Tell everybody who waits; the next call reads the state from disk again."""
         self._broken = self._broken or str(error)
         for request in requests:
-            _tell([request], explain(error, self._disk.whereabouts, "the log"))
+            _tell([request], self._explained(error))
+
+    def has_file(self, name: str) -> bool:
+        try:
+            return name in self._disk.names()
+        except OSError as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: OSError) -> StorageError:
+        if isinstance(error, StorageError):
+            return error
+        return explain(error, self._disk.whereabouts, str(error.filename or "the log"))
 
     def _lock(self) -> Held:
         held = self._disk.lock(LOCK)

@@ -221,6 +221,8 @@ class Log:
                 apply(last)
                 self.end = last.end
             self._advance()
+            if thorough:
+                self._make_sure_of_segment()
             if thorough and damage is None:
                 self._look_beyond()
         except DamageError as error:
@@ -246,6 +248,14 @@ class Log:
         except DamageError as damage:
             return last, damage
         return last, None
+
+    def _make_sure_of_segment(self) -> None:
+        """Make durable what was to be so before the first frame of a segment was written."""
+        if self.end.offset == HEADER_BYTES:
+            file = self.file(self.end.segment)
+            file.write(0, [file.read(0, HEADER_BYTES)])
+            file.sync()
+        self._disk.sync()
 
     def _look_beyond(self) -> None:
         """Return only if nothing follows on the end."""

@@ -75,7 +75,7 @@ class ArtifactStore:
         self.catalogue = Catalogue(self, catalogue)
         """Names, structures and results; derived from the log."""
         self._derivations = Derivations(self.catalogue, self.operations, self._hash, self.get)
-        if NOTE in disk.names():
+        if self._journal.has_file(NOTE):
             with suppress(StorageError):  # not ours to write, or somebody is at it
                 self._journal.commit(lambda _: self._sweeper().finish(), alone=True)
 

@@ -21,6 +21,7 @@ from holdfast.artifacts.segment import (
     segment_number,
 )
 from holdfast.errors import DamageError
+from holdfast.faults import explain_reading
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are done, and how many there are."""
@@ -76,7 +77,12 @@ def verify(disk: Disk, until: int | None = None, progress: Progress | None = Non
     `until` is the last position that was acknowledged, if that is known: what lies beyond it is
     not looked at, as it may just be being written.
     """
-    return _Verification(disk, until, progress or (lambda _done, _all: None)).run()
+    try:
+        return _Verification(disk, until, progress or (lambda _done, _all: None)).run()
+    except OSError as error:
+        raise explain_reading(
+            error, disk.whereabouts, str(error.filename or "a segment")
+        ) from error
 
 
 class _Verification:
