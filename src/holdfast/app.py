@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from holdfast.config import load_config
+from holdfast.config import Config, load_config
 from holdfast.errors import ConfigError, StorageSelectionError
 from holdfast.storage import (
     Capabilities,
@@ -13,8 +14,14 @@ from holdfast.storage import (
     select_backend,
     storage_preview,
 )
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.recorded import Recorded
+
+if TYPE_CHECKING:
+    from holdfast.artifacts.keys import SigningKey
+    from holdfast.storage.history import History
+    from holdfast.storage.wrappers.recorded import Recorded
+
+_KEY_NAME = "holdfast"
+"""It stands in every proof that is given away, so it says nothing of the owner."""
 
 
 def open_storage(
@@ -24,16 +31,36 @@ def open_storage(
     return select_backend(load_config(environ).storage, required=required)
 
 
-def open_recorded(environ: Mapping[str, str]) -> Recorded:
+def open_recorded(environ: Mapping[str, str]) -> "Recorded":
     """Open the backend that this user configured, with the history of its texts."""
+    from holdfast.storage.history import History  # noqa: PLC0415 - `doctor` pays for none of it
+    from holdfast.storage.wrappers.recorded import Recorded  # noqa: PLC0415 - as before
+
     config = load_config(environ)
     backend = select_backend(config.storage)
+    return Recorded(backend, History.open(str(_history_folder(config, backend))))
+
+
+def open_history(environ: Mapping[str, str]) -> "History":
+    """Open the history alone: its texts are not looked at."""
+    from holdfast.storage.history import History  # noqa: PLC0415 - `doctor` pays for none of it
+
+    return History.open(str(find_history(environ)))
+
+
+def find_history(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the history, be it there or not, and whether it opens or not."""
+    config = load_config(environ)
+    return _history_folder(config, select_backend(config.storage))
+
+
+def _history_folder(config: Config, backend: StorageBackend) -> Path:
     if not backend.identity:
         raise StorageSelectionError(
             f"the backend {config.storage.protocol!a} keeps nothing that a history could be of. "
             "Fix: choose another one with backend in [storage] of the config file."
         )
-    return Recorded(backend, History.open(str(history_folder(config.home, backend.identity))))
+    return history_folder(config.home, backend.identity)
 
 
 def history_folder(home: Path, identity: str) -> Path:
@@ -44,6 +71,13 @@ def history_folder(home: Path, identity: str) -> Path:
 def signing_key_file(home: Path) -> Path:
     """Return where the key is kept that checkpoints are signed with."""
     return home / "signing-key"
+
+
+def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
+    """Return the key that this user signs with; the first time makes it."""
+    from holdfast.artifacts.keys import SigningKey  # noqa: PLC0415 - `doctor` pays for none of it
+
+    return SigningKey.load_or_make(signing_key_file(load_config(environ).home), _KEY_NAME)
 
 
 def preview_storage(

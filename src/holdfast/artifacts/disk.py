@@ -142,7 +142,7 @@ class FolderDisk:
 
     def lock(self, name: str) -> "FolderLock | None":
         lock = self._locks.get(name)
-        if lock is None:
+        if lock is None or lock.is_inherited:
             lock = self._locks[name] = self._open_lock(f"{self._path}/{name}")
         if not lock.again():
             return None
@@ -263,6 +263,8 @@ class FolderLock:
 
     def again(self) -> bool:
         """Take the lock, if nobody has it; say whether it was taken."""
+        if self.is_inherited:
+            return False
         if self._holder is not None:
             # Nobody takes it twice, so a thread that does was interrupted before it let go.
             return self._holder == get_ident()
@@ -282,12 +284,17 @@ class FolderLock:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it locks others out: its file still has a name, and no parent shares it."""
-        return os.fstat(self._descriptor).st_nlink > 0 and self._pid == os.getpid()
+        """Whether the file still has its name, without which it locks nobody out."""
+        return os.fstat(self._descriptor).st_nlink > 0
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is a fork's, which shares it with its parent and must leave it alone."""
+        return self._pid != os.getpid()
 
     def release(self) -> None:
         # Not left to the closing: a child that was forked meanwhile has the file open too.
-        if self._holder is not None:
+        if self._holder is not None and not self.is_inherited:
             self._holder = None
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 

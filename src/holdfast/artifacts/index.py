@@ -25,7 +25,7 @@ from holdfast.artifacts.table import (
     table_position,
     write_table,
 )
-from holdfast.errors import StaleIndexError
+from holdfast.errors import DamageError, StaleIndexError
 
 _TOMBSTONE, _LIFT, _ANCHOR, _SWEEP = 4, 5, 6, 8
 _DECODED = {_TOMBSTONE, _LIFT, _ANCHOR, _SWEEP}
@@ -138,8 +138,10 @@ class Index:
             frame.payload,
             frame.segment,
         )
-        tail = self._tail
+        tail, available = self._tail, head.payload_length
         for _, _, cid, offset, length, crc in only_puts(frame) or self._others(frame):
+            if offset + length > available:
+                raise DamageError("an entry puts more than its commit holds")
             if cid[:4] == prefix:
                 tail[cid[4:]] = Row(
                     commit, block, offset, payload + offset, length, 0, 0, segment, crc

@@ -40,14 +40,21 @@ def milliseconds() -> int:
 class _Request:
     """Somebody waits for this to be done."""
 
-    __slots__ = ("alone", "done", "error", "plan", "state")
+    __slots__ = ("alone", "done", "error", "plan", "state", "then", "woken")
 
-    def __init__(self, plan: Plan, *, alone: bool) -> None:
+    def __init__(self, plan: Plan, *, alone: bool, then: Callable[[], None] | None = None) -> None:
         self.plan = plan
         self.alone = alone
+        self.then = then
+        self.woken = Lock()
+        self.woken.acquire()
         self.done = False
         self.error: Exception | None = None
         self.state = IndexState(0, 0)
+
+    def finish(self) -> None:
+        self.done = True
+        self.woken.release()
 
 
 class _Attempt(NamedTuple):
@@ -75,6 +82,8 @@ class Journal:
         self._clock = clock
         self._wait = wait
         self._queue: deque[_Request] = deque()
+        self._queueing = Lock()
+        self._leader: _Request | None = None
         self._turn = Lock()
         self._taking_in = RLock()
         self._closed = False
@@ -240,6 +249,7 @@ class Journal:
                         yield Logged(position, head.last_position, head.time, entry)
             if head.last_position >= stop:
                 return
+        raise self.log.missing(stop)
 
     def commit_before(self, position: int) -> int:
         """Return the last position of the last commit that was whole at a position."""
@@ -277,26 +287,58 @@ class Journal:
             self.log.forget_files()
 
     # ------------------------------------------------------------ writing
-    def commit(self, plan: Plan, *, alone: bool = False) -> IndexState:
+    def commit(
+        self, plan: Plan, *, alone: bool = False, then: Callable[[], None] | None = None
+    ) -> IndexState:
         """Do what `plan` drafts and return the state after it, when it is durable.
 
         The plan is run while the lock is held, on the newest state, together with others unless
         it wants to be alone. If it raises, nothing of it is done. A plan that drafts nothing
-        writes nothing.
+        writes nothing. `then` is called after it, while the lock is still held.
         """
-        request = _Request(plan, alone=alone)
-        self._queue.append(request)
+        request = _Request(plan, alone=alone, then=then)
         try:
-            with self._turn:
-                while not request.done:
-                    self._serve(request)
+            if not self._join(request):
+                request.woken.acquire()
+            if not request.done:
+                self._lead(request)
         except BaseException:
-            with suppress(ValueError):  # then it was taken, and may have been done
-                self._queue.remove(request)
+            self._leave(request)
             raise
         if request.error is not None:
             raise request.error
         return request.state
+
+    def _join(self, request: _Request) -> bool:
+        """Queue; return whether it is ours to serve, because nobody else is at it."""
+        with self._queueing:
+            self._queue.append(request)
+            if self._leader is not None:
+                return False
+            self._leader = request
+            return True
+
+    def _lead(self, own: _Request) -> None:
+        """Serve all who wait until we are served ourselves, then let the next one do so."""
+        with self._turn:
+            while not own.done:
+                self._serve(own)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        with self._queueing:
+            self._leader = self._queue[0] if self._queue else None
+            if self._leader is not None:
+                self._leader.woken.release()
+
+    def _leave(self, request: _Request) -> None:
+        """Withdraw what was asked for, if nobody took it yet; and let another lead."""
+        with self._queueing:
+            with suppress(ValueError):
+                self._queue.remove(request)
+            leads = self._leader is request
+        if leads:
+            self._hand_over()
 
     def _serve(self, own: _Request) -> None:
         """Do what those wait for who came first, in one commit."""
@@ -381,7 +423,9 @@ class Journal:
     def _done(self, requests: list[_Request]) -> None:
         for request in requests:
             request.state = self.state
-            request.done = True
+            if request.then is not None and request.error is None:
+                request.then()
+            request.finish()
 
     def _append(self, draft: Draft) -> None:
         if not self.log.history:
@@ -466,4 +510,5 @@ class Journal:
 def _tell(requests: list[_Request], error: Exception) -> None:
     for request in requests:
         if not request.done:
-            request.error, request.done = error, True
+            request.error = error
+            request.finish()

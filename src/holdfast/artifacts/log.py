@@ -173,7 +173,7 @@ class Log:
             self.end = frame.end
             if frame.head.last_position >= position:
                 return
-        raise self._missing(position)
+        raise self.missing(position)
 
     def stands_at(self, end: End, last: int) -> bool:
         """Whether the log reaches `end`, and its last frame there is the one at `last`."""
@@ -195,7 +195,8 @@ class Log:
 
     def start_of(self, after: int) -> End:
         """Return the beginning of the segment in which what follows a position is."""
-        numbers = self.segments()
+        # Another process may just be beginning the next one.
+        numbers = [number for number in self.segments() if number <= self.end.segment]
         low, high = 0, len(numbers) - 1
         while low < high:
             middle = (low + high + 1) // 2
@@ -217,6 +218,7 @@ class Log:
         last, damage = self._take_in(apply)
         try:
             if last is not None:
+                self._advance(last.segment)
                 self._keep(last, acknowledged)
                 apply(last)
                 self.end = last.end
@@ -230,7 +232,7 @@ class Log:
         if damage is not None:
             self._cut(damage, acknowledged)
         if self.end.position < acknowledged:
-            raise self._missing(acknowledged)
+            raise self.missing(acknowledged)
 
     def _take_in(self, apply: Apply) -> tuple[Frame | None, DamageError | None]:
         """Apply all new frames but the last; return that one, and what is wrong after it.
@@ -264,10 +266,10 @@ class Log:
         if not self._reader().is_blank(self.end.offset):
             raise DamageError("bytes that belong to no frame follow on the last one")
 
-    def _advance(self) -> None:
-        """Go to the last segment that was begun, even if no frame is in it yet."""
+    def _advance(self, last: int | None = None) -> None:
+        """Go to the last segment that was begun, even if no frame is in it yet; or to `last`."""
         with suppress(DamageError):  # one that was never begun; it is met when we cut
-            while (following := self._following(self.end)) is not None:
+            while self.end.segment != last and (following := self._following(self.end)):
                 self.end = following
 
     def _keep(self, frame: Frame, acknowledged: int) -> None:
@@ -288,7 +290,7 @@ class Log:
         end = self.end
         later = self._reader().search(end) is not None
         following = [number for number in self.segments() if number > end.segment]
-        if following and not later:
+        if following and not later and acknowledged <= end.position:
             later = not self._remove_never_begun(following)
         if later or acknowledged > end.position:
             raise self._refusal(damage, later=later)
@@ -320,7 +322,7 @@ class Log:
         numbers = self.segments()
         if not numbers:
             if mark and mark.position:
-                raise self._missing(mark.position)
+                raise self.missing(mark.position)
             return False
         was_used = bool(mark and mark.position) or numbers != [1]
         if was_used or self._was_begun(self.file(1)):
@@ -351,7 +353,7 @@ class Log:
             "be saved."
         )
 
-    def _missing(self, position: int) -> DamageError:
+    def missing(self, position: int) -> DamageError:
         return DamageError(
             f"the log in {self._disk.whereabouts!a} ends with entry {self.end.position}, but entry "
             f"{position} was acknowledged. Fix: restore the newest segment from a backup; or, to "

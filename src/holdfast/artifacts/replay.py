@@ -35,6 +35,7 @@ from holdfast.artifacts.entry import (
 from holdfast.artifacts.frame import FIRST_SEAL
 from holdfast.artifacts.journal import Journal
 from holdfast.artifacts.log import Stream
+from holdfast.artifacts.names import foreign_name
 from holdfast.artifacts.records import only_puts, raw_entries
 from holdfast.artifacts.segment import End, Frame
 from holdfast.artifacts.store import ArtifactStore
@@ -309,7 +310,7 @@ class _Retelling:
         if before:
             said[_BEFORE] = before
         said |= dict(zip(_ORIGIN, (history, position, frame.head.time), strict=True))
-        return Bind(f"@{history.hex()}/{bind.name}", bind.cid, said)
+        return Bind(foreign_name(history, bind.name), bind.cid, said)
 
 
 def _entries(frame: Frame) -> Iterator[tuple[int, Entry]]:

@@ -395,8 +395,7 @@ class ArtifactStore:
             least = self._journal.index.horizon
             sweeper.plan(draft, least if horizon is None else horizon, pinned)
 
-        self._journal.commit(plan, alone=True)
-        self._journal.commit(lambda _: sweeper.erase(), alone=True)
+        self._journal.commit(plan, alone=True, then=sweeper.erase)
         return sweeper.collected()
 
     def _sweeper(self) -> Sweeper:

@@ -8,6 +8,7 @@ What was to be erased is noted beside the log until it is, so that a power cut d
 import struct
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
 from google_crc32c import value as crc32c
@@ -15,13 +16,13 @@ from google_crc32c import value as crc32c
 from holdfast.artifacts.cid import CID, Hash
 from holdfast.artifacts.disk import Disk
 from holdfast.artifacts.draft import Draft
-from holdfast.artifacts.entry import Sweep
+from holdfast.artifacts.entry import Sweep, encode
 from holdfast.artifacts.journal import Journal
 from holdfast.errors import FuturePositionError, RetentionError
 
 NOTE = "erase"
 
-_NOTE = struct.Struct("<QI")
+_NOTE = struct.Struct("<Q32s")
 _PLACE = struct.Struct("<QIQ")
 
 
@@ -70,8 +71,9 @@ class Sweeper:
             return
         self._cids = tuple(CID(digest, self._hash) for digest in sorted(rows))
         self._places = [rows[cid.digest] for cid in self._cids]
-        self._write_note(draft.position)
-        draft.append(Sweep(horizon, self._cids))
+        sweep = Sweep(horizon, self._cids)
+        self._write_note(draft.position, sweep)
+        draft.append(sweep)
 
     def _dead(self, horizon: int, pinned: frozenset[bytes]) -> Iterator[tuple[bytes, _Place]]:
         index = self._journal.index
@@ -81,15 +83,16 @@ class Sweeper:
 
     def erase(self) -> None:
         """Erase what was drafted; the sweep is in the log now."""
-        self._erase(self._places)
+        if self._cids or self._places:
+            self._erase(self._places)
 
     def collected(self) -> Collected:
         size = sum(place.length for place in self._places)
         return Collected(self._journal.index.horizon, self._cids, size)
 
     # ------------------------------------------------------------ the note
-    def _write_note(self, position: int) -> None:
-        body = _NOTE.pack(position, len(self._places))
+    def _write_note(self, position: int, sweep: Sweep) -> None:
+        body = _NOTE.pack(position, self._mark_of(sweep))
         body += b"".join(_PLACE.pack(*place) for place in self._places)
         file = self._disk.open(NOTE, create=True)
         file.truncate(0)
@@ -97,24 +100,31 @@ class Sweeper:
         file.sync()
         self._disk.sync()
 
+    def _mark_of(self, sweep: Sweep) -> bytes:
+        """Return what ties a note to one sweep of one history, and to no other."""
+        return sha256(self._journal.log.history + encode(sweep)).digest()
+
     def finish(self) -> None:
         """Erase what an earlier sweep that was cut short had left."""
         try:
             file = self._disk.open(NOTE)
         except FileNotFoundError:
             return
-        data = file.read(0, file.size())
-        body, crc = data[:-4], data[-4:]
-        if len(data) < _NOTE.size + 4 or crc32c(body) != int.from_bytes(crc, "little"):
-            self._disk.remove(NOTE)  # it was not whole, so its sweep was never logged
-            return
-        position, count = _NOTE.unpack_from(body)
-        places = [_Place._make(fields) for fields in _PLACE.iter_unpack(body[_NOTE.size :])]
+        self._erase(self._noted(file.read(0, file.size())))
+
+    def _noted(self, note: bytes) -> list[_Place]:
+        """Return the places that a note tells of, if its sweep is in the log."""
+        body, crc = note[:-4], note[-4:]
+        if len(body) < _NOTE.size or crc32c(body) != int.from_bytes(crc, "little"):
+            return []  # it was not whole, so its sweep was never logged
+        position, mark = _NOTE.unpack_from(body)
         swept = self._swept_at(position)
-        if swept is not None and len(swept.cids) == count == len(places):
-            self._erase(places)
-        else:
-            self._disk.remove(NOTE)
+        if swept is None or self._mark_of(swept) != mark:
+            return []
+        places = body[_NOTE.size :]
+        if len(places) != len(swept.cids) * _PLACE.size:
+            return []
+        return [_Place._make(fields) for fields in _PLACE.iter_unpack(places)]
 
     def _swept_at(self, position: int) -> Sweep | None:
         for logged in self._journal.entries(after=position - 1):

@@ -34,7 +34,7 @@ OFTEN = 2**64 - 1
 """Stands in `hidden` where one interval is not enough."""
 
 _MAGIC = b"HFtable1"
-_HEADER = struct.Struct("<8sHHIQ16sQIIQQQQ32sQQII")
+_HEADER = struct.Struct("<8sHHIQ16sQIIQQQQ32sQQIII")
 _ROW = struct.Struct("<QQQQQQQII")
 _WHOLE_ROW = struct.Struct("<32sQQQQQQQII")
 _RANGE = struct.Struct("<II")
@@ -184,12 +184,14 @@ def _read_header(view: View) -> tuple[Facts, int, int]:
     magic, hash_, _, bits, rows, history, position, segment, _, offset, last, *rest = (
         _HEADER.unpack_from(packed)
     )
-    time, epoch, seal, horizon, more_at, more_length, more_crc = rest
-    parts = rows * (_WHOLE_ROW.size + _PREFIX_BYTES) + (2 << min(bits, _MOST_BITS)) * 4 + 4
+    time, epoch, seal, horizon, more_at, more_length, more_crc, sums_crc = rest
+    parts = rows * (_WHOLE_ROW.size + _PREFIX_BYTES) + _sums_bytes(min(bits, _MOST_BITS))
     if magic != _MAGIC or bits > _MOST_BITS or more_at != HEADER_BYTES + parts:
         raise StaleIndexError("the table is of another version, or makes no sense")
     if more_at + more_length != len(view):
         raise StaleIndexError("the table was cut off")
+    if crc32c(bytes(view[more_at - _sums_bytes(bits) : more_at])) != sums_crc:
+        raise StaleIndexError("the sums of the table fail their checksum")
     more = bytes(view[more_at:])
     if crc32c(more) != more_crc:
         raise StaleIndexError("the end of the table fails its checksum")
@@ -251,12 +253,12 @@ def write_table(
     prefixes = memoryview(view)[rows_end:prefixes_end].cast("Q")
     fan = _fan_out(prefixes, bits)
     sums = [_sum(view, HEADER_BYTES, prefixes, *pair) for pair in pairwise(fan)]
-    more_at = _write_all(
-        file, prefixes_end, iter([struct.pack(f"<{len(fan) + len(sums)}I", *fan, *sums)])
-    )
+    packed = struct.pack(f"<{len(fan) + len(sums)}I", *fan, *sums)
     more = _encode_more(facts)
+    more_at = _write_all(file, prefixes_end, iter([packed]))
     _write_all(file, more_at, iter([more]))
-    file.write(0, [_header(facts, bits, count, more_at, more)])
+    shape = _Shape(bits, count, more_at, len(more), crc32c(more), crc32c(packed))
+    file.write(0, [_header(facts, shape)])
     return Table.open(file)
 
 
@@ -321,14 +323,30 @@ def _fan_out(prefixes: memoryview, bits: int) -> list[int]:
     return [*fan, len(prefixes)]
 
 
-def _header(facts: Facts, bits: int, count: int, more_at: int, more: bytes) -> bytes:
+class _Shape(NamedTuple):
+    """Of what a table is made."""
+
+    bits: int
+    rows: int
+    more_at: int
+    more_length: int
+    more_crc: int
+    sums_crc: int
+
+
+def _sums_bytes(bits: int) -> int:
+    """Return how long fan-out and sums are together."""
+    return ((2 << bits) + 1) * 4
+
+
+def _header(facts: Facts, shape: _Shape) -> bytes:
     end = facts.end
     packed = _HEADER.pack(
         _MAGIC,
         facts.hash.value,
         0,
-        bits,
-        count,
+        shape.bits,
+        shape.rows,
         facts.history,
         end.position,
         end.segment,
@@ -339,8 +357,6 @@ def _header(facts: Facts, bits: int, count: int, more_at: int, more: bytes) -> b
         end.epoch,
         end.seal,
         facts.horizon,
-        more_at,
-        len(more),
-        crc32c(more),
+        *shape[2:],
     ).ljust(HEADER_BYTES - _CRC.size, b"\0")
     return packed + _CRC.pack(crc32c(packed))

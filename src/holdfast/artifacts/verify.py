@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from holdfast.artifacts.cid import CID, Hash
 from holdfast.artifacts.disk import Disk, File
 from holdfast.artifacts.entry import Entry, Put, Result, SnapshotAnchor, Sweep, decode_all
+from holdfast.artifacts.frame import SEAL_BYTES
 from holdfast.artifacts.records import damaged_puts, only_puts
 from holdfast.artifacts.segment import (
     HEADER_BYTES,
@@ -170,6 +171,10 @@ class _Verification:
         tally.entries += head.entries
         if not tally.broken:
             tally.position = head.last_position
+        ending = frame.offset + head.seal_offset + SEAL_BYTES
+        if any(file.read(ending, frame.end.offset - ending)):
+            where = f"{segment_name(frame.segment)} at byte {ending}"
+            tally.faults.append(Fault("what fills up a commit is not empty", where, tally.position))
         damaged = set(damaged_puts(file, frame, algorithm))
         plain = only_puts(frame)
         if plain is not None:

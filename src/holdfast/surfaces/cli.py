@@ -9,6 +9,7 @@ import click
 
 from holdfast.errors import HoldfastError
 from holdfast.storage import Capabilities, StoragePreview
+from holdfast.surfaces.history import history
 
 CAPABILITY_NAMES = tuple(field.name for field in fields(Capabilities))
 
@@ -42,6 +43,9 @@ def demo() -> None:
     from holdfast.surfaces.demo import run  # noqa: PLC0415 - no other command pays for its imports
 
     run(click.echo)
+
+
+cli.add_command(history)
 
 
 def _capabilities(names: str) -> Capabilities | None:

@@ -18,6 +18,7 @@ SEAM_VERBS = frozenset(
         "conflict_strategy",
         "derived_maintenance",
         "findings",
+        "identity",
         "whereabouts",
         "write_personal",
     }

@@ -10,7 +10,8 @@ from holdfast.artifacts.disk import Buffer
 class MemoryDisk:
     """One folder in memory, made from its files; "a/b" is the file b of the folder a."""
 
-    def __init__(self, files: Mapping[str, bytes] | None = None) -> None:
+    def __init__(self, files: Mapping[str, bytes] | None = None, boot: str = "first") -> None:
+        self._boot = boot
         self._nodes: dict[str, _Node] = {}
         self._locks: dict[str, MemoryLock] = {}
         below: dict[str, dict[str, bytes]] = {}
@@ -20,11 +21,16 @@ class MemoryDisk:
                 below.setdefault(folder, {})[rest] = content
             else:
                 self._nodes[path] = _Node(content)
-        self._folders = {name: MemoryDisk(inside) for name, inside in below.items()}
+        self._folders = {name: MemoryDisk(inside, boot) for name, inside in below.items()}
 
     @property
     def whereabouts(self) -> str:
         return "memory"
+
+    @property
+    def boot(self) -> str:
+        """Which start of the machine this is: another one after each power cut."""
+        return self._boot
 
     def files(self) -> dict[str, bytes]:
         """Return all there is, below it too, in the form that makes another such disk."""
@@ -66,7 +72,7 @@ class MemoryDisk:
         """Not a place of the operating system's."""
 
     def folder(self, name: str) -> "MemoryDisk":
-        return self._folders.setdefault(name, MemoryDisk())
+        return self._folders.setdefault(name, MemoryDisk(boot=self._boot))
 
 
 class MemoryFile:

@@ -1,0 +1,56 @@
+"""`restore`."""
+
+import getpass
+
+import click
+
+from holdfast.artifacts import CID, Hash
+from holdfast.storage import ABSENT, Locator, content_hash
+from holdfast.storage.content import Expectation
+from holdfast.storage.history import History, Version
+from holdfast.surfaces.history.asking import ONE_OBJECT, as_json, parse_version
+from holdfast.surfaces.history.opening import Memory, with_memory
+from holdfast.surfaces.history.telling import shown, tell_json, tell_line, told_event
+
+
+@click.command("restore")
+@click.argument("key")
+@click.argument("version", type=parse_version)
+@click.option("--reason", metavar="TEXT", help="Why; it stands in the log.")
+@as_json(ONE_OBJECT)
+@with_memory
+def restore_command(
+    memory: Memory, key: str, version: int | CID, reason: str | None, *, as_json: bool
+) -> None:
+    """Write the text of an earlier VERSION of KEY as a new version.
+
+    Nothing of the history is lost by that. If the file is changed by somebody else meanwhile,
+    nothing is written.
+    """
+    locator, last = Locator(key), memory.versions(key)[-1]
+    chosen = memory.history.version(locator, version)
+    why = f"as in version {chosen.number}" if reason is None else reason
+    restoring = memory.recorded.because(actor=_user(), reason=why)
+    made = restoring.restore(locator, chosen, expect=_expected(memory.history, last))
+    written = made.number != last.number
+    if as_json:
+        tell_json({**told_event(made), "restored": chosen.number, "written": written})
+    elif written:
+        tell_line(f"{shown(key)}: wrote version {made.number}, the text of version {chosen.number}")
+    else:
+        tell_line(f"{shown(key)}: version {last.number} has that text already; nothing to write")
+
+
+def _expected(history: History, last: Version) -> Expectation:
+    """Return what the file should be; known also where the text itself is no longer kept."""
+    if last.cid is None:
+        return ABSENT
+    is_sha256 = last.cid.hash is Hash.SHA2_256
+    return last.cid.digest.hex() if is_sha256 else content_hash(history.text(last))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the system has no name for this user
+        return ""

@@ -1,0 +1,730 @@
+"""Export and import: the same history on another machine, and another's history in ours."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.artifacts import (
+    CID,
+    ArtifactStore,
+    Change,
+    Derived,
+    Hash,
+    IndexState,
+    Literal,
+)
+from holdfast.artifacts.archive import read_archive
+from holdfast.artifacts.artifact import sid_of
+from holdfast.artifacts.disk import Disk, FolderDisk
+from holdfast.artifacts.entry import Bind, Imported, Put, SnapshotAnchor, Sweep, Tombstone
+from holdfast.artifacts.exporting import export
+from holdfast.artifacts.importing import How, Taken, import_archive
+from holdfast.artifacts.keys import SigningKey
+from holdfast.artifacts.tree import Tree
+from holdfast.errors import (
+    ArchiveError,
+    DamageError,
+    RetentionError,
+    StorageFullError,
+)
+from holdfast.testing.artifacts import MemoryDisk
+from tests.artifacts.archives import LARGE, exported, literal, live, live_on, open_store
+
+KEY = SigningKey("ana", bytes(range(32)))
+OTHER_KEY = SigningKey("ana", bytes(32))
+
+
+@pytest.fixture(params=["memory", "folder"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
+    return MemoryDisk() if request.param == "memory" else FolderDisk(tmp_path / "history")
+
+
+@pytest.fixture
+def there() -> Iterator[ArtifactStore]:
+    """Open the store of another machine."""
+    with open_store(MemoryDisk()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def here(disk: Disk) -> Iterator[ArtifactStore]:
+    with open_store(disk) as opened:
+        yield opened
+
+
+def take(store: ArtifactStore, data: bytes) -> Taken:
+    return import_archive(store, io.BytesIO(data))
+
+
+def answers(store: ArtifactStore, cids: list[CID]) -> list[object]:
+    """Return all that can be asked of a store, at every state."""
+    end = store.current()
+    found: list[object] = []
+    for position in range(end.position + 1):
+        for snapshot in range(end.snapshot + 1):
+            try:
+                state = IndexState(snapshot, position)
+                found += [store.get_many(cids, state), [store.locate(c, state) for c in cids]]
+            except LookupError as error:
+                found.append(str(error))
+    return found
+
+
+def binds(store: ArtifactStore) -> list[Bind]:
+    return [logged.entry for logged in store.log() if isinstance(logged.entry, Bind)]
+
+
+class TestRestored:
+    """Into an empty place."""
+
+    def test_it_is_the_same_history(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        cids = live(there, large=True)
+
+        taken = take(here, exported(there))
+
+        assert taken == Taken(
+            How.RESTORED,
+            there.history,
+            there.current().position,
+            there.current().position,
+            there.current(),
+        )
+        assert here.history == there.history
+        assert list(here.log()) == list(there.log())
+        assert answers(here, cids) == answers(there, cids)
+        assert here.get(CID.of(LARGE)) == LARGE
+        assert here.verify().ok
+
+    def test_it_is_there_when_the_store_is_opened_again(
+        self, there: ArtifactStore, here: ArtifactStore, disk: Disk
+    ) -> None:
+        live(there)
+        take(here, exported(there))
+        here.close()
+
+        with open_store(disk) as again:
+            assert list(again.log()) == list(there.log())
+            assert again.cuts == ()
+
+    def test_its_segments_are_those_of_the_other(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        live(there)
+
+        take(here, exported(there))
+
+        names = [name for name in here.disk.names() if name.startswith("segment-")]
+        assert len(names) > 2
+        assert names == [name for name in there.disk.names() if name.startswith("segment-")]
+
+    def test_it_goes_on_like_any_other(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        live(there)
+        take(here, exported(there))
+
+        cid, state = here.put(Literal(b"new"))
+
+        assert here.get(cid, state) == b"new"
+        assert state.position == there.current().position + 1
+        assert here.verify().ok
+
+    def test_somebody_who_waits_for_the_first_put_sees_it(
+        self, there: ArtifactStore, here: ArtifactStore, disk: Disk
+    ) -> None:
+        (cid, *_) = live(there)
+        with open_store(disk) as early:
+            take(here, exported(there))
+
+            assert early.get(cid) == there.get(cid)
+            early.put(Literal(b"early"))
+
+        assert here.get(CID.of(b"early")) == b"early"
+
+    def test_a_derived_artifact_is_known(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        live(there)
+
+        take(here, exported(there))
+
+        before = here.current()
+        cid, after = here.put(Derived("concat", "1", (Literal(b"one"), Literal(b"two"))))
+        assert (cid, after) == (CID.of(b"onetwo"), before)
+
+    def test_a_history_that_was_only_begun_is_not_replaced(self, there: ArtifactStore) -> None:
+        live(there)
+        with open_store(MemoryDisk()) as begun:
+            begun.put(Literal(b"x"))
+            head = begun.disk.open("segment-00000001").read(0, 128)
+        disk = MemoryDisk({"segment-00000001": head})
+
+        with open_store(disk) as store, pytest.raises(ArchiveError, match="was begun"):
+            take(store, exported(there))
+
+        assert disk.files()["segment-00000001"] == head
+
+    def test_another_hash_is_refused(self, there: ArtifactStore) -> None:
+        live(there)
+        store = ArtifactStore.on(MemoryDisk(), hash=Hash.BLAKE3)
+
+        with store, pytest.raises(ArchiveError, match="another hash"):
+            take(store, exported(there))
+
+    def test_blake3_is_taken_in_by_a_store_of_blake3(self) -> None:
+        pytest.importorskip("blake3")
+        with (
+            ArtifactStore.on(MemoryDisk(), hash=Hash.BLAKE3) as there,
+            ArtifactStore.on(MemoryDisk(), hash=Hash.BLAKE3) as here,
+        ):
+            cid, _ = there.put(Literal(b"hello"))
+            take(here, exported(there))
+
+            assert here.get(cid) == b"hello"
+
+
+class TestExport:
+    def test_the_same_state_gives_the_same_bytes_everywhere(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        live(there, large=True)
+        data = exported(there)
+
+        take(here, data)
+
+        assert exported(there) == exported(here) == data
+
+    def test_a_signature_does_not_change_that(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        live(there)
+        data = exported(there, KEY)
+        take(here, data)
+
+        assert exported(there, KEY) == exported(here, KEY) == data != exported(there)
+
+    def test_it_says_what_it_wrote(self, there: ArtifactStore) -> None:
+        live(there)
+        target = io.BytesIO()
+
+        said = export(there, target)
+
+        data = target.getvalue()
+        tree = Tree(MemoryDisk(), there.log)
+        assert said.history == there.history
+        assert said.state == there.current()
+        assert said.root == tree.root(there.current().position)
+        assert said.size == len(data)
+        assert said.digest == data[-32:]
+
+    def test_it_may_begin_anywhere_in_a_file(self, there: ArtifactStore) -> None:
+        live(there)
+        target = io.BytesIO(b"before")
+        target.seek(6)
+        export(there, target)
+        target.seek(6)
+
+        assert read_archive(target).state == there.current()
+
+    def test_there_must_be_something(self, there: ArtifactStore) -> None:
+        with pytest.raises(ArchiveError, match="nothing in it"):
+            exported(there)
+
+    def test_what_was_swept_is_not_in_it_even_if_its_bytes_are_still_there(
+        self, there: ArtifactStore
+    ) -> None:
+        secret, _ = there.put(Literal(b"a secret of many bytes"))
+        there.tombstone(secret, "private")
+        before = there.disk.open("segment-00000001").read(0, 4096)
+        there.gc(before=there.current())
+        data = exported(there)
+
+        place = before.index(b"a secret")
+        there.disk.open("segment-00000001").write(place, [b"a secret of many bytes"])
+
+        assert exported(there) == data
+        assert b"a secret" not in data
+
+    def test_damaged_content_is_not_exported(self, there: ArtifactStore) -> None:
+        live(there)
+        file = there.disk.open("segment-00000001")
+        at = file.read(0, 4096).index(literal(0).data)
+        file.write(at, [b"?"])
+
+        with pytest.raises(DamageError, match="can't be exported"):
+            exported(there)
+
+    def test_what_is_swept_meanwhile_is_said(self, there: ArtifactStore) -> None:
+        cid, _ = there.put(Literal(LARGE * 2))
+
+        class Sweeping(io.BytesIO):
+            def write(self, data: object) -> int:
+                if there.has(cid):
+                    there.tombstone(cid, "now")
+                    there.gc(before=there.current())
+                return super().write(data)  # type: ignore[arg-type]
+
+        with pytest.raises(ArchiveError, match="export again"):
+            export(there, Sweeping())
+
+    def test_a_target_may_take_a_little_at_a_time(self, there: ArtifactStore) -> None:
+        live(there)
+
+        class Slow(io.BytesIO):
+            def write(self, data: object) -> int:
+                return super().write(memoryview(data)[:100])  # type: ignore[arg-type]
+
+        target = Slow()
+        export(there, target)
+
+        assert target.getvalue() == exported(there)
+
+    def test_progress_goes_to_the_end(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        live(there, large=True)
+        seen: list[tuple[int, int]] = []
+
+        target = io.BytesIO()
+        export(there, target, progress=lambda done, whole: seen.append((done, whole)))
+        assert seen == sorted(seen)
+        assert seen[-1] == (len(target.getvalue()),) * 2
+
+        seen.clear()
+        target.seek(0)
+        import_archive(here, target, progress=lambda done, whole: seen.append((done, whole)))
+        assert seen == sorted(seen)
+        assert {whole for _, whole in seen} == {3 * len(target.getvalue())}
+        assert seen[-1][0] == seen[-1][1]
+
+
+class TestSignature:
+    def test_the_owners_archive_is_taken_in(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        live(there)
+        source = io.BytesIO(exported(there, KEY))
+
+        assert import_archive(here, source, public_key=KEY.public).how is How.RESTORED
+
+    @pytest.mark.parametrize("key", [None, OTHER_KEY])
+    def test_one_that_is_not_signed_by_the_owner_is_refused(
+        self, there: ArtifactStore, here: ArtifactStore, key: SigningKey | None
+    ) -> None:
+        live(there)
+        source = io.BytesIO(exported(there, key))
+
+        with pytest.raises(ArchiveError, match="not signed"):
+            import_archive(here, source, public_key=KEY.public)
+
+        assert here.current() == (0, 0)
+
+    def test_without_a_key_a_signature_is_not_asked_for(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        live(there)
+
+        assert take(here, exported(there, OTHER_KEY)).how is How.RESTORED
+
+
+class TestContinued:
+    """Ours is the beginning of it."""
+
+    def test_what_is_missing_is_appended(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        cids = live(there)
+        take(here, exported(there))
+        before = here.current().position
+        live_on(there, cids)
+        data = exported(there)
+
+        taken = take(here, data)
+
+        assert (taken.how, taken.entries) == (How.CONTINUED, there.current().position - before)
+        assert here.current() == there.current()
+        assert answers(here, cids) == answers(there, cids)
+        assert exported(here) == data
+        assert here.verify().ok
+
+    def test_large_content_is_appended(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        live(there)
+        take(here, exported(there))
+        cid, _ = there.put_stream(io.BytesIO(LARGE))
+        there.put_many([Literal(LARGE[:-1]), Literal(LARGE[:-2])])
+
+        take(here, exported(there))
+
+        assert here.get(cid) == LARGE
+        assert exported(here) == exported(there)
+
+    def test_what_it_swept_is_erased_here_too(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        secret, _ = there.put(Literal(b"a secret of many bytes"))
+        take(here, exported(there))
+        assert b"a secret" in here.disk.open("segment-00000001").read(0, 4096)
+        there.tombstone(secret, "private")
+        there.gc(before=there.current())
+
+        take(here, exported(there))
+
+        assert b"a secret" not in here.disk.open("segment-00000001").read(0, 4096)
+        assert here.get(secret) is None
+        assert "erase" not in here.disk.names()
+
+    def test_a_store_with_longer_segments_keeps_the_others_boundaries(
+        self, there: ArtifactStore
+    ) -> None:
+        cids = live(there)
+        with ArtifactStore.on(MemoryDisk(), segment_bytes=1 << 20) as here:
+            take(here, exported(there))
+            live_on(there, cids)
+            take(here, exported(there))
+
+            assert exported(here) == exported(there)
+            here.put(Literal(b"more"))
+            assert here.verify().ok
+
+    def test_it_is_there_when_the_store_is_opened_again(
+        self, there: ArtifactStore, here: ArtifactStore, disk: Disk
+    ) -> None:
+        cids = live(there)
+        take(here, exported(there))
+        live_on(there, cids)
+        take(here, exported(there))
+        here.close()
+
+        with open_store(disk) as again:
+            assert list(again.log()) == list(there.log())
+            assert again.cuts == ()
+
+
+class TestKnown:
+    """It is the beginning of ours, or the same."""
+
+    def test_the_same_twice_is_once(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        live(there)
+        data = exported(there)
+        take(here, data)
+
+        taken = take(here, data)
+
+        assert (taken.how, taken.entries, taken.state) == (How.KNOWN, 0, there.current())
+
+    def test_an_older_one_changes_nothing(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        cids = live(there)
+        old = exported(there)
+        live_on(there, cids)
+        new = exported(there)
+        take(here, new)
+
+        assert take(here, old).how is How.KNOWN
+        assert exported(here) == new
+
+    def test_ones_own_archive_changes_nothing(self, here: ArtifactStore) -> None:
+        live(here)
+
+        assert take(here, exported(here)).how is How.KNOWN
+
+
+class TestReplayed:
+    """It is another's."""
+
+    def test_content_is_to_be_had_and_names_are_kept_apart(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        here.record([Change("a/note", b"ours")])
+        cids = live(there, large=True)
+
+        taken = take(here, exported(there))
+
+        assert taken.how is How.REPLAYED
+        assert here.history != there.history
+        assert here.get_many(cids) == there.get_many(cids)
+        here.catalogue.follow()
+        now, prefix = here.current().position, f"@{there.history.hex()}/"
+        ours = here.catalogue.bound("a/note", now)
+        theirs = here.catalogue.bound(f"{prefix}a/note", now)
+        assert ours is not None
+        assert ours.cid == CID.of(b"ours")
+        assert theirs is not None
+        assert theirs.cid == CID.of(b"second")
+        gone = here.catalogue.bound(f"{prefix}b/note", now)
+        assert gone is not None
+        assert gone.cid is None
+        assert here.verify().ok
+
+    def test_a_binding_says_where_it_is_from(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        here.put(Literal(b"ours"))
+        there.record([Change("a/note", b"text", {"who": "Ana"})])
+        (*_, logged) = there.log()
+
+        take(here, exported(there))
+
+        (said,) = binds(here)
+        origin = {"history": there.history, "position": logged.position, "time": logged.time}
+        assert said.circumstances == {"who": "Ana", **origin}
+
+    def test_the_order_of_the_other_is_kept(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        here.put(Literal(b"ours"))
+        live(there)
+
+        take(here, exported(there))
+
+        prefix = f"@{there.history.hex()}/"
+        assert [bind.name for bind in binds(here)] == [prefix + b.name for b in binds(there)]
+
+    def test_again_is_nothing_and_a_longer_one_goes_on(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        here.put(Literal(b"ours"))
+        cids = live(there)
+        old = exported(there)
+        take(here, old)
+        after_old = here.current()
+        assert take(here, old) == Taken(
+            How.KNOWN, there.history, there.current().position, 0, after_old
+        )
+        before = len(binds(there))
+        live_on(there, cids)
+        new = exported(there)
+
+        assert take(here, new).how is How.REPLAYED
+
+        assert len(binds(here)) == len(binds(there)) > before
+        assert take(here, new).how is How.KNOWN
+        assert take(here, old).how is How.KNOWN
+
+    def test_the_cursor_ends_its_commit(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        here.put(Literal(b"ours"))
+        live(there)
+
+        take(here, exported(there))
+
+        (*_, logged) = here.log()
+        assert isinstance(logged.entry, Imported)
+        archive = read_archive(io.BytesIO(exported(there)))
+        assert logged.entry == Imported(there.history, archive.end.position, archive.end.seal)
+
+    def test_our_content_is_never_hidden(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        cids = live(there)
+        here.put(literal(1))
+        here.put(literal(3))
+
+        take(here, exported(there))
+
+        assert there.get(cids[1]) is there.get(cids[3]) is None
+        assert here.get(cids[1]) == literal(1).data
+        assert here.get(cids[3]) == literal(3).data
+        kinds = {type(logged.entry) for logged in here.log()}
+        assert not kinds & {Tombstone, Sweep, SnapshotAnchor}
+
+    def test_what_the_other_hides_in_the_end_is_not_shown(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        here.put(Literal(b"ours"))
+        cids = live(there)
+
+        take(here, exported(there))
+
+        assert here.get(cids[1]) is here.get(cids[3]) is None
+
+    def test_what_the_other_shows_again_is_shown(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        here.put(Literal(b"ours"))
+        cids = live(there)
+        take(here, exported(there))
+        there.lift(cids[3])
+
+        take(here, exported(there))
+
+        assert here.get(cids[3]) == literal(3).data
+
+    def test_what_is_here_already_is_not_written_again(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        here.put(literal(0))
+        cid, _ = there.put(literal(0))
+
+        take(here, exported(there))
+
+        assert [logged.entry.cid for logged in here.log() if isinstance(logged.entry, Put)] == [cid]
+
+    def test_structures_and_results_are_known_once(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        both = Derived("concat", "1", (Literal(b"one"), Literal(b"two")))
+        here.put(Derived("concat", "1", (Literal(b"one"), Literal(b"three"))))
+        there.put(both)
+
+        take(here, exported(there))
+
+        before = here.current()
+        assert here.structure(sid_of(both)) == there.structure(sid_of(both))
+        assert here.put(both) == (CID.of(b"onetwo"), before)
+        entries = [logged.entry for logged in here.log()]
+        assert all(entries.count(entry) == 1 for entry in entries)
+
+    def test_commits_are_of_bounded_size(self, there: ArtifactStore, here: ArtifactStore) -> None:
+        here.put(Literal(b"ours"))
+        there.put_many([Literal(bytes([n]) * (3 << 20)) for n in range(9)])
+        there.record([Change("a/note", b"x" * (1 << 20))])
+
+        take(here, exported(there))
+
+        sizes: dict[int, int] = {}
+        for logged in here.log(after=1):
+            if isinstance(logged.entry, Put):
+                sizes[logged.commit] = sizes.get(logged.commit, 0) + logged.entry.length
+        assert len(sizes) > 3
+        assert max(sizes.values()) <= 8 << 20
+
+    def test_a_history_of_three_keeps_every_origin(self, here: ArtifactStore) -> None:
+        with open_store(MemoryDisk()) as first, open_store(MemoryDisk()) as second:
+            first.record([Change("a/note", b"text")])
+            second.put(Literal(b"second"))
+            take(second, exported(first))
+            here.put(Literal(b"ours"))
+            take(here, exported(second))
+
+            (bind,) = binds(here)
+            assert bind.name == f"@{second.history.hex()}/@{first.history.hex()}/a/note"
+            assert bind.circumstances["history"] == second.history
+            before = bind.circumstances["before"]
+            assert isinstance(before, dict)
+            assert (before["history"], before["position"]) == (first.history, 2)
+            nested = [e.entry for e in here.log() if isinstance(e.entry, Imported)]
+            assert [entry.history for entry in nested] == [first.history, second.history]
+
+            assert take(here, exported(first)).how is How.REPLAYED, "a cursor that is not ours"
+            assert len(binds(here)) == 2
+            assert take(here, exported(second)).how is How.KNOWN
+
+    def test_a_copy_that_went_another_way_is_replayed_from_there(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        live(there)
+        take(here, exported(there))
+        fork = here.current().position
+        here.record([Change("a/note", b"ours")])
+        there.record([Change("a/note", b"theirs")])
+
+        taken = take(here, exported(there))
+
+        assert (taken.how, taken.entries) == (How.REPLAYED, 3)
+        bind = binds(here)[-1]
+        assert bind.name == f"@{here.history.hex()}/a/note"
+        assert bind.circumstances["position"] == fork + 2
+        assert take(here, exported(there)).how is How.KNOWN
+        there.put(Literal(b"more"))
+        assert take(here, exported(there)).entries == 2
+
+    def test_a_history_that_is_not_what_it_was_is_refused(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        live(there)
+        with open_store(MemoryDisk()) as copy:
+            take(copy, exported(there))
+            copy.put(Literal(b"one way"))
+            there.put(Literal(b"another way"))
+            there.put(Literal(b"and on"))
+            here.put(Literal(b"ours"))
+            take(here, exported(copy))
+            before = here.current()
+
+            with pytest.raises(ArchiveError, match="gone on in two places"):
+                take(here, exported(there))
+
+        assert here.current() == before
+
+    def test_several_at_the_same_time_take_it_in_once(
+        self, there: ArtifactStore, here: ArtifactStore, disk: Disk
+    ) -> None:
+        here.put(Literal(b"ours"))
+        there.put_many([Literal(bytes([n]) * (3 << 20)) for n in range(9)])
+        there.record([Change("a/note", b"x")])
+        data = exported(there)
+        with open_store(disk) as beside:
+
+            def overtake(done: int, whole: int) -> None:
+                if done * 3 > whole * 2:
+                    take(beside, data)
+
+            import_archive(here, io.BytesIO(data), progress=overtake)
+
+        assert len(binds(here)) == 1
+        assert len([e for e in here.log() if isinstance(e.entry, Put)]) == 11
+        assert here.verify().ok
+
+
+class TestSource:
+    def test_a_pipe_is_refused(self, here: ArtifactStore) -> None:
+        class Pipe(io.BytesIO):
+            def tell(self) -> int:
+                raise io.UnsupportedOperation
+
+        with pytest.raises(ArchiveError, match="save it to a file"):
+            import_archive(here, Pipe(b"x"))
+
+    def test_one_that_gives_little_at_a_time_is_read(
+        self, there: ArtifactStore, here: ArtifactStore
+    ) -> None:
+        class Slow(io.BytesIO):
+            def read(self, size: int | None = -1) -> bytes:
+                return super().read(min(size or 0, 100))
+
+        live(there)
+
+        assert import_archive(here, Slow(exported(there))).how is How.RESTORED
+
+    @pytest.mark.parametrize("relation", How)
+    def test_one_that_changes_after_it_was_checked_changes_nothing(
+        self, there: ArtifactStore, here: ArtifactStore, relation: How
+    ) -> None:
+        cids = live(there)
+        if relation is How.CONTINUED:
+            take(here, exported(there))
+        if relation is How.REPLAYED:
+            here.put(Literal(b"ours"))
+        live_on(there, cids)
+        there.put(Literal(LARGE))
+        data = exported(there)
+        if relation is How.KNOWN:
+            take(here, data)
+        source = io.BytesIO(data)
+
+        def change(done: int, whole: int) -> None:
+            if done * 3 == whole * 2:
+                source.getbuffer()[data.index(LARGE) + 5] ^= 1
+
+        if relation is How.KNOWN:
+            assert import_archive(here, source, progress=change).how is How.KNOWN
+        else:
+            with pytest.raises(ArchiveError, match="was changed"):
+                import_archive(here, source, progress=change)
+        assert here.verify().ok
+        assert take(here, data).how is relation
+        assert here.get(CID.of(LARGE)) == LARGE
+
+
+def test_a_disk_that_is_full_is_said(there: ArtifactStore) -> None:
+    live(there)
+
+    class Full(MemoryDisk):
+        def rename(self, old: str, new: str) -> None:
+            raise OSError(28, "full")
+
+    with open_store(Full()) as store:
+        with pytest.raises(StorageFullError):
+            take(store, exported(there))
+        assert store.current() == (0, 0)
+
+
+def test_states_that_are_no_longer_retained_are_not_with_the_copy(
+    there: ArtifactStore, here: ArtifactStore
+) -> None:
+    cids = live(there)
+    take(here, exported(there))
+
+    with pytest.raises(RetentionError):
+        here.get(cids[0], IndexState(0, 1))

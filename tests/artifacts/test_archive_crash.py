@@ -1,0 +1,202 @@
+"""Imports that are cut short: by the power, by the disk, by the user."""
+
+import errno
+import io
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from holdfast.artifacts import ArtifactStore, Change, Literal, replay
+from holdfast.artifacts.disk import Disk
+from holdfast.artifacts.entry import Bind, Imported, Put
+from holdfast.artifacts.importing import How, import_archive
+from holdfast.testing.artifacts import MemoryDisk, RecordingDisk, crash_states
+from holdfast.testing.artifacts.faulty_disk import Fault, FaultyDisk
+from tests.artifacts.archives import exported, literal, open_store
+
+RELATIONS = [How.RESTORED, How.CONTINUED, How.REPLAYED]
+
+
+@pytest.fixture(autouse=True)
+def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what is another's come in many commits."""
+    monkeypatch.setattr(replay, "_MOST_AT_ONCE", 2000)
+
+
+class Scene(NamedTuple):
+    """What there is before an import, and what it takes in."""
+
+    files: dict[str, bytes]
+    archive: bytes
+    whole: bytes
+    """What is to be exported in the end; nothing if that is known only by what it holds."""
+
+
+def first(store: ArtifactStore) -> None:
+    for number in range(3):
+        store.put(literal(number))
+    store.put_many([literal(number) for number in range(3, 14)])
+
+
+def then(store: ArtifactStore) -> None:
+    cid, _ = store.put(literal(1))
+    store.tombstone(cid, "old")
+    store.gc(before=store.current())
+    store.record([Change("a/note", literal(20).data), Change("b/note", None)])
+    store.put_many([literal(number) for number in range(30, 38)])
+    store.snapshot()
+
+
+@cache
+def scene(relation: How) -> Scene:
+    with open_store(MemoryDisk()) as there:
+        first(there)
+        begin = exported(there)
+        then(there)
+        archive = exported(there)
+    disk = MemoryDisk()
+    with open_store(disk) as here:
+        if relation is How.CONTINUED:
+            take(here, begin)
+        if relation is How.REPLAYED:
+            here.put(literal(0))
+    return Scene(disk.files(), archive, b"" if relation is How.REPLAYED else archive)
+
+
+def take(store: ArtifactStore, data: bytes) -> How:
+    return import_archive(store, io.BytesIO(data)).how
+
+
+def said(store: ArtifactStore) -> list[object]:
+    """Return what a log says, but not how often it says how far it came."""
+    return [
+        (type(e.entry), e.entry.cid if isinstance(e.entry, Put | Bind) else e.entry)
+        for e in store.log()
+        if not isinstance(e.entry, Imported)
+    ]
+
+
+@cache
+def expected(relation: How) -> list[object]:
+    disk = MemoryDisk(scene(relation).files)
+    with open_store(disk) as store:
+        take(store, scene(relation).archive)
+        return said(store)
+
+
+def check(relation: How, disk: Disk, *, done: bool) -> None:
+    """Return only if what is left is right, and the import can be done again."""
+    at = scene(relation)
+    with open_store(disk) as store:
+        now, whole = said(store), expected(relation)
+        assert now == whole[: len(now)]
+        if relation is How.RESTORED:
+            assert now in ([], whole), "either nothing or all"
+        if done:
+            assert now == whole, "it was done"
+        how = take(store, at.archive)
+        assert how in {relation, How.KNOWN}
+        assert said(store) == whole
+        assert store.verify().faults == ()
+        assert not at.whole or exported(store) == at.whole
+        assert not [name for name in disk.names() if name.startswith("arriv")]
+        store.put(Literal(b"afterwards"))
+    with open_store(disk) as store:
+        assert store.cuts == ()
+        assert store.get(store.put(Literal(b"afterwards"))[0]) == b"afterwards"
+        assert take(store, at.archive) is How.KNOWN
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_power_cut_at_any_moment_does_no_harm(relation: How) -> None:
+    at = scene(relation)
+    disk = RecordingDisk(MemoryDisk(at.files))
+    with open_store(disk) as store:
+        begin = len(disk.recording.operations)
+        assert take(store, at.archive) is relation
+        disk.acknowledged("it is in")
+
+    states = {
+        state.digest: state for state in crash_states(disk.recording, since=begin, most=50)
+    }.values()
+
+    assert len(states) > 100
+    for state in states:
+        check(relation, MemoryDisk(state.files), done=bool(state.promises))
+
+
+FAULTS: dict[str, Callable[[int], Fault]] = {
+    "EIO": Fault,
+    "full for good": lambda at: Fault(at, errno.ENOSPC, sticky=True),
+    "short": lambda at: Fault(at, short=True),
+    "interrupt": lambda at: Fault(at, interrupts=True),
+}
+
+
+def faulted(relation: How, fault: Callable[[int], Fault]) -> Iterator[FaultyDisk]:
+    """Yield the disk after an import in which something failed, for everything that can."""
+    at = scene(relation)
+    quiet = FaultyDisk(MemoryDisk(at.files))
+    with open_store(quiet) as store:
+        begin = len(quiet.calls)
+        take(store, at.archive)
+    for number in range(begin, len(quiet.calls)):
+        disk = FaultyDisk(MemoryDisk(at.files))
+        with open_store(disk) as store:
+            disk.fault = fault(number)
+            with suppress(OSError, KeyboardInterrupt):
+                take(store, at.archive)
+            disk.fault = None
+            yield disk
+            with suppress(OSError):
+                assert take(store, at.archive) in {relation, How.KNOWN}
+                assert said(store) == expected(relation)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_fault_at_any_call_does_no_harm(relation: How, fault: str) -> None:
+    count = 0
+    for disk in faulted(relation, FAULTS[fault]):
+        check(relation, MemoryDisk(disk.after_process_end()), done=False)
+        check(relation, MemoryDisk(disk.after_power_cut()), done=False)
+        count += 1
+
+    assert count > 10
+
+
+def test_an_import_that_arrived_is_finished_by_whoever_writes_next() -> None:
+    at = scene(How.RESTORED)
+
+    class Dying(MemoryDisk):
+        """The process ends when all has arrived and one more segment has its name."""
+
+        def rename(self, old: str, new: str) -> None:
+            if new == "segment-00000003":
+                raise KeyboardInterrupt
+            super().rename(old, new)
+
+    dying = Dying()
+    with pytest.raises(KeyboardInterrupt):
+        take(open_store(dying), at.archive)
+    inner = MemoryDisk(dying.files())
+    assert {"arrived", "arriving-00000003", "segment-00000002"} <= set(inner.names())
+
+    with open_store(inner) as store:
+        assert said(store) == expected(How.RESTORED)
+        assert exported(store) == at.archive
+
+
+def test_a_reader_that_can_not_have_the_lock_sees_nothing_of_a_history_that_is_being_begun() -> (
+    None
+):
+    at = scene(How.RESTORED)
+    disk = MemoryDisk({"segment-00000002": at.archive[:200]})
+    held = disk.lock("lock")
+    assert held is not None
+
+    with open_store(disk) as store:
+        assert store.current() == (0, 0)

@@ -1,0 +1,642 @@
+"""A text and its history say the same, whatever fails, and whoever else writes."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from holdfast.artifacts import CID, Change
+from holdfast.artifacts.disk import FolderDisk
+from holdfast.artifacts.mark import MARK
+from holdfast.errors import (
+    AbsentError,
+    ClosedError,
+    ConcurrentModificationError,
+    DirectoryInTheWayError,
+    FileAboveError,
+    LockTimeout,
+    NotTextError,
+    StorageFaultError,
+    StorageFullError,
+)
+from holdfast.storage import ABSENT, Expectation, Locator, content_hash
+from holdfast.storage.backends.device_local import DeviceLocalBackend
+from holdfast.storage.backends.memory import MemoryBackend
+from holdfast.storage.fence import FENCE, SETTLED, Fence
+from holdfast.storage.history import EXTERNAL, RESTORE, SAVE, UNDONE, History
+from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.storage.wrappers.view import View
+from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from holdfast.testing.storage.base import tree
+from holdfast.testing.storage.processes import finish, start
+
+NOTE = Locator("notes/today.md")
+OTHER = Locator("notes/other.md")
+
+
+class Inner(MemoryBackend):
+    """Does something else at the moment when a text is written or removed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: Callable[[], None] = lambda: None
+        self.after: Callable[[], None] = lambda: None
+        self.written: list[str] = []
+
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        self._once("before")
+        super().write(locator, content, expect=expect)
+        self.written.append(locator.key)
+        self._once("after")
+        return locator
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        self._once("before")
+        super().remove(locator, expect=expect)
+        self._once("after")
+
+    def _once(self, when: str) -> None:
+        action = getattr(self, when)
+        setattr(self, when, lambda: None)
+        action()
+
+    def edit(self, locator: Locator, content: str) -> None:
+        """Write as somebody who does not ask."""
+        MemoryBackend.write(self, locator, content)
+
+
+def fail(error: BaseException) -> Callable[[], None]:
+    def action() -> None:
+        raise error
+
+    return action
+
+
+@pytest.fixture
+def inner() -> Inner:
+    return Inner()
+
+
+@pytest.fixture
+def disk() -> MemoryDisk:
+    return MemoryDisk()
+
+
+@pytest.fixture
+def recorded(inner: Inner, disk: MemoryDisk) -> Recorded:
+    return Recorded(inner, History.on(disk))
+
+
+def said(recorded: Recorded, locator: Locator = NOTE) -> list[tuple[str | None, str]]:
+    """Return the text and the origin of each version."""
+    history = recorded.history
+    return [
+        (None if version.unbound else history.text(version), version.origin)
+        for version in history.versions(locator)
+    ]
+
+
+def present(recorded: Recorded) -> dict[str, str | None]:
+    """Return what history says is there now."""
+    return tree(View(recorded.history, recorded.history.store.current()))
+
+
+class TestWriting:
+    def test_a_version_is_there_before_the_file(self, recorded: Recorded, inner: Inner) -> None:
+        seen: list[tuple[str | None, str]] = []
+        inner.before = lambda: seen.extend(said(recorded))
+        recorded.write(NOTE, "one")
+
+        assert seen == [("one", SAVE)]
+        assert inner.read(NOTE) == "one"
+
+    def test_nothing_is_written_that_can_not_enter_history(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.history.close()
+        with pytest.raises(ClosedError):
+            recorded.write(NOTE, "one")
+
+        assert not inner.exists(NOTE)
+
+    def test_the_same_text_again_is_no_new_version(self, recorded: Recorded, inner: Inner) -> None:
+        recorded.write(NOTE, "one")
+        before = recorded.history.store.current()
+        recorded.because(actor="ana").write(NOTE, "one")
+
+        assert recorded.history.store.current() == before
+        assert inner.written == [NOTE.key, NOTE.key]
+
+    def test_a_write_that_is_refused_leaves_no_version(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.write(NOTE, "one")
+        inner.mkdir(Locator("folder"))
+        before = recorded.history.store.current()
+        below = NOTE.child("deep", "er.md")
+        refused: list[tuple[type[Exception], Callable[[], object]]] = [
+            (ConcurrentModificationError, lambda: recorded.write(NOTE, "two", expect=ABSENT)),
+            (
+                ConcurrentModificationError,
+                lambda: recorded.write(NOTE, "two", expect=content_hash("zero")),
+            ),
+            (
+                ConcurrentModificationError,
+                lambda: recorded.remove(NOTE, expect=content_hash("zero")),
+            ),
+            (ConcurrentModificationError, lambda: recorded.remove(OTHER, expect=content_hash("1"))),
+            (AbsentError, lambda: recorded.remove(OTHER)),
+            (DirectoryInTheWayError, lambda: recorded.write(Locator("folder"), "two")),
+            (FileAboveError, lambda: recorded.write(below, "two")),
+            (NotTextError, lambda: recorded.write(OTHER, "\ud800")),
+            (DirectoryInTheWayError, lambda: recorded.commit({Locator("folder"): None})),
+        ]
+        for kind, action in refused:
+            with pytest.raises(kind):
+                action()
+
+        assert recorded.history.store.current() == before
+        assert inner.written == [NOTE.key]
+
+    def test_who_and_why_are_said_by_circumstances(self, recorded: Recorded) -> None:
+        ana = recorded.because(actor="ana", reason="a hunch", session=7)
+        ana.write(NOTE, "one")
+        ana.because(reason="a second thought", derived_from=[CID.of(b"one")]).write(NOTE, "two")
+        recorded.write(NOTE, "three")
+
+        told = [
+            (version.actor, version.reason, version.derived_from, version.circumstances.more)
+            for version in recorded.history.versions(NOTE)
+        ]
+        assert told == [
+            ("ana", "a hunch", (), {"session": 7}),
+            ("ana", "a second thought", (CID.of(b"one"),), {"session": 7}),
+            ("", "", (), {}),
+        ]
+
+
+class TestRemoving:
+    def test_a_removal_is_a_version(self, recorded: Recorded) -> None:
+        recorded.write(NOTE, "one")
+        recorded.because(reason="done").remove(NOTE)
+
+        assert said(recorded) == [("one", SAVE), (None, SAVE)]
+        assert recorded.history.versions(NOTE)[-1].reason == "done"
+
+    def test_a_text_that_history_never_saw_is_kept_before_it_goes(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        inner.edit(NOTE, "theirs")
+        recorded.remove(NOTE)
+
+        assert said(recorded) == [("theirs", EXTERNAL), (None, SAVE)]
+
+    def test_directories_are_not_in_history(self, recorded: Recorded, inner: Inner) -> None:
+        recorded.mkdir(Locator("a/b"))
+        recorded.remove(Locator("a/b"))
+
+        assert recorded.history.store.current().position == 0
+        assert tree(inner) == {"a": None}
+
+
+class TestFailing:
+    @pytest.mark.parametrize(
+        "error", [StorageFullError("full"), KeyboardInterrupt(), RuntimeError("a bug")]
+    )
+    def test_a_file_that_is_not_written_is_answered(
+        self, recorded: Recorded, inner: Inner, error: BaseException
+    ) -> None:
+        recorded.write(NOTE, "one")
+        inner.before = fail(error)
+        with pytest.raises(type(error)):
+            recorded.write(NOTE, "two")
+
+        assert said(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+        assert recorded.read(NOTE) == "one"
+
+    def test_a_first_text_that_is_not_written_is_answered(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        inner.before = fail(StorageFullError("full"))
+        with pytest.raises(StorageFullError):
+            recorded.write(NOTE, "one")
+
+        assert said(recorded) == [("one", SAVE), (None, UNDONE)]
+        assert present(recorded) == {}
+
+    def test_a_removal_that_fails_is_answered(self, recorded: Recorded, inner: Inner) -> None:
+        recorded.write(NOTE, "one")
+        inner.before = fail(StorageFullError("full"))
+        with pytest.raises(StorageFullError):
+            recorded.remove(NOTE)
+
+        assert said(recorded) == [("one", SAVE), (None, SAVE), ("one", UNDONE)]
+
+    def test_a_write_that_failed_when_it_was_done_stands(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        inner.after = fail(StorageFaultError("done, but not confirmed"))
+        with pytest.raises(StorageFaultError):
+            recorded.write(NOTE, "one")
+
+        assert said(recorded) == [("one", SAVE)]
+        assert inner.read(NOTE) == "one"
+
+    def test_what_could_not_be_answered_is_by_the_next_writer(
+        self, recorded: Recorded, inner: Inner, disk: MemoryDisk
+    ) -> None:
+        recorded.write(NOTE, "one")
+
+        def lose_history_too() -> None:
+            recorded.history.close()
+            raise StorageFullError("full")
+
+        inner.before = lose_history_too
+        with pytest.raises(StorageFullError):
+            recorded.write(NOTE, "two")
+        again = Recorded(inner, History.on(disk))
+
+        assert said(again) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+
+
+class TestOthers:
+    def test_what_somebody_else_wrote_is_kept_before_it_is_overwritten(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.write(NOTE, "one")
+        inner.edit(NOTE, "theirs")
+        recorded.write(NOTE, "two")
+
+        assert said(recorded) == [("one", SAVE), ("theirs", EXTERNAL), ("two", SAVE)]
+        versions = recorded.history.versions(NOTE)
+        assert versions[1].derived_from == (CID.of(b"one"),)
+        assert versions[1].commit == versions[2].commit
+
+    def test_a_text_that_somebody_else_removed_was_removed(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.write(NOTE, "one")
+        MemoryBackend.remove(inner, NOTE)
+        recorded.write(NOTE, "one")
+
+        assert said(recorded) == [("one", SAVE), (None, EXTERNAL), ("one", SAVE)]
+
+    def test_one_who_writes_while_we_write_is_kept_too(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.write(NOTE, "one")
+        inner.before = lambda: inner.edit(NOTE, "theirs")
+        recorded.write(NOTE, "two")
+
+        assert inner.read(NOTE) == "two"
+        assert said(recorded) == [
+            ("one", SAVE),
+            ("two", SAVE),
+            ("theirs", EXTERNAL),
+            ("two", SAVE),
+        ]
+
+    def test_one_who_creates_while_we_create_is_kept_too(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        inner.before = lambda: inner.edit(NOTE, "theirs")
+        recorded.write(NOTE, "two")
+
+        assert inner.read(NOTE) == "two"
+        assert ("theirs", EXTERNAL) in said(recorded)
+
+    def test_one_who_writes_while_we_remove_is_kept_too(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.write(NOTE, "one")
+        inner.before = lambda: inner.edit(NOTE, "theirs")
+        recorded.remove(NOTE)
+
+        assert said(recorded) == [
+            ("one", SAVE),
+            (None, SAVE),
+            ("theirs", EXTERNAL),
+            (None, SAVE),
+        ]
+
+    def test_one_who_writes_while_a_conditional_write_goes_on_wins(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.write(NOTE, "one")
+        inner.before = lambda: inner.edit(NOTE, "theirs")
+        with pytest.raises(ConcurrentModificationError):
+            recorded.write(NOTE, "two", expect=content_hash("one"))
+
+        assert inner.read(NOTE) == "theirs"
+        assert said(recorded)[-1] == ("theirs", EXTERNAL)
+
+    def test_one_who_never_rests_does_not_keep_us_from_writing(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        def edit_again(number: int = 0) -> None:
+            inner.edit(NOTE, f"theirs {number}")
+            inner.before = lambda: edit_again(number + 1)
+
+        inner.before = edit_again
+        recorded.write(NOTE, "two")
+
+        assert inner.read(NOTE) == "two"
+        assert said(recorded)[-1] == ("two", SAVE)
+
+
+class TestCommitting:
+    def test_all_parts_enter_history_at_once(self, recorded: Recorded, inner: Inner) -> None:
+        state = recorded.commit({NOTE: "one", OTHER: "two", Locator(".meta.json"): "{}"})
+        versions = [recorded.history.versions(locator)[0] for locator in (NOTE, OTHER)]
+
+        assert {version.commit for version in versions} == {state.position}
+        assert inner.written == [NOTE.key, OTHER.key, ".meta.json"]
+        for position in range(state.position):
+            assert tree(View(recorded.history, state._replace(position=position))) == {}
+        assert present(recorded) == tree(inner)
+
+    def test_what_is_to_go_goes_and_what_is_gone_stays_gone(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.commit({NOTE: "one", OTHER: "two"})
+        recorded.commit({NOTE: None, OTHER: "two", Locator("never.md"): None})
+
+        assert said(recorded) == [("one", SAVE), (None, SAVE)]
+        assert said(recorded, OTHER) == [("two", SAVE)]
+        assert recorded.history.versions(Locator("never.md")) == []
+        assert tree(inner) == {"notes": None, OTHER.key: "two"}
+
+    def test_one_condition_that_does_not_hold_refuses_all(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.write(OTHER, "theirs")
+        with pytest.raises(ConcurrentModificationError):
+            recorded.commit({NOTE: "one", OTHER: "two"}, expect={OTHER: ABSENT})
+        with pytest.raises(NotTextError):
+            recorded.commit({NOTE: "one", OTHER: "\ud800"})
+        with pytest.raises(ValueError, match="content hash"):
+            recorded.commit({NOTE: "one"}, expect={NOTE: "nonsense"})
+
+        assert tree(inner) == {"notes": None, OTHER.key: "theirs"}
+        assert said(recorded) == []
+
+    def test_a_failure_in_the_middle_leaves_what_the_files_say(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        third = Locator("third.md")
+        recorded.commit({NOTE: "1", OTHER: "1", third: "1"})
+
+        def fail_next() -> None:
+            inner.before = fail(StorageFullError("full"))
+
+        inner.after = fail_next
+        with pytest.raises(StorageFullError):
+            recorded.commit({NOTE: "2", OTHER: "2", third: None})
+
+        assert tree(inner) == {"notes": None, NOTE.key: "2", OTHER.key: "1", third.key: "1"}
+        assert present(recorded) == tree(inner)
+        assert said(recorded, OTHER)[-1] == ("1", UNDONE)
+
+    def test_one_who_writes_in_the_middle_makes_nothing_be_written_twice(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.commit({NOTE: "1", OTHER: "1"})
+        inner.written.clear()
+
+        def edit_next() -> None:
+            inner.before = lambda: inner.edit(OTHER, "theirs")
+
+        inner.after = edit_next
+        recorded.commit({NOTE: "2", OTHER: "2"}, expect={NOTE: content_hash("1")})
+
+        assert inner.written == [NOTE.key, OTHER.key]
+        assert [text for text, _ in said(recorded, OTHER)] == ["1", "2", "theirs", "2"]
+        assert said(recorded) == [("1", SAVE), ("2", SAVE)]
+
+    def test_nothing_to_do_is_nothing_done(self, recorded: Recorded) -> None:
+        assert recorded.commit({}) == (0, 0)
+
+
+class TestRestoring:
+    def test_an_earlier_text_becomes_a_new_version(self, recorded: Recorded) -> None:
+        for text in ("one", "two", "three"):
+            recorded.write(NOTE, text)
+        version = recorded.because(actor="ana", reason="better").restore(NOTE, 1)
+
+        assert recorded.read(NOTE) == "one"
+        assert [text for text, _ in said(recorded)] == ["one", "two", "three", "one"]
+        assert (version.number, version.origin, version.actor) == (4, RESTORE, "ana")
+        assert version.derived_from == (CID.of(b"one"),)
+
+    def test_a_text_that_was_removed_comes_back(self, recorded: Recorded) -> None:
+        recorded.write(NOTE, "one")
+        recorded.remove(NOTE)
+        recorded.restore(NOTE, CID.of(b"one"), expect=ABSENT)
+
+        assert recorded.read(NOTE) == "one"
+
+    def test_what_is_there_already_is_not_restored_again(self, recorded: Recorded) -> None:
+        recorded.write(NOTE, "one")
+
+        assert recorded.restore(NOTE, 1).number == 1
+
+    def test_a_condition_is_honoured(self, recorded: Recorded) -> None:
+        recorded.write(NOTE, "one")
+        recorded.write(NOTE, "two")
+        with pytest.raises(ConcurrentModificationError):
+            recorded.restore(NOTE, 1, expect=content_hash("one"))
+
+        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+
+    def test_no_version_and_no_text_are_refused(self, recorded: Recorded) -> None:
+        recorded.write(NOTE, "one")
+        recorded.remove(NOTE)
+        for which in (2, 9, CID.of(b"never")):
+            with pytest.raises(AbsentError):
+                recorded.restore(NOTE, which)
+
+        assert not recorded.exists(NOTE)
+
+
+class TestSettling:
+    def test_a_version_without_its_file_is_answered_when_opened(
+        self, inner: Inner, disk: MemoryDisk
+    ) -> None:
+        recorded = Recorded(inner, History.on(disk))
+        recorded.write(NOTE, "one")
+        for content in (b"two", None):
+            recorded.history.record([Change(NOTE.key, content)])
+        recorded.history.record([Change(OTHER.key, b"never written")])
+        again = Recorded(inner, History.on(disk))
+
+        assert said(again)[-2:] == [(None, SAVE), ("one", UNDONE)]
+        assert said(again, OTHER)[-1] == (None, UNDONE)
+        assert present(again) == tree(inner)
+
+    def test_a_writer_that_is_open_answers_too(self, recorded: Recorded) -> None:
+        recorded.write(NOTE, "one")
+        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.write(OTHER, "other")
+
+        assert said(recorded)[-1] == ("one", UNDONE)
+
+    def test_a_version_that_nobody_was_told_of_is_answered_too(
+        self, recorded: Recorded, disk: MemoryDisk
+    ) -> None:
+        recorded.write(NOTE, "one")
+        mark = disk.open(MARK).read(0, 64)
+        History.on(disk).record([Change(NOTE.key, b"two")])
+        disk.open(MARK).write(0, [mark])  # it died before it could say so
+        recorded.write(OTHER, "other")
+
+        assert said(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+
+    def test_what_goes_goes_before_what_comes(self, recorded: Recorded) -> None:
+        recorded.write(Locator("a"), "text")
+        state = recorded.history.record([Change("a", None), Change("a/b", b"never written")])
+        recorded.settle()
+
+        events = list(recorded.history.changes(after=state.position))
+        assert [(event.key, event.unbound) for event in events] == [("a/b", True), ("a", False)]
+        assert len({event.commit for event in events}) == 1
+
+    def test_what_is_settled_is_not_looked_at_again(
+        self, recorded: Recorded, inner: Inner, disk: MemoryDisk
+    ) -> None:
+        recorded.write(NOTE, "one")
+        inner.edit(NOTE, "theirs")
+        state = recorded.history.store.current()
+        recorded.settle()
+        Recorded(inner, History.on(disk))
+
+        assert recorded.history.store.current() == state
+
+    def test_a_mark_beyond_the_log_says_nothing(self, recorded: Recorded) -> None:
+        recorded.write(NOTE, "one")
+        recorded.history.fence.settle(1000)  # the log was put back from a backup
+        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.settle()
+
+        assert said(recorded)[-1][0] == "one"
+
+    @pytest.mark.parametrize("mark", [b"", b"nonsense", bytes(64)])
+    def test_without_the_mark_everything_is_looked_at(
+        self, inner: Inner, disk: MemoryDisk, mark: bytes
+    ) -> None:
+        recorded = Recorded(inner, History.on(disk))
+        recorded.write(NOTE, "one")
+        recorded.write(OTHER, "two")
+        inner.edit(NOTE, "theirs")
+        MemoryBackend.remove(inner, OTHER)
+        disk.open(SETTLED).truncate(0)
+        disk.open(SETTLED).write(0, [mark])
+        again = Recorded(inner, History.on(disk))
+
+        assert said(again)[-1] == ("theirs", EXTERNAL)
+        assert said(again, OTHER)[-1] == (None, UNDONE)
+        assert present(again) == tree(inner) | {"notes": None}
+
+    def test_names_that_are_no_keys_have_no_files_to_look_at(self, recorded: Recorded) -> None:
+        names = ["", "ctx://a/b", "../up", "a//b", "nul\0", "cafe\u0301"]
+        recorded.history.record([Change(name, b"else") for name in names])
+        state = recorded.history.store.current()
+        recorded.settle()
+        recorded.write(NOTE, "one")
+
+        assert [event.key for event in recorded.history.changes(state.position)] == [NOTE.key]
+
+    def test_what_is_no_text_stays_what_it_was(self, tmp_path: Path) -> None:
+        recorded = on_disk(tmp_path)
+        recorded.write(NOTE, "one")
+        (tmp_path / "memory" / NOTE.key).write_bytes(b"\xff")
+        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.settle()
+
+        assert said(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+        recorded.write(NOTE, "three")
+        assert recorded.read(NOTE) == "three"
+        assert said(recorded)[-1] == ("three", SAVE)
+
+
+def on_disk(place: Path) -> Recorded:
+    inner = DeviceLocalBackend(str(place / "memory"), str(place / "home"))
+    return Recorded(inner, History.open(str(place / "home" / "history")))
+
+
+class TestFence:
+    def test_one_who_waits_too_long_is_told_for_whom(self, tmp_path: Path) -> None:
+        fence = Fence(FolderDisk(tmp_path), lambda: b"", patience=0.01)
+        other = Fence(FolderDisk(tmp_path), lambda: b"", patience=0.01)
+        with fence.held():
+            with pytest.raises(LockTimeout, match="another thread"), fence.held():
+                pass
+            with pytest.raises(LockTimeout, match=f"process {os.getpid()}"), other.held():
+                pass
+
+        with fence.held():
+            pass
+        with other.held():
+            pass
+
+    def test_only_one_thread_is_inside(self, tmp_path: Path) -> None:
+        fence = Fence(FolderDisk(tmp_path), lambda: b"")
+        inside: list[int] = []
+
+        def enter(number: int) -> None:
+            for _ in range(200):
+                with fence.held():
+                    inside.append(number)
+                    assert len(inside) == 1
+                    inside.clear()
+
+        with ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(enter, number) for number in range(4)]:
+                done.result()
+
+    def test_a_fork_of_one_who_is_inside_waits_outside(self, tmp_path: Path) -> None:
+        fence = Fence(FolderDisk(tmp_path), lambda: b"")
+        left = tmp_path / "left"
+
+        def enter() -> None:
+            mine = Fence(FolderDisk(tmp_path), lambda: b"")
+            with mine.held():
+                assert left.exists()
+
+        with fence.held():
+            process = start(enter)
+            process.join(0.1)
+            left.touch()
+        finish([process])
+
+    def test_a_mark_of_another_history_says_nothing(self, disk: MemoryDisk) -> None:
+        Fence(disk, lambda: b"o" * 16).settle(7)
+
+        assert Fence(disk, lambda: b"o" * 16).settled() == 7
+        assert Fence(disk, lambda: b"t" * 16).settled() == 0
+
+    def test_a_place_that_can_not_be_locked_is_explained(self, tmp_path: Path) -> None:
+        (tmp_path / FENCE).mkdir()
+        with (
+            pytest.raises(DirectoryInTheWayError, match=FENCE),
+            Fence(FolderDisk(tmp_path), lambda: b"").held(),
+        ):
+            pass
+
+
+def test_threads_that_write_different_keys_all_have_their_history(tmp_path: Path) -> None:
+    recorded = on_disk(tmp_path)
+
+    def write(number: int) -> None:
+        for turn in range(5):
+            recorded.because(actor=str(number)).write(Locator(f"{number}.md"), str(turn))
+
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(write, number) for number in range(4)]:
+            done.result()
+
+    for number in range(4):
+        texts = [text for text, _ in said(recorded, Locator(f"{number}.md"))]
+        assert texts == ["0", "1", "2", "3", "4"]
+    assert present(recorded) == tree(recorded.inner)

@@ -1,0 +1,631 @@
+"""`holdfast history`, on the default and on a vault, with people who edit behind its back."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast.app import find_history, open_recorded
+from holdfast.artifacts.keys import SigningKey
+from holdfast.errors import (
+    AbsentError,
+    AccessRefusedError,
+    ConcurrentModificationError,
+    DamageError,
+    DirectoryInTheWayError,
+    FileInTheWayError,
+    FuturePositionError,
+    ProofError,
+    RetentionError,
+    StorageSelectionError,
+)
+from holdfast.storage import Locator
+from holdfast.surfaces.cli import cli
+
+PLAN = "plan.md"
+FIRST = "# Plan\n\nBuy bread.\n"
+SECOND = "# Plan\n\nBuy bread.\nCall the bank.\n"
+
+
+def use_home(home: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Become the user of an empty home; return where the default backend keeps its texts."""
+    patch.setenv("HOME", str(home))
+    for name in ("HOLDFAST_HOME", "MEMORY_VAULT_PATH", "NO_COLOR"):
+        patch.delenv(name, raising=False)
+    return home / ".holdfast" / "memory"
+
+
+@pytest.fixture(params=["device-local", "vault"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the texts are, in plain files."""
+    texts = use_home(tmp_path / "home", monkeypatch)
+    if request.param == "vault":
+        texts = tmp_path / "Notes"
+        monkeypatch.setenv("MEMORY_VAULT_PATH", str(texts))
+    texts.mkdir(parents=True)
+    return texts
+
+
+@pytest.fixture
+def plan(folder: Path) -> Path:
+    """Return a text of two versions, both written by hand."""
+    file = folder / PLAN
+    for text in (FIRST, SECOND):
+        file.write_text(text)
+        history("log")
+    return file
+
+
+def history(*words: str, typed: bytes | None = None) -> Result:
+    return CliRunner().invoke(cli, ["history", *words], input=typed)
+
+
+def told(*words: str) -> str:
+    done = history(*words)
+    assert (done.exception, done.exit_code) == (None, 0), done.stderr
+    return done.stdout
+
+
+def objects(*words: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in told(*words, "--json").splitlines()]
+
+
+def refusal(*words: str) -> BaseException | None:
+    done = history(*words)
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    return done.exception
+
+
+def segment() -> Path:
+    return find_history(os.environ) / "segment-00000001"
+
+
+def damage(found: bytes) -> None:
+    """Change one bit of what is stored."""
+    data = bytearray(segment().read_bytes())
+    data[data.index(found)] ^= 1
+    segment().write_bytes(data)
+
+
+class TestLog:
+    def test_an_empty_memory_has_none_and_gets_none(self, folder: Path) -> None:
+        done = history("log")
+
+        assert (done.stdout, done.stderr) == ("", "nothing is recorded yet\n")
+        assert not segment().exists()
+
+    def test_an_edit_by_hand_is_recorded_before_anything_is_shown(self, plan: Path) -> None:
+        (plan.parent / "new.md").write_text("new")
+        plan.unlink()
+
+        done = history("log")
+
+        assert done.stderr == (
+            "recorded 2 edits made outside Holdfast: new.md (new), plan.md (removed)\n"
+        )
+        assert done.stdout.splitlines()[-2].endswith("external  plan.md  removed")
+        assert done.stdout.splitlines()[-1].endswith("external  new.md")
+        assert history("log").stderr == ""
+
+    def test_it_does_not_look_if_it_must_not(self, plan: Path) -> None:
+        before = told("log")
+        plan.write_text("third")
+
+        done = history("log", "--no-sweep")
+
+        assert (done.stdout, done.stderr) == (before, "")
+
+    def test_a_key_has_numbered_versions(self, plan: Path) -> None:
+        head, *rows = told("log", PLAN).splitlines()
+
+        assert head.split() == ["version", "time", "actor", "origin", "key", "reason"]
+        assert [row.split()[0] for row in rows] == ["1", "2"]
+
+    def test_it_says_who_did_what_and_why(self, folder: Path) -> None:
+        recorded = open_recorded(os.environ).because(actor="ana", reason="two\nlines\x1b[31m")
+        recorded.write(Locator(PLAN), FIRST)
+
+        row = told("log").splitlines()[-1]
+
+        assert row.split(maxsplit=2)[2] == r"ana    save    plan.md  two\nlines\x1b[31m"
+
+    def test_json_is_an_object_per_line(self, plan: Path) -> None:
+        first, second = objects("log", PLAN)
+
+        assert first["version"] == 1
+        assert second["derived_from"] == [first["cid"]]
+        assert str(second["time"]).endswith("Z")
+        assert {"actor": "", "origin": "external", "removed": False}.items() <= second.items()
+        assert objects("log")[-1] == {k: v for k, v in second.items() if k != "version"}
+
+    def test_the_limit_is_for_the_newest_and_after_a_number_for_the_next(self, plan: Path) -> None:
+        (plan.parent / "z.md").write_text("z")
+        first, second, third = (each["position"] for each in objects("log"))
+
+        assert [each["position"] for each in objects("log", "--limit", "1")] == [third]
+        after = ("log", "--after", str(first), "--limit", "1")
+        assert [each["position"] for each in objects(*after)] == [second]
+        assert [each["version"] for each in objects("log", PLAN, "--after", "1")] == [2]
+        assert (
+            history("log", "--after", str(third)).stderr == f"nothing is recorded after {third}\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("key", "advice"),
+        [
+            ("plam.md", "Fix: try 'plan.md'."),
+            ("report.md", "Fix: try 'work/report.md'."),
+            ("work", "Fix: it is a folder; name a text in it."),
+            ("zzz", "Fix: run `holdfast history log` to see which keys do."),
+            ("image.png", "it is no UTF-8 text"),
+        ],
+    )
+    def test_a_key_that_has_none_is_refused_with_advice(
+        self, plan: Path, key: str, advice: str
+    ) -> None:
+        (plan.parent / "work").mkdir()
+        (plan.parent / "work" / "report.md").write_text("r")
+        (plan.parent / "image.png").write_bytes(b"\x89PNG\xff")
+
+        found = refusal("log", key)
+
+        assert isinstance(found, AbsentError)
+        assert advice in str(found)
+
+    def test_a_memory_that_does_not_last_has_none(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config = use_home(tmp_path, monkeypatch).parent / "config.toml"
+        config.parent.mkdir()
+        config.write_text("[storage]\nbackend = 'memory'\n")
+
+        assert isinstance(refusal("log"), StorageSelectionError)
+        assert isinstance(refusal("verify"), StorageSelectionError)
+
+
+class TestShow:
+    @pytest.mark.parametrize("text", ["no end", "crlf\r\n", "", "café\n\n", "\x1b[31mred\n"])
+    def test_a_text_comes_out_byte_for_byte(self, folder: Path, text: str) -> None:
+        (folder / PLAN).write_bytes(text.encode())
+
+        assert history("show", PLAN).stdout_bytes == text.encode()
+
+    def test_a_version_is_named_by_number_content_or_moment(self, plan: Path) -> None:
+        first, _ = objects("log", PLAN)
+
+        for way in (
+            ("--version", "1"),
+            ("--cid", str(first["cid"])),
+            ("--at", str(first["position"])),
+            ("--at", str(first["time"])),
+        ):
+            assert told("show", PLAN, *way) == FIRST
+        assert told("show", PLAN, "--at", "9999-12-31") == SECOND
+
+    def test_a_time_that_was_shown_can_be_asked_for(self, plan: Path) -> None:
+        shown = told("log", PLAN).splitlines()[-1].split()[1]
+
+        assert told("show", PLAN, "--at", shown) == SECOND
+
+    def test_before_the_first_version_there_is_nothing(self, plan: Path) -> None:
+        assert isinstance(refusal("show", PLAN, "--at", "1999-01-01"), AbsentError)
+        assert isinstance(refusal("show", PLAN, "--at", "999"), FuturePositionError)
+        assert isinstance(refusal("show", PLAN, "--version", "3"), AbsentError)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            ("--at", "yesterday"),
+            ("--at", "-1"),
+            ("--version", "0"),
+            ("--cid", "bafk"),
+            ("--version", "1", "--at", "1"),
+        ],
+    )
+    def test_what_can_not_be_meant_is_wrong_usage(self, plan: Path, wrong: tuple[str, ...]) -> None:
+        done = history("show", PLAN, *wrong)
+
+        assert done.exit_code == 2
+        assert done.stdout == ""
+
+    def test_json_has_the_text_and_its_circumstances(self, plan: Path) -> None:
+        (shown,) = objects("show", PLAN, "--version", "1")
+
+        assert (shown["text"], shown["version"], shown["key"]) == (FIRST, 1, PLAN)
+
+
+class TestDiff:
+    def test_it_is_between_the_last_two(self, plan: Path) -> None:
+        assert told("diff", PLAN) == (
+            "--- plan.md\tversion 1\n+++ plan.md\tversion 2\n"
+            "@@ -1,3 +1,4 @@\n # Plan\n \n Buy bread.\n+Call the bank.\n"
+        )
+
+    def test_it_is_between_those_that_are_named(self, plan: Path) -> None:
+        plan.write_text("third\n")
+
+        assert "+++ plan.md\tversion 3" in told("diff", PLAN, "1")
+        assert "-Call the bank." in told("diff", PLAN, "2", "1")
+
+    def test_a_single_version_is_all_new(self, folder: Path) -> None:
+        (folder / PLAN).write_text(FIRST)
+
+        assert told("diff", PLAN).startswith("--- /dev/null\n+++ plan.md\tversion 1\n@@ -0,0")
+
+    def test_a_removal_takes_all_lines_away(self, plan: Path) -> None:
+        plan.unlink()
+
+        assert "-Call the bank." in told("diff", PLAN)
+
+    def test_no_difference_is_said(self, plan: Path) -> None:
+        done = history("diff", PLAN, "1", "1")
+
+        assert (done.stdout, done.stderr) == ("", "no difference\n")
+
+    def test_json_names_both_versions(self, plan: Path) -> None:
+        (found,) = objects("diff", PLAN)
+
+        assert (found["from"], found["to"]) == (1, 2)
+        assert str(found["diff"]).endswith("+Call the bank.\n")
+
+
+class TestBlame:
+    def test_each_line_has_its_version(self, plan: Path) -> None:
+        _, *rows = told("blame", PLAN).splitlines()
+
+        assert [row.split()[0] for row in rows] == ["1", "1", "1", "2"]
+        assert rows[-1].endswith("-      external  Call the bank.")
+
+    def test_json_is_an_object_per_line(self, plan: Path) -> None:
+        lines = objects("blame", PLAN)
+
+        assert "".join(str(line["text"]) for line in lines) == SECOND
+        assert [line["line"] for line in lines] == [1, 2, 3, 4]
+
+    def test_what_was_removed_has_no_lines(self, plan: Path) -> None:
+        plan.unlink()
+
+        assert "`holdfast history restore plan.md 2`" in str(refusal("blame", PLAN))
+
+
+class TestRestore:
+    def test_the_text_is_written_as_a_new_version(self, plan: Path) -> None:
+        assert told("restore", PLAN, "1", "--reason", "too much to do") == (
+            "plan.md: wrote version 3, the text of version 1\n"
+        )
+        assert plan.read_text() == FIRST
+        last = objects("log", PLAN)[-1]
+        assert (last["origin"], last["reason"]) == ("restore", "too much to do")
+        assert last["actor"] != ""
+
+    def test_a_text_that_was_removed_comes_back(self, plan: Path) -> None:
+        plan.unlink()
+
+        (made,) = objects("restore", PLAN, "2")
+
+        assert plan.read_text() == SECOND
+        assert (made["version"], made["restored"], made["written"]) == (4, 2, True)
+        assert made["reason"] == "as in version 2"
+
+    def test_what_is_there_already_is_not_written_again(self, plan: Path) -> None:
+        assert "has that text already" in told("restore", PLAN, "2")
+        assert len(objects("log", PLAN)) == 2
+
+    def test_an_edit_that_was_not_seen_is_not_overwritten(self, plan: Path) -> None:
+        plan.write_text("by hand\n")
+
+        found = refusal("restore", PLAN, "1", "--no-sweep")
+
+        assert isinstance(found, ConcurrentModificationError)
+        assert plan.read_text() == "by hand\n"
+
+    def test_it_works_from_a_text_that_was_withdrawn(self, plan: Path) -> None:
+        with open_recorded(os.environ).history as past:
+            secret = past.versions(Locator(PLAN))[-1].cid
+            assert secret is not None
+            past.store.tombstone(secret, "a secret")
+
+        told("restore", PLAN, "1")
+
+        assert plan.read_text() == FIRST
+
+    def test_an_edit_by_hand_is_kept_as_a_version(self, plan: Path) -> None:
+        plan.write_text("by hand\n")
+        told("restore", PLAN, "1")
+
+        assert told("show", PLAN, "--version", "3") == "by hand\n"
+
+
+class TestVerify:
+    def test_it_says_that_all_is_well(self, plan: Path) -> None:
+        assert told("verify").startswith("ok: 2 commits, 4 entries, 2 contents")
+        (found,) = objects("verify")
+        assert (found["ok"], found["opens"], found["faults"]) == (True, True, [])
+
+    def test_an_empty_memory_is_well(self, folder: Path) -> None:
+        assert told("verify") == "ok: nothing is recorded yet\n"
+
+    def test_damaged_content_is_named_with_its_version(self, plan: Path) -> None:
+        cid = objects("log", PLAN)[1]["cid"]
+        damage(b"Call the bank.")
+
+        done = history("verify")
+
+        assert done.exit_code == 1
+        assert f"damaged: {cid}\n" in done.stdout
+        assert "    it is version 2 of plan.md\n" in done.stdout
+        found = json.loads(history("verify", "--json").stdout)
+        (fault,) = found["faults"]
+        assert (found["ok"], fault["cid"]) == (False, cid)
+        assert [(hurt["key"], hurt["version"]) for hurt in fault["versions"]] == [(PLAN, 2)]
+
+    def test_it_works_where_the_history_does_not_open(self, plan: Path) -> None:
+        cid = objects("log", PLAN)[1]["cid"]
+        damage(b"plan.md")
+        damage(b"Call the bank.")
+        assert isinstance(refusal("log"), DamageError)
+
+        done = history("verify")
+
+        assert done.exit_code == 1
+        assert "damaged: after entry 0\n" in done.stdout
+        assert f"damaged: {cid}\n" in done.stdout
+        assert "    it is version 2 of plan.md\n" in done.stdout
+        assert "it can't be opened: " in done.stdout
+
+    def test_without_a_catalogue_it_still_names_the_content(self, plan: Path) -> None:
+        damage(b"plan.md")
+        damage(b"Call the bank.")
+        (segment().parent / "catalogue.sqlite").write_bytes(b"no database")
+
+        (_, fault) = json.loads(history("verify", "--json").stdout)["faults"]
+
+        assert fault["cid"].startswith("bafkrei")
+        assert fault["versions"] == []
+
+
+class TestProve:
+    def test_a_proof_needs_only_itself_and_the_key(
+        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        key = told("prove", "--public-key").strip()
+        proof = tmp_path / "proof.json"
+        assert history("prove", PLAN, "--version", "1", "-o", str(proof)).exit_code == 0
+        position = objects("log", PLAN)[0]["position"]
+        use_home(tmp_path / "somebody", monkeypatch)
+
+        (shown,) = objects("prove", "--check", str(proof), "--key", key)
+
+        assert (shown["key"], shown["position"]) == (PLAN, position)
+        assert "proven: 'plan.md' had" in told("prove", "--check", str(proof), "--key", key, PLAN)
+        assert not (tmp_path / "somebody").exists()
+
+    def test_content_can_be_proved_by_its_cid(self, plan: Path, tmp_path: Path) -> None:
+        cid = str(objects("log", PLAN)[0]["cid"])
+        key = str(objects("prove", "--public-key")[0]["public_key"])
+        (made,) = objects("prove", cid)
+        proof = tmp_path / "proof.json"
+        proof.write_text(str(made["proof"]))
+
+        assert f"the content {cid} was kept" in told("prove", "--check", str(proof), "--key", key)
+
+    def test_it_can_be_proved_by_the_log_as_it_was(self, plan: Path) -> None:
+        first, second = objects("log", PLAN)
+        (then,) = objects("prove", PLAN, "--at", str(first["position"]))
+        (now,) = objects("prove", PLAN)
+
+        assert (then["cid"], now["cid"]) == (first["cid"], second["cid"])
+        assert then["entries"] == first["commit"]
+
+    def test_what_is_not_proved_fails(self, plan: Path, tmp_path: Path) -> None:
+        key = told("prove", "--public-key").strip()
+        proof = tmp_path / "proof.json"
+        history("prove", PLAN, "-o", str(proof))
+        check = ("prove", "--check", str(proof), "--key")
+        other = str(SigningKey.make("ben").public)
+
+        assert "not 'other.md'" in str(refusal(*check, key, "other.md"))
+        assert "not signed by 'ben'" in str(refusal(*check, other))
+        assert isinstance(
+            refusal("prove", "--check", str(tmp_path / "no"), "--key", key), AbsentError
+        )
+        proof.write_bytes(proof.read_bytes().replace(b'"position": ', b'"position": 1'))
+        assert isinstance(refusal(*check, key), ProofError)
+        proof.write_bytes(b"\xff")
+        assert isinstance(refusal(*check, key), ProofError)
+
+    def test_a_file_that_is_there_is_not_overwritten(self, plan: Path, tmp_path: Path) -> None:
+        proof = tmp_path / "proof.json"
+        proof.write_text("mine")
+
+        assert isinstance(refusal("prove", PLAN, "-o", str(proof)), FileInTheWayError)
+        assert proof.read_text() == "mine"
+        assert history("prove", PLAN, "-o", str(proof), "--force").exit_code == 0
+        assert proof.read_text().startswith("{")
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            (),
+            ("--check", "proof.json"),
+            (PLAN, "--key", "k"),
+            ("bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku", "--version", "1"),
+        ],
+    )
+    def test_what_does_not_fit_together_is_wrong_usage(
+        self, plan: Path, wrong: tuple[str, ...]
+    ) -> None:
+        assert history("prove", *wrong).exit_code == 2
+
+    def test_an_unknown_key_is_refused(self, plan: Path) -> None:
+        assert isinstance(refusal("prove", "zzz"), AbsentError)
+
+
+class TestGc:
+    @pytest.fixture
+    def withdrawn(self, folder: Path) -> int:
+        """Return since which position a text of 1,000 bytes is withdrawn."""
+        recorded = open_recorded(os.environ)
+        recorded.write(Locator(PLAN), "x" * 1000)
+        (version,) = recorded.history.versions(Locator(PLAN))
+        recorded.write(Locator(PLAN), FIRST)
+        assert version.cid is not None
+        state = recorded.history.store.tombstone(version.cid, "a secret")
+        recorded.history.close()
+        return state.position
+
+    def test_it_keeps_everything_unless_told_otherwise(self, withdrawn: int) -> None:
+        assert told("gc") == "nothing to erase; every state since position 0 is kept\n"
+
+    def test_a_dry_run_says_what_would_go_and_changes_nothing(self, withdrawn: int) -> None:
+        before = segment().read_bytes()
+
+        assert told("gc", "--before", str(withdrawn), "--dry-run").startswith(
+            f"would erase 1 content, 1.0 kB; states before position {withdrawn} ("
+        )
+        assert segment().read_bytes() == before
+
+    def test_what_goes_is_what_the_dry_run_said(self, withdrawn: int) -> None:
+        (planned,) = objects("gc", "--before", "9999-12-31", "--dry-run")
+        (done,) = objects("gc", "--before", "9999-12-31", "--yes")
+
+        assert planned == {**done, "done": False}
+        assert (done["contents"], done["bytes"]) == (1, 1000)
+        assert b"x" * 1000 not in segment().read_bytes()
+        assert told("show", PLAN) == FIRST
+        assert isinstance(refusal("show", PLAN, "--at", str(withdrawn - 1)), RetentionError)
+        assert isinstance(refusal("gc", "--before", "1", "--yes"), RetentionError)
+
+    def test_it_does_nothing_where_nobody_can_be_asked(self, withdrawn: int) -> None:
+        before = segment().read_bytes()
+
+        assert isinstance(refusal("gc", "--before", str(withdrawn)), AccessRefusedError)
+        assert segment().read_bytes() == before
+
+
+class TestExportAndImport:
+    def test_another_machine_gets_the_same_history_and_files(
+        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        archive = str(tmp_path / "all.holdfast")
+        (made,) = objects("export", archive)
+        before = told("log")
+        texts = use_home(tmp_path / "other", monkeypatch)
+
+        (taken,) = objects("import", archive, "--texts")
+
+        assert (taken["how"], taken["entries"]) == ("restored", made["position"])
+        assert taken["texts"] == 1
+        assert (texts / PLAN).read_text() == SECOND
+        assert told("log") == before
+        assert told("import", archive) == "nothing in it is new\n"
+
+    def test_files_that_somebody_else_changed_are_left(
+        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        archive = str(tmp_path / "all.holdfast")
+        told("export", archive)
+        texts = use_home(tmp_path / "other", monkeypatch)
+        texts.mkdir(parents=True)
+        (texts / PLAN).write_text("mine")
+
+        done = history("import", archive, "--texts")
+
+        assert done.stderr.splitlines()[-1].endswith("not what history had: plan.md")
+        assert (texts / PLAN).read_text() == "mine"
+
+    def test_a_newer_archive_brings_the_files_forward(
+        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        older, newer = str(tmp_path / "older"), str(tmp_path / "newer")
+        told("export", older)
+        (plan.parent / "new.md").write_text("new")
+        plan.unlink()
+        told("log")
+        told("export", newer)
+        texts = use_home(tmp_path / "other", monkeypatch)
+        told("import", older, "--texts")
+        told("log")
+
+        assert "now goes on as that one does" in told("import", newer, "--texts")
+        assert [file.name for file in texts.iterdir()] == ["new.md"]
+        assert history("log").stderr == ""
+
+    def test_without_the_files_it_says_that_they_count(
+        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        archive = str(tmp_path / "all.holdfast")
+        told("export", archive)
+        texts = use_home(tmp_path / "other", monkeypatch)
+
+        assert history("import", archive).stderr.startswith("1 text may differ from the files")
+        assert not texts.exists()
+
+    def test_both_go_through_pipes(
+        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        archive = history("export", "-").stdout_bytes
+        use_home(tmp_path / "other", monkeypatch)
+
+        assert history("import", "-", typed=archive).stdout.startswith("took in 4 entries")
+
+    def test_another_history_is_kept_apart(
+        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        archive = str(tmp_path / "all.holdfast")
+        (made,) = objects("export", archive)
+        texts = use_home(tmp_path / "other", monkeypatch)
+        texts.mkdir(parents=True)
+        (texts / PLAN).write_text("mine")
+        told("log")
+
+        assert told("import", archive).endswith(f"below @{made['history']}/\n")
+        assert told("show", PLAN) == "mine"
+        assert told("show", f"@{made['history']}/{PLAN}", "--version", "2") == SECOND
+
+    def test_a_signature_is_asked_for_by_key(
+        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        signed, plain = str(tmp_path / "signed"), str(tmp_path / "plain")
+        key = told("prove", "--public-key").strip()
+        told("export", plain)
+        assert objects("export", signed, "--sign")[0]["signed"] is True
+        use_home(tmp_path / "other", monkeypatch)
+
+        assert "not signed" in str(refusal("import", plain, "--key", key))
+        assert told("import", signed, "--key", key).startswith("took in")
+
+    def test_nothing_is_overwritten_and_nothing_half_done_is_left(
+        self, plan: Path, tmp_path: Path
+    ) -> None:
+        place = tmp_path / "exports"
+        place.mkdir()
+        archive = place / "all.holdfast"
+        archive.write_text("mine")
+
+        assert isinstance(refusal("export", str(archive)), FileInTheWayError)
+        assert archive.read_text() == "mine"
+        assert history("export", str(archive), "--force").exit_code == 0
+        assert archive.stat().st_mode & 0o777 == 0o600
+        damage(b"Call the bank.")
+        assert isinstance(refusal("export", str(place / "more")), DamageError)
+        assert isinstance(refusal("export", str(place / "no" / "more")), AbsentError)
+        assert list(place.iterdir()) == [archive]
+
+    def test_what_can_be_no_file_is_refused(self, plan: Path, tmp_path: Path) -> None:
+        assert isinstance(refusal("export", ""), AbsentError)
+        assert isinstance(refusal("export", str(plan.parent), "--force"), DirectoryInTheWayError)
+        assert isinstance(refusal("import", str(plan.parent)), DirectoryInTheWayError)
+
+    def test_what_is_no_archive_is_refused(self, plan: Path, tmp_path: Path) -> None:
+        before = told("log")
+
+        assert "does not begin as an archive" in str(refusal("import", str(plan)))
+        assert isinstance(refusal("import", str(tmp_path / "no")), AbsentError)
+        assert told("log") == before
+
+    def test_json_and_an_archive_do_not_share_a_pipe(self, plan: Path) -> None:
+        assert history("export", "-", "--json").exit_code == 2

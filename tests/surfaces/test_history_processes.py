@@ -1,0 +1,227 @@
+"""`holdfast history` as a program of its own: at a terminal, in a pipe, interrupted."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+HEAVY = "sqlite3 cbor2 google_crc32c cryptography holdfast.artifacts holdfast.storage.history"
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    return {"HOME": str(home), "PATH": os.environ["PATH"], **more}
+
+
+def holdfast(
+    home: Path, *words: str, typed: str = "", **environ: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HOLDFAST, "history", *words],
+        env=environment(home, **environ),
+        input=typed,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def at_a_terminal(home: Path, *words: str, typed: str = "", **environ: str) -> tuple[int, str]:
+    """Run it with a terminal for everything; return the exit code and what was seen."""
+    ours, theirs = pty.openpty()
+    environ = environment(home, TERM="xterm", **environ)
+    command = [HOLDFAST, "history", *words]
+    with subprocess.Popen(command, env=environ, stdin=theirs, stdout=theirs, stderr=theirs) as run:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        seen = b""
+        try:
+            while data := os.read(ours, 4096):
+                seen += data
+        except OSError:  # the other end was closed
+            pass
+        os.close(ours)
+    return run.returncode, seen.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return the home of a user who has written two versions of a text."""
+    write(tmp_path, "one\n")
+    holdfast(tmp_path, "log")
+    write(tmp_path, "two\n")
+    holdfast(tmp_path, "log")
+    return tmp_path
+
+
+def write(home: Path, text: str) -> Path:
+    file = home / ".holdfast" / "memory" / "note.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def test_a_refusal_is_one_line_with_a_fix(home: Path) -> None:
+    done = holdfast(home, "show", "note.md", "--version", "9")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("holdfast: 'note.md' has no version 9. Fix: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_the_system_refuses_is_one_line_too(home: Path) -> None:
+    folder = next((home / ".holdfast" / "histories").iterdir())
+    (folder / "segment-00000001").rename(folder / "elsewhere")
+    (folder / "segment-00000001").mkdir()
+
+    done = holdfast(home, "log")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("holdfast: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_wrong_usage_has_a_code_of_its_own(home: Path) -> None:
+    assert holdfast(home, "show").returncode == 2
+    assert holdfast(home, "lgo").returncode == 2
+
+
+def test_times_are_local_and_json_is_in_utc(home: Path) -> None:
+    shown = holdfast(home, "log", "--limit", "1", TZ="Asia/Kolkata").stdout.splitlines()[-1]
+    plain = holdfast(home, "log", "--limit", "1", TZ="UTC").stdout.splitlines()[-1]
+    stored = holdfast(home, "log", "--limit", "1", "--json", TZ="Asia/Kolkata").stdout
+
+    assert shown.split()[1].endswith("+05:30")
+    assert plain.split()[1].endswith("Z")
+    assert f'"time": "{plain.split()[1][:-1]}.' in stored
+
+
+def test_any_encoding_of_the_terminal_will_do(home: Path) -> None:
+    write(home, "café\n")
+
+    assert holdfast(home, "show", "note.md", PYTHONIOENCODING="ascii").stdout == "café\n"
+
+
+def test_a_reader_who_has_read_enough_is_no_error(home: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [HOLDFAST, "history", "log"],
+            env=environment(home),
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writer)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("words", ["log", "export -"])
+def test_an_answer_that_can_not_be_written_is_an_error(home: Path, words: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [HOLDFAST, "history", *words.split()],
+            env=environment(home),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    assert done.returncode != 0
+    assert "the answer can't be written: the system said 'No space left on device'." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
+    with subprocess.Popen(
+        [HOLDFAST, "history", "import", "-"],
+        env=environment(home),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        assert run.stdin is not None
+        run.stdin.write("x" * (1 << 20))  # more than a pipe holds: when this returns, it is read
+        run.send_signal(signal.SIGINT)
+        _, told = run.communicate(timeout=60)
+
+    assert run.returncode == 1
+    assert "Traceback" not in told
+    assert holdfast(home, "verify").returncode == 0
+
+
+class TestAtATerminal:
+    def test_a_diff_is_coloured(self, home: Path) -> None:
+        _, seen = at_a_terminal(home, "diff", "note.md")
+
+        assert "\x1b[31m-one\x1b[0m\n\x1b[32m+two\x1b[0m\n" in seen
+
+    def test_a_diff_is_plain_if_colours_are_not_wanted(self, home: Path) -> None:
+        _, seen = at_a_terminal(home, "diff", "note.md", NO_COLOR="1")
+
+        assert seen.endswith("@@ -1 +1 @@\n-one\n+two\n")
+
+    @pytest.mark.parametrize(
+        ("words", "label"),
+        [
+            (("verify",), "verifying"),
+            (("export", "{archive}", "--force"), "exporting"),
+            (("import", "{archive}"), "importing"),
+        ],
+    )
+    def test_a_bar_shows_how_far_it_is(
+        self, home: Path, tmp_path: Path, words: tuple[str, ...], label: str
+    ) -> None:
+        archive = tmp_path / "archive"
+        holdfast(home, "export", str(archive))
+        given = [word.format(archive=archive) for word in words]
+
+        code, seen = at_a_terminal(home, *given)
+
+        assert code == 0
+        assert label in seen
+        assert "100%" in seen
+        assert label not in holdfast(home, *given).stderr
+
+    @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
+    def test_gc_asks_first(self, home: Path, answer: str, code: int) -> None:
+        ended, seen = at_a_terminal(home, "gc", "--before", "9999-12-31", typed=answer)
+
+        assert ended == code
+        assert "This can't be undone. Go on? [y/N]" in seen
+        assert ("erased nothing; states before position 4 " in seen) == (code == 0)
+
+    def test_an_archive_is_nothing_to_look_at(self, home: Path) -> None:
+        code, seen = at_a_terminal(home, "export", "-")
+
+        assert code == 2
+        assert "Fix: name a file, or redirect it." in seen
+
+
+@pytest.mark.parametrize("words", ["--help", "doctor"])
+def test_other_commands_do_not_pay_for_history(tmp_path: Path, words: str) -> None:
+    script = (
+        "import sys\nfrom holdfast.surfaces.cli import cli\n"
+        "try: cli(sys.argv[1:])\nexcept SystemExit: pass\n"
+        f"print('heavy:', *set({HEAVY.split()!r}) & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, words],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines()[-1] == "heavy:"
