@@ -55,6 +55,10 @@ class Bulk:
         ).reshape(table.count, _WORDS)
         self._checked: NDArray[np.uint8] = np.frombuffer(table.checked, "u1")
 
+    def any_of(self, digests: Sequence[bytes]) -> bool:
+        """Whether any of these is there."""
+        return bool(self._find(digests)[0].any())
+
     def visible(self, digests: Sequence[bytes], position: int) -> tuple[list[bool], list[int]]:
         """Say of each whether it can be seen, and of which this is not so easily told."""
         there, rows = self._find(digests)

@@ -7,7 +7,6 @@ import mmap
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from threading import get_ident
 from typing import Protocol
@@ -17,7 +16,7 @@ Buffer = bytes | memoryview
 _ZEROS = bytes(1 << 20)
 _PUNCH_HOLE_KEEP_SIZE = 0x03
 _MOST_BUFFERS = 512
-_HOLDER_BYTES = 100
+_LOCKS = "/proc/locks"
 
 
 class File(Protocol):
@@ -190,20 +189,21 @@ class FolderFile:
         return b"".join(parts)
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        for start in range(0, len(buffers), _MOST_BUFFERS):
-            offset = self._write_some(offset, buffers[start : start + _MOST_BUFFERS])
-
-    def _write_some(self, offset: int, buffers: Sequence[Buffer]) -> int:
+        if len(buffers) > _MOST_BUFFERS:
+            self.write(offset, buffers[:_MOST_BUFFERS])
+            offset += sum(map(len, buffers[:_MOST_BUFFERS]))
+            self.write(offset, buffers[_MOST_BUFFERS:])
+            return
         written = os.pwritev(self._descriptor, buffers, offset)
-        length = sum(map(len, buffers))
-        if written < length:
-            rest = memoryview(b"".join(buffers))
-            while written < length:
-                more = os.pwrite(self._descriptor, rest[written:], offset + written)
-                if more == 0:
-                    raise OSError(errno.EIO, "the disk takes nothing more", self._path)
-                written += more
-        return offset + length
+        if written < sum(map(len, buffers)):
+            self._write_rest(offset, memoryview(b"".join(buffers)), written)
+
+    def _write_rest(self, offset: int, data: memoryview, written: int) -> None:
+        while written < len(data):
+            more = os.pwrite(self._descriptor, data[written:], offset + written)
+            if more == 0:
+                raise OSError(errno.EIO, "the disk takes nothing more", self._path)
+            written += more
 
     def sync(self) -> None:
         os.fdatasync(self._descriptor)
@@ -243,10 +243,7 @@ class FolderFile:
 
 
 class FolderLock:
-    """A lock that the operating system takes back from a process that ends, however it ends.
-
-    What the file says of the holder is for people; it binds nobody.
-    """
+    """A lock that the operating system takes back from a process that ends, however it ends."""
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(
@@ -273,14 +270,7 @@ class FolderLock:
         except BlockingIOError:
             return False
         self._holder = get_ident()
-        self._say_who()
         return True
-
-    def _say_who(self) -> None:
-        said = _said_of(self._pid)
-        with suppress(OSError):  # it is only for people
-            if os.pread(self._descriptor, len(said), 0) != said:
-                os.pwrite(self._descriptor, said, 0)
 
     @property
     def is_usable(self) -> bool:
@@ -304,9 +294,23 @@ class FolderLock:
             os.close(descriptor)
 
 
-@cache
-def _said_of(pid: int) -> bytes:
-    return f"process {pid} on {os.uname().nodename}".encode().ljust(_HOLDER_BYTES)
+def holder_of(path: str | None) -> str:
+    """Say who has the lock of this file, as well as can be known."""
+    pid = None if path is None else _holding_process(path)
+    return "another process" if pid is None else f"process {pid}"
+
+
+def _holding_process(path: str) -> int | None:
+    try:
+        inode = os.stat(path).st_ino
+        with open(_LOCKS, encoding="ascii") as locks:
+            for line in locks:
+                _, kind, _, _, pid, place, *_ = line.split()
+                if kind == "FLOCK" and place.endswith(f":{inode}") and int(pid) > 0:
+                    return int(pid)
+    except (OSError, ValueError):
+        return None
+    return None
 
 
 def _sync_folder(path: str) -> None:

@@ -32,6 +32,11 @@ _DECODED = {_TOMBSTONE, _LIFT, _ANCHOR, _SWEEP}
 _SMALLEST_TAIL = 1 << 14
 _TAIL_SHARE = 16
 _UNFINISHED = ".new"
+_NEW = tuple.__new__
+"""Makes a row of its fields without looking at each."""
+
+Placed = tuple[bytes, int, int, int]
+"""Content on its way: digest, offset in the payload, length, checksum."""
 
 
 class Index:
@@ -65,6 +70,17 @@ class Index:
         if hidden == OFTEN:
             return bisect_right(self._often.get(digest, ()), position) % 2 == 0
         return position < hidden or 0 < row.shown <= position
+
+    def known_many(self, digests: Sequence[bytes]) -> bool:
+        """Whether there is a row for any of these, be it hidden or not."""
+        tail, table = self._tail, self._table
+        if any(map(tail.__contains__, digests)):
+            return True
+        if table is None or not table.count:
+            return False
+        if len(digests) >= WORTHWHILE and is_available():
+            return self._in_bulk(table).any_of(digests)
+        return any(table.find(digest) is not None for digest in digests)
 
     def visible_many(self, digests: Sequence[bytes], position: int) -> list[bool]:
         """Say of each whether it can be seen at a position; much faster than one by one."""
@@ -132,21 +148,26 @@ class Index:
         """Take a commit in."""
         head = frame.head
         prefix = self._prefix or self._begin(algorithm)
-        commit, block, payload, segment = (
-            head.last_position,
-            head.first_position,
-            frame.payload,
-            frame.segment,
-        )
-        tail, available = self._tail, head.payload_length
+        available = head.payload_length
+        puts: list[Placed] = []
         for _, _, cid, offset, length, crc in only_puts(frame) or self._others(frame):
             if offset + length > available:
                 raise DamageError("an entry puts more than its commit holds")
             if cid[:4] == prefix:
-                tail[cid[4:]] = Row(
-                    commit, block, offset, payload + offset, length, 0, 0, segment, crc
-                )
-        self.end, self._last = frame.end, frame.offset
+                puts.append((cid[4:], offset, length, crc))
+        self.add(frame, frame.end, puts, algorithm)
+
+    def add(self, frame: Frame, end: End, puts: Sequence[Placed], algorithm: Hash) -> None:
+        """Take in what a commit puts. `end` is where it ends."""
+        if not self._prefix:
+            self._begin(algorithm)
+        segment, start, head, _, _ = frame
+        commit, block, payload = end.position, head.first_position, frame.payload
+        tail, row = self._tail, Row
+        for digest, offset, length, crc in puts:
+            fields = (commit, block, offset, payload + offset, length, 0, 0, segment, crc)
+            tail[digest] = _NEW(row, fields)
+        self.end, self._last = end, start
 
     def _begin(self, algorithm: Hash) -> bytes:
         self._prefix = bytes(CID(bytes(32), algorithm, Codec.RAW))[:4]

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from holdfast.artifacts.arrival import finish, has_arrived
 from holdfast.artifacts.cid import Hash
-from holdfast.artifacts.disk import Disk, Held
+from holdfast.artifacts.disk import Disk, Held, holder_of
 from holdfast.artifacts.draft import Draft
 from holdfast.artifacts.entry import decode_all
 from holdfast.artifacts.index import Index, remove_tables
-from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
+from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
 from holdfast.artifacts.mark import Mark, MarkFile, decode
 from holdfast.artifacts.segment import HISTORY_BYTES, Frame
 from holdfast.artifacts.state import IndexState, Logged
@@ -405,7 +405,7 @@ class Journal:
     def _commit(self, requests: list[_Request]) -> None:
         draft = Draft(self.index, self._algorithm, self.log.end.position)
         for request in requests:
-            begun = draft.begin()
+            begun = draft.begin() if draft.records else None
             try:
                 request.plan(draft)
             except StaleIndexError:
@@ -435,10 +435,15 @@ class Journal:
             self._epoch = end.epoch + 1
         time = max(self._clock(), end.time)
         self._broken = "a commit failed"
-        self._attempt = _Attempt(end.position + 1, b"".join(draft.records), [])
-        frame = self.log.append(draft.records, draft.payload, time=time, epoch=self._epoch)
+        records = b"".join(draft.records)
+        self._attempt = _Attempt(end.position + 1, records, [])
+        moment = Moment(time, self._epoch, len(draft.records))
+        frame = self.log.append(moment, records, draft.payload)
         with self._taking_in:
-            self._apply(frame)
+            if draft.only_puts:
+                self.index.add(frame, self.log.end, draft.puts, self.log.hash)
+            else:
+                self._apply(frame)
             self._write_mark()
             self._publish()
             self._broken = self._attempt = None
@@ -493,18 +498,11 @@ class Journal:
             if clocks.monotonic() >= deadline:
                 raise LockTimeout(
                     f"the history in {self._disk.whereabouts!a} is being written by "
-                    f"{self._holder()}, and was for {self._wait:g} s. Fix: wait for it to finish, "
-                    "or end that process."
+                    f"{holder_of(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
+                    "Fix: wait for it to finish, or end that process."
                 )
             clocks.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
-
-    def _holder(self) -> str:
-        try:
-            said = self._disk.open(LOCK).read(0, 200)
-        except OSError:
-            return "another process"
-        return said.decode(errors="replace").strip("\0 \n") or "another process"
 
 
 def _tell(requests: list[_Request], error: Exception) -> None:

@@ -81,6 +81,14 @@ class Cut(NamedTuple):
     reason: str
 
 
+class Moment(NamedTuple):
+    """When a commit is made, in whose turn, and of how many entries it is."""
+
+    time: int
+    epoch: int
+    entries: int
+
+
 class Log:
     """The frames of one history."""
 
@@ -361,21 +369,19 @@ class Log:
         )
 
     # ------------------------------------------------------------ writing
-    def append(
-        self, records: Sequence[bytes], payload: Sequence[Piece], *, time: int, epoch: int
-    ) -> Frame:
+    def append(self, moment: Moment, records: bytes, payload: Sequence[Piece]) -> Frame:
         """Write a frame and return when it is durable. Only while the lock is held."""
-        joined = b"".join(records)
+        time, epoch, entries = moment
         head = Head(
             self.end.position + 1,
             time,
             epoch,
+            entries,
             len(records),
-            len(joined),
             sum(map(len, payload)),
-            records_checksum(joined),
+            records_checksum(records),
         )
-        return self._write(self._make_room(head.length), head, joined, payload)
+        return self._write(self._make_room(head.length), head, records, payload)
 
     def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> Frame:
         """Write a frame with the head, and in the segment, that another copy of the log has it."""

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from hashlib import sha256
 
 from google_crc32c import value as crc32c
 
@@ -71,7 +72,7 @@ def raw_puts(frame: Frame) -> Iterator[RawPut]:
 
 def damaged_puts(file: File, frame: Frame, algorithm: Hash) -> list[CID]:
     """Return what the frame puts and its payload does not hold as it was."""
-    digest = algorithm.digest
+    hasher = sha256 if algorithm is Hash.SHA2_256 else algorithm.hasher
     damaged = []
     start, window = 0, b""
     for cid, offset, length, crc in raw_puts(frame):
@@ -89,7 +90,7 @@ def damaged_puts(file: File, frame: Frame, algorithm: Hash) -> list[CID]:
                     min(_READ_AHEAD, frame.head.payload_length - offset),
                 )
             data = window[at : at + length]
-            whole = digest(data) == cid[4:] and crc32c(data) == crc
+            whole = hasher(data).digest() == cid[4:] and crc32c(data) == crc
         if not whole:
             damaged.append(CID.from_bytes(cid))
     return damaged

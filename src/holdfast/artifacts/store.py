@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from itertools import repeat
 from operator import attrgetter, is_
 from pathlib import Path
@@ -103,11 +104,14 @@ class ArtifactStore:
 
     def put_many(self, artifacts: Iterable[Artifact]) -> tuple[list[CID], IndexState]:
         """Put them all in one commit: either all are there or none."""
+        given = list(artifacts)
+        if all(map(isinstance, given, repeat(Literal))):
+            return self._put_literals([literal.data for literal in given])  # type: ignore[union-attr]
         puts = [
             self._content(artifact.data)
             if isinstance(artifact, Literal)
             else self._derivations.begin(artifact)
-            for artifact in artifacts
+            for artifact in given
         ]
 
         def plan(draft: Draft) -> None:
@@ -122,6 +126,21 @@ class ArtifactStore:
             state = self._journal.commit(plan)
             self._check_determinism(puts)
         return [put if isinstance(put, CID) else self._cid_of(put) for put in puts], state
+
+    def _put_literals(self, contents: list[bytes]) -> tuple[list[CID], IndexState]:
+        hasher = sha256 if self._hash is Hash.SHA2_256 else self._hash.hasher
+        digests = [hasher(content).digest() for content in contents]
+        state = self._journal.refresh()
+        if not all(self._surely(lambda: self._visible_many(digests, state.position))):
+            crcs = list(map(crc32c, contents))
+            prefix = self._prefix
+            state = self._journal.commit(
+                lambda draft: draft.put_many(prefix, digests, crcs, contents)
+            )
+        return CID.many(digests, self._hash), state
+
+    def _visible_many(self, digests: Sequence[bytes], position: int) -> list[bool]:
+        return self._journal.index.visible_many(digests, position)
 
     def _is_there(self, put: Content | Derivation | CID, position: int) -> bool:
         if isinstance(put, Content):
@@ -226,7 +245,7 @@ class ArtifactStore:
         """Return what `has` would for each; many are asked at once."""
         position = self._position(state)
         digests = list(map(_DIGEST, cids))
-        seen = self._surely(lambda: self._journal.index.visible_many(digests, position))
+        seen = self._surely(lambda: self._visible_many(digests, position))
         if not self._are_ours(cids):
             return [there and self._is_ours(cid) for there, cid in zip(seen, cids, strict=True)]
         return seen

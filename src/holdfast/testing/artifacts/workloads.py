@@ -163,7 +163,9 @@ def short_workloads(longest: int) -> Iterator[Workload]:
 
 
 def placed_workloads() -> Iterator[Workload]:
-    """Yield puts that lie at every place that a frame can have in a sector."""
+    """Yield puts that end, and puts that begin, at every place that a frame can have in a sector."""
+    for length in range(1, SECTOR, ALIGNMENT - 3):
+        yield (f"put {length}",)
     for length in range(0, SECTOR, ALIGNMENT):
         yield f"put {length}", "put", "tombstone"
 
