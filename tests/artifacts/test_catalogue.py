@@ -287,6 +287,29 @@ class TestTheFile:
 
         check(catalogue, pages)
 
+    def test_who_asks_while_another_one_follows_gets_the_whole_answer(
+        self, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("holdfast.artifacts.catalogue._BATCH", 5)
+        answers: list[list[str]] = []
+
+        class Curious(Pages):
+            def log(self, after: int = 0) -> Iterator[Logged]:
+                for logged in super().log(after):
+                    if logged.position == 12 and not answers:
+                        answers.append([])
+                        answers.append(catalogue.names("", 20))
+                    yield logged
+
+        pages = Curious()
+        for number in range(20):
+            pages.commit(Bind(f"{number:02}", ONE))
+        catalogue = Catalogue(pages, path)
+        catalogue.follow()
+
+        assert answers[1] == sorted(said(pages, 20))
+        check(catalogue, pages)
+
     def test_a_commit_that_is_not_whole_yet_is_left_for_later(self, pages: Pages) -> None:
         pages.commit(Bind("a", ONE))
         pages.commit(Bind("a", TWO), Bind("b", TWO))

@@ -40,14 +40,17 @@ class Contents:
 
     def read_many(
         self, spots: Sequence[Spot], digests: Sequence[bytes], found: list[bytes | None]
-    ) -> None:
-        """Put the bytes, or `WRONG`, into `found`; what lies side by side is read together."""
+    ) -> Iterator[int]:
+        """Put the bytes into `found`, and yield of which they are not what they were.
+
+        What lies side by side is read together.
+        """
         for group in _side_by_side(sorted(spots)):
-            self._read_group(group, digests, found)
+            yield from self._read_group(group, digests, found)
 
     def _read_group(
         self, group: Sequence[Spot], digests: Sequence[bytes], found: list[bytes | None]
-    ) -> None:
+    ) -> Iterator[int]:
         segment, start, *_ = group[0]
         stop = max(spot.place + spot.length for spot in group)
         data = self._bytes(segment, start, stop - start)
@@ -55,11 +58,12 @@ class Contents:
         for _, place, length, crc, which in group:
             begin = place - start
             part = data[begin : begin + length]
-            found[which] = WRONG
             if crc32c(part) == crc and len(part) == length:
                 touch = base | place
                 if touch in touched or self._is_right(digests[which], part, touch):
                     found[which] = part
+                    continue
+            yield which
 
     def _bytes(self, segment: int, place: int, length: int) -> bytes:
         try:

@@ -91,7 +91,7 @@ class Index:
             seen, unsure = [False] * len(digests), list[int]()
         else:
             seen, unsure = self._in_bulk(table).visible(digests, position)
-        if self._is_plain and position >= self.end.position:
+        if tail and self._is_plain and position >= self.end.position:
             in_tail = map(tail.__contains__, digests)
             seen = list(map(or_, seen, in_tail)) if table else list(in_tail)
         elif tail:
@@ -107,12 +107,16 @@ class Index:
     def spots(self, digests: Sequence[bytes], position: int) -> list[Spot]:
         """Return where those lie that can be seen at a position, in no order."""
         tail, table = self._tail, self._table
-        spots, unsure = list[Spot](), list(range(len(digests)))
-        if table is not None and table.count and len(digests) >= WORTHWHILE and is_available():
-            spots, unsure = self._in_bulk(table).spots(digests, position)
-            if tail:
-                spots = [spot for spot in spots if digests[spot.which] not in tail]
-                unsure += [n for n, digest in enumerate(digests) if digest in tail]
+        spots: list[Spot] = []
+        unsure = [which for which, digest in enumerate(digests) if digest in tail]
+        if table is not None and table.count:
+            if len(digests) >= WORTHWHILE and is_available():
+                spots, more = self._in_bulk(table).spots(digests, position)
+                if unsure:
+                    spots = [spot for spot in spots if digests[spot.which] not in tail]
+                unsure += [which for which in more if digests[which] not in tail]
+            else:
+                unsure = list(range(len(digests)))
         for which in unsure:
             digest = digests[which]
             row = self.find(digest)

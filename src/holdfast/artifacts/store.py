@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import repeat
-from operator import attrgetter, is_
 from pathlib import Path
 from typing import BinaryIO, Self, TypeVar
 
@@ -43,7 +42,8 @@ CATALOGUE = "catalogue.sqlite"
 
 _SLICE = 1 << 20
 
-_DIGEST, _HASH, _CODEC = attrgetter("digest"), attrgetter("hash"), attrgetter("codec")
+_NOTHING = bytes(32)
+"""The digest of nothing that anybody could find."""
 
 Answer = TypeVar("Answer")
 
@@ -230,31 +230,26 @@ class ArtifactStore:
     def get_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bytes | None]:
         """Return what `get` would for each; what lies side by side is read together."""
         position = self._position(state)
-        digests = list(map(_DIGEST, cids))
+        digests = self._digests(cids)
         spots = self._surely(lambda: self._journal.index.spots(digests, position))
-        if not self._are_ours(cids):
-            spots = [spot for spot in spots if self._is_ours(cids[spot.which])]
         found: list[bytes | None] = [None] * len(cids)
-        self._contents.read_many(spots, digests, found)
-        for which, data in enumerate(found):
-            if data is WRONG:
-                found[which] = self.get(cids[which], state)
+        for which in self._contents.read_many(spots, digests, found):
+            found[which] = self.get(cids[which], state)  # which says why it can't be had
         return found
 
     def has_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bool]:
         """Return what `has` would for each; many are asked at once."""
         position = self._position(state)
-        digests = list(map(_DIGEST, cids))
-        seen = self._surely(lambda: self._visible_many(digests, position))
-        if not self._are_ours(cids):
-            return [there and self._is_ours(cid) for there, cid in zip(seen, cids, strict=True)]
-        return seen
+        digests = self._digests(cids)
+        return self._surely(lambda: self._visible_many(digests, position))
 
-    def _are_ours(self, cids: Sequence[CID]) -> bool:
-        # By identity: the hash of an enum's member is far slower.
-        return all(map(is_, map(_HASH, cids), repeat(self._hash))) and all(
-            map(is_, map(_CODEC, cids), repeat(Codec.RAW))
-        )
+    def _digests(self, cids: Sequence[CID]) -> list[bytes]:
+        """Return what to look for; for a CID of another kind, what nothing has."""
+        ours, raw = self._hash, Codec.RAW
+        digests = [cid.digest for cid in cids if cid.hash is ours and cid.codec is raw]
+        if len(digests) < len(cids):
+            digests = [cid.digest if self._is_ours(cid) else _NOTHING for cid in cids]
+        return digests
 
     def locate(self, cid: CID, state: IndexState | None = None) -> ArtifactLocation | None:
         """Return where the bytes are, as the log tells it; None where `get` would return None."""

@@ -163,7 +163,7 @@ def short_workloads(longest: int) -> Iterator[Workload]:
 
 
 def placed_workloads() -> Iterator[Workload]:
-    """Yield puts that end, and puts that begin, at every place that a frame can have in a sector."""
+    """Yield puts that end, and puts that begin, at every place in a sector where a frame can."""
     for length in range(1, SECTOR, ALIGNMENT - 3):
         yield (f"put {length}",)
     for length in range(0, SECTOR, ALIGNMENT):
