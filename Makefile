@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test check format lint types imports coverage bench lock clean
+.PHONY: help demo test check format lint types imports coverage crash bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,8 +34,12 @@ coverage: test ## the lines and branches that no test reached
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=95
 
-bench: $(VENV)/dev.stamp ## compare with the physical limits of this disk
+crash: $(VENV)/dev.stamp ## cut the power in a million ways, and look what is left
+	$(BIN)/python -m holdfast.testing.artifacts.crash --states 1000000
+
+bench: $(VENV)/bench.stamp ## compare with peers, and with the limits of this disk
 	$(BIN)/python benchmarks/storage.py
+	$(BIN)/python benchmarks/artifacts.py
 
 lock: $(VENV)/dev.stamp ## pin the newest allowed dependencies, with hashes
 	requirements/lock $(BIN)
@@ -57,3 +61,8 @@ $(VENV)/dev.stamp: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/demo.stamp
+
+$(VENV)/bench.stamp: requirements/bench.txt $(VENV)/dev.stamp
+	@echo "installing the peers to compare with into $(VENV) ..."
+	@$(PIP) install --require-hashes -r requirements/bench.txt
+	@touch $@

@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -184,11 +185,10 @@ def test_a_lock_is_held_by_one(disk: Disk) -> None:
     held = disk.lock("lock")
 
     assert held is not None
-    assert disk.lock("lock") is None
-    held.release()
-    again = disk.lock("lock")
-    assert again is not None
-    again.release()
+    with ThreadPoolExecutor() as others:
+        assert others.submit(disk.lock, "lock").result() is None
+        held.release()
+        assert others.submit(disk.lock, "lock").result() is not None
 
 
 def test_a_disk_says_where_it_is(disk: Disk) -> None:

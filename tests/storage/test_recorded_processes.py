@@ -12,8 +12,8 @@ from holdfast.storage import Locator, LockTiming, StorageBackend
 from holdfast.storage.backends.device_local import DeviceLocalBackend
 from holdfast.storage.backends.vault import VaultBackend
 from holdfast.storage.history import SAVE, UNDONE, History
+from holdfast.storage.sweep import sweep
 from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.sweep import sweep
 from holdfast.storage.wrappers.view import View
 from holdfast.testing.storage.base import tree
 from holdfast.testing.storage.conditions import count_up

@@ -15,8 +15,8 @@ from holdfast.storage.backends.device_local import DeviceLocalBackend
 from holdfast.storage.backends.memory import MemoryBackend
 from holdfast.storage.backends.vault import VaultBackend
 from holdfast.storage.history import EXTERNAL, SAVE, History
+from holdfast.storage.sweep import Found, Kind, sweep
 from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.sweep import Found, Kind, sweep
 from holdfast.storage.wrappers.view import View
 from holdfast.testing.artifacts.memory_disk import MemoryDisk
 from holdfast.testing.storage.base import tree

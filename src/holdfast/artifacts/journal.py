@@ -20,7 +20,7 @@ from holdfast.artifacts.entry import decode_all
 from holdfast.artifacts.index import Index, remove_tables
 from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
 from holdfast.artifacts.mark import Mark, MarkFile, decode
-from holdfast.artifacts.segment import HISTORY_BYTES, Frame
+from holdfast.artifacts.segment import HISTORY_BYTES, End, Frame
 from holdfast.artifacts.state import IndexState, Logged
 from holdfast.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError
 from holdfast.faults import explain
@@ -29,6 +29,8 @@ LOCK = "lock"
 
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.05
+_REMEMBERED_ENDS = 256
+"""How many of the last commits are found again without reading their segment."""
 
 Plan = Callable[[Draft], None]
 
@@ -92,6 +94,7 @@ class Journal:
         self._seen = b""
         self._broken: str | None = None
         self._attempt: _Attempt | None = None
+        self._ends: deque[End] = deque(maxlen=_REMEMBERED_ENDS)
         self.cuts: list[Cut] = []
         self._open()
 
@@ -116,6 +119,7 @@ class Journal:
     def _read(self, *, tables: bool) -> None:
         self.log = Log(self._disk, self._segment_bytes)
         self.index = Index()
+        self._ends.clear()
         self._epoch = None
         self._mark = MarkFile.open(self._disk)
         if self.log.begin() and tables:
@@ -154,6 +158,7 @@ class Journal:
 
     def _apply(self, frame: Frame) -> None:
         self.index.apply(frame, self.log.hash)
+        self._ends.append(frame.end)
 
     def _is_settled(self) -> bool:
         """Whether nobody wrote anything since we last looked, nor began to."""
@@ -241,7 +246,7 @@ class Journal:
         stop = self.state.position
         if after >= stop:
             return
-        for frame in self.log.frames(self.log.start_of(after)):
+        for frame in self.log.frames(self._end_before(after)):
             head = frame.head
             if head.last_position > after:
                 for position, entry in enumerate(decode_all(frame.records), head.first_position):
@@ -251,17 +256,24 @@ class Journal:
                 return
         raise self.log.missing(stop)
 
+    def _end_before(self, position: int) -> End:
+        """Return an end of a commit at or before a position, the nearest that is known."""
+        for end in reversed(tuple(self._ends)):
+            if end.position <= position:
+                return end
+        return self.log.start_of(position)
+
     def commit_before(self, position: int) -> int:
         """Return the last position of the last commit that was whole at a position."""
-        last = 0
-        if position > 0:
-            for frame in self.log.frames(self.log.start_of(position)):
+        if position <= 0:
+            return 0
+        end = self._end_before(position)
+        if end.position < position:
+            for frame in self.log.frames(end):
                 if frame.head.last_position > position:
                     break
-                last = frame.head.last_position
-                if last == position:
-                    break
-        return last or self.log.start_of(position).position
+                end = frame.end
+        return end.position
 
     def _reopen(self) -> None:
         self._check_open()
@@ -327,6 +339,8 @@ class Journal:
 
     def _hand_over(self) -> None:
         with self._queueing:
+            while self._queue and self._queue[0].done:
+                self._queue.popleft()
             self._leader = self._queue[0] if self._queue else None
             if self._leader is not None:
                 self._leader.woken.release()
@@ -442,6 +456,7 @@ class Journal:
         with self._taking_in:
             if draft.only_puts:
                 self.index.add(frame, self.log.end, draft.puts, self.log.hash)
+                self._ends.append(self.log.end)
             else:
                 self._apply(frame)
             self._write_mark()

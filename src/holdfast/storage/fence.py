@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.artifacts.disk import Disk, Held
+from holdfast.artifacts.disk import Disk, Held, holder_of
 from holdfast.artifacts.mark import Mark, MarkFile
 from holdfast.errors import LockTimeout
 from holdfast.faults import explain
@@ -23,7 +23,6 @@ SETTLED = "settled"
 
 _FIRST_WAIT = 0.0005
 _LONGEST_WAIT = 0.02
-_NAME_BYTES = 64
 
 
 class Fence:
@@ -41,11 +40,11 @@ class Fence:
 
     def settled(self) -> int:
         """Return a position up to which every version has its file, or was answered."""
-        try:
-            file = MarkFile(self._disk.open(SETTLED))
-        except FileNotFoundError:
-            return 0
-        mark = file.read()
+        with self._explained():
+            try:
+                mark = MarkFile(self._disk.open(SETTLED)).read()
+            except FileNotFoundError:
+                return 0
         return mark.position if mark and mark.history == self._history() else 0
 
     def settle(self, position: int) -> None:
@@ -74,11 +73,9 @@ class Fence:
 
     def _take(self, deadline: float) -> Held:
         wait = _FIRST_WAIT
-        name = self._disk.open(FENCE, create=True)
         while (held := self._disk.lock(FENCE)) is None:
             if time.monotonic() >= deadline:
-                said = name.read(0, _NAME_BYTES).decode("ascii", "replace")
-                raise self._timed_out(said.strip("\0 ") or "another process")
+                raise self._timed_out(holder_of(self._disk.path(FENCE)))
             time.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads contenders
             wait = min(wait * 1.5, _LONGEST_WAIT)
         return held

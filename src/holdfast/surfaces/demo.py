@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.app import open_storage, preview_storage
+from holdfast.app import open_recorded, open_storage, preview_storage
 from holdfast.errors import HoldfastError
 from holdfast.storage import (
     ABSENT,
@@ -16,6 +16,8 @@ from holdfast.storage import (
     content_hash,
     walk,
 )
+from holdfast.storage.sweep import sweep
+from holdfast.storage.wrappers.view import View
 
 Say = Callable[[str], object]
 Environment = dict[str, str]
@@ -34,6 +36,7 @@ def run(say: Say) -> None:
         _show_conditional_writes(say, open_storage(environ))
         _show_many_writers(say, environ)
         _show_a_vault(say, environ, Path(folder, "Notes"))
+        _show_history(say, {**environ, "MEMORY_VAULT_PATH": str(Path(folder, "Notes"))})
         _show_refusals(say, environ)
     say("\nNext: `make test` proves it; README.md tells the rest.")
 
@@ -100,8 +103,29 @@ def _show_a_vault(say: Say, environ: Environment, vault: Path) -> None:
     say(f"   memories: {', '.join(text.key for text in walk(storage, Locator('')))}")
 
 
+def _show_history(say: Say, environ: Environment) -> None:
+    say("\n5. Every version is kept, also of what was edited by hand; any moment can be read again")
+    plan = Locator("plan.md")
+    with open_recorded(environ) as memory:
+        sweep(memory)  # the plan was written before there was a history
+        before = memory.history.store.current()
+        agent = memory.because(actor="agent", reason="asked to")
+        agent.write(plan, memory.read(plan) + "Ask Tom.\n")
+        by_hand = Path(environ["MEMORY_VAULT_PATH"], plan.key)
+        by_hand.write_text(by_hand.read_text().replace("bank", "bank before noon"))
+        sweep(memory)
+        for line in memory.history.blame(plan):
+            version = line.version
+            who = version.actor or version.origin
+            say(f"   version {version.number}  {who:10} {line.text.rstrip()}")
+        then = View(memory.history, before).read(plan)
+        say(f"   as it was at first: {' / '.join(then.split(chr(10))[2:-1])}")
+        report = memory.history.store.verify()
+        say(f"   {report.commits} commits, every byte of {report.contents} contents checked")
+
+
 def _show_refusals(say: Say, environ: Environment) -> None:
-    say("\n5. What goes wrong is said, with the fix, and nothing is done instead")
+    say("\n6. What goes wrong is said, with the fix, and nothing is done instead")
     absent = str(Path(environ["HOME"], "NotMounted"))
     attempts: list[Callable[[], object]] = [
         lambda: Locator("../../etc/passwd"),

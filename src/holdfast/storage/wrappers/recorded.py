@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from typing import Self
 
 from holdfast.artifacts import CID, IndexState
 from holdfast.artifacts.canonical import Value
@@ -56,6 +57,16 @@ class Recorded(StorageBackend):
         same = copy(self)
         same._circumstances = said  # noqa: SLF001 - it is one of us
         return same
+
+    def close(self) -> None:
+        """Let go of the history."""
+        self.history.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # ------------------------------------------------------------ changing
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:

@@ -14,8 +14,8 @@ from holdfast.app import open_history, open_recorded
 from holdfast.errors import AbsentError
 from holdfast.storage import Locator
 from holdfast.storage.history import History, Version
+from holdfast.storage.sweep import Found, Kind, sweep
 from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.sweep import Found, Kind, sweep
 from holdfast.surfaces.history.telling import counted, mention, shown
 
 _MOST_NAMED = 3

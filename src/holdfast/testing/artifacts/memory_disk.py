@@ -117,16 +117,24 @@ class MemoryFile:
 
 
 class MemoryLock:
-    """Held by at most one in this process."""
+    """Held by at most one thread of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._holder: int | None = None
 
     def take(self) -> bool:
-        return self._lock.acquire(blocking=False)
+        # As on a real disk, a thread that was interrupted before it let go has it still.
+        if self._holder == threading.get_ident():
+            return True
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._holder = threading.get_ident()
+        return True
 
     def release(self) -> None:
-        if self._lock.locked():
+        if self._holder is not None:
+            self._holder = None
             self._lock.release()
 
 
