@@ -172,7 +172,8 @@ class _Verification:
         if not tally.broken:
             tally.position = head.last_position
         ending = frame.offset + head.seal_offset + SEAL_BYTES
-        if any(file.read(ending, frame.end.offset - ending)):
+        filling = frame.end.offset - ending
+        if filling and any(file.read(ending, filling)):
             where = f"{segment_name(frame.segment)} at byte {ending}"
             tally.faults.append(Fault("what fills up a commit is not empty", where, tally.position))
         damaged = set(damaged_puts(file, frame, algorithm))
