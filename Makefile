@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test check format lint types imports coverage crash bench lock clean
+.PHONY: help demo test searches covered check format lint types imports coverage crash bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,9 +12,23 @@ help: ## this list
 demo: $(VENV)/demo.stamp ## install what the demo needs and show Holdfast at work
 	@$(BIN)/holdfast demo
 
+# Long searches for a case that fails. They try millions of steps, so no coverage is counted there.
+SEARCHES := $(addprefix tests/artifacts/test_,archive_crash.py archive_hostile.py checkpoint.py crash.py \
+	faults.py fuzz.py proof.py store_machine.py tree.py)
+
 test: $(VENV)/dev.stamp ## install what the tests need and run them all
 	@rm -rf .coverage && mkdir .coverage
+ifdef PYTEST_ARGS
 	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+else
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target searches covered
+endif
+
+searches: $(VENV)/dev.stamp
+	$(BIN)/pytest -q $(SEARCHES)
+
+covered: $(VENV)/dev.stamp
+	$(BIN)/coverage run -m pytest -q $(addprefix --ignore=,$(SEARCHES))
 
 check: format lint types imports test coverage ## everything that must be green: format, lint, types, import contracts, tests
 
