@@ -7,6 +7,7 @@ import mmap
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from threading import get_ident
 from typing import Protocol
@@ -17,6 +18,7 @@ _ZEROS = bytes(1 << 20)
 _PUNCH_HOLE_KEEP_SIZE = 0x03
 _MOST_BUFFERS = 512
 _LOCKS = "/proc/locks"
+_BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 class File(Protocol):
@@ -84,6 +86,13 @@ class Disk(Protocol):
         """Return where the operating system has such a file; None if this disk is not its own."""
 
     @property
+    def boot(self) -> str:
+        """Which start of the machine this is; empty if nothing tells.
+
+        What was written before it, and can be read now, had become durable.
+        """
+
+    @property
     def whereabouts(self) -> str:
         """Where it is, said to people."""
 
@@ -98,6 +107,10 @@ class FolderDisk:
     @property
     def whereabouts(self) -> str:
         return self._path
+
+    @property
+    def boot(self) -> str:
+        return _boot()
 
     def names(self) -> list[str]:
         try:
@@ -292,6 +305,15 @@ class FolderLock:
         descriptor = getattr(self, "_descriptor", -1)
         if descriptor >= 0:
             os.close(descriptor)
+
+
+@cache
+def _boot() -> str:
+    try:
+        with open(_BOOT, encoding="ascii") as told:
+            return told.read().strip()
+    except OSError:
+        return ""
 
 
 def holder_of(path: str | None) -> str:

@@ -19,7 +19,7 @@ from holdfast.artifacts.draft import Draft
 from holdfast.artifacts.entry import decode_all
 from holdfast.artifacts.index import Index, remove_tables
 from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
-from holdfast.artifacts.mark import Mark, MarkFile, decode
+from holdfast.artifacts.mark import Mark, MarkFile, boot_of, decode
 from holdfast.artifacts.segment import HISTORY_BYTES, End, Frame
 from holdfast.artifacts.state import IndexState, Logged
 from holdfast.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError
@@ -90,6 +90,7 @@ class Journal:
         self._taking_in = RLock()
         self._closed = False
         self._epoch: int | None = None
+        self._boot = boot_of(disk)
         self._mark: MarkFile | None = None
         self._seen = b""
         self._broken: str | None = None
@@ -186,7 +187,8 @@ class Journal:
         if self._mark is None:
             self._mark = MarkFile.create(self._disk)
         end = self.log.end
-        self._seen = self._mark.write(Mark(self.log.history, end.position, end.segment))
+        mark = Mark(self.log.history, end.position, end.segment, self._boot)
+        self._seen = self._mark.write(mark)
 
     def _publish(self) -> None:
         self.state = IndexState(len(self.index.snapshots), self.log.end.position)
@@ -443,7 +445,7 @@ class Journal:
 
     def _append(self, draft: Draft) -> None:
         if not self.log.history:
-            self.log.create(os.urandom(HISTORY_BYTES), self._algorithm)
+            self._create()
         end = self.log.end
         if self._epoch is None:
             self._epoch = end.epoch + 1
@@ -465,6 +467,13 @@ class Journal:
         if self.index.is_long:
             with suppress(OSError):  # derived; the commit stands, and the next one tries again
                 self.save_table()
+
+    def _create(self) -> None:
+        """Begin the history. The mark is there first: should the rest fail, it tells when."""
+        history = os.urandom(HISTORY_BYTES)
+        self._mark = self._mark or MarkFile.create(self._disk)
+        self._seen = self._mark.write(Mark(history, 0, 0, self._boot))
+        self.log.create(history, self._algorithm)
 
     def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> None:
         """Append a frame as another copy of this history has it. Only while the lock is held."""

@@ -23,7 +23,7 @@ from holdfast.artifacts.frame import (
     salt_of,
     seal,
 )
-from holdfast.artifacts.mark import Mark
+from holdfast.artifacts.mark import Mark, boot_of
 from holdfast.artifacts.records import damaged_puts
 from holdfast.artifacts.segment import (
     HEADER_BYTES,
@@ -222,17 +222,22 @@ class Log:
         """
         if not self.begin() and not self._settle_first(mark):
             return
-        acknowledged = mark.position if mark and mark.history == self.history else 0
+        ours = mark if mark and mark.history == self.history else None
+        acknowledged = ours.position if ours else 0
+        # What was written since the machine started may be readable and yet not durable.
+        boot = boot_of(self._disk)
+        is_doubtful = ours is not None and (not boot or ours.boot == boot)
         last, damage = self._take_in(apply)
         try:
             if last is not None:
                 self._advance(last.segment)
-                self._keep(last, acknowledged)
+                if last.head.last_position > acknowledged:
+                    self._keep(last, is_doubtful=is_doubtful)
                 apply(last)
                 self.end = last.end
             self._advance()
             if thorough:
-                self._make_sure_of_segment()
+                self._make_sure_of_segment(is_doubtful=is_doubtful)
             if thorough and damage is None:
                 self._look_beyond()
         except DamageError as error:
@@ -259,9 +264,9 @@ class Log:
             return last, damage
         return last, None
 
-    def _make_sure_of_segment(self) -> None:
+    def _make_sure_of_segment(self, *, is_doubtful: bool) -> None:
         """Make durable what was to be so before the first frame of a segment was written."""
-        if self.end.offset == HEADER_BYTES:
+        if self.end.offset == HEADER_BYTES and is_doubtful:
             file = self.file(self.end.segment)
             file.write(0, [file.read(0, HEADER_BYTES)])
             file.sync()
@@ -280,15 +285,16 @@ class Log:
             while self.end.segment != last and (following := self._following(self.end)):
                 self.end = following
 
-    def _keep(self, frame: Frame, acknowledged: int) -> None:
-        """Make sure of a frame that may never have become durable."""
-        if frame.head.last_position <= acknowledged:
-            return
+    def _keep(self, frame: Frame, *, is_doubtful: bool) -> None:
+        """Make sure of a frame that was promised to nobody, as far as we know."""
         file = self.file(frame.segment)
-        if damaged_puts(file, frame, self.hash):
-            raise DamageError("the payload of the last frame is not whole")
-        # Written again, because a sync that failed once leaves nothing for a second one to do.
         stop = frame.offset + frame.head.length
+        ending = frame.offset + frame.head.seal_offset + SEAL_BYTES
+        if any(file.read(ending, stop - ending)) or damaged_puts(file, frame, self.hash):
+            raise DamageError("the payload of the last frame is not whole")
+        if not is_doubtful:  # it was read from the disk itself; writing it could only harm it
+            return
+        # Written again, because a sync that failed once leaves nothing for a second one to do.
         for at in range(frame.offset, stop, _SLICE):
             file.write(at, [file.read(at, min(_SLICE, stop - at))])
         file.sync()

@@ -5,6 +5,7 @@ frame that lies beyond it was promised to nobody yet.
 """
 
 import struct
+from hashlib import sha256
 from typing import NamedTuple
 
 from google_crc32c import value as crc32c
@@ -14,7 +15,7 @@ from holdfast.artifacts.disk import Disk, File
 MARK = "mark"
 
 _MAGIC = b"HFmk"
-_MARK = struct.Struct("<4sIQ16s")
+_MARK = struct.Struct("<4sIQ16s16s")
 _CRC = struct.Struct("<I")
 _BYTES = _MARK.size + _CRC.size
 
@@ -23,6 +24,8 @@ class Mark(NamedTuple):
     history: bytes
     position: int
     segment: int
+    boot: bytes = b""
+    """Names the start of the machine on which it was written."""
 
 
 class MarkFile:
@@ -50,7 +53,7 @@ class MarkFile:
 
     def write(self, mark: Mark) -> bytes:
         """Write it and return it as it now stands."""
-        packed = _MARK.pack(_MAGIC, mark.segment, mark.position, mark.history)
+        packed = _MARK.pack(_MAGIC, mark.segment, mark.position, mark.history, mark.boot)
         data = packed + _CRC.pack(crc32c(packed))
         self._file.write(0, [data])
         return data
@@ -63,5 +66,10 @@ def decode(data: bytes) -> Mark | None:
     packed, crc = data[: _MARK.size], data[_MARK.size :]
     if len(crc) != _CRC.size or _CRC.unpack(crc)[0] != crc32c(packed):
         return None
-    magic, segment, position, history = _MARK.unpack(packed)
-    return Mark(history, position, segment) if magic == _MAGIC else None
+    magic, segment, position, history, boot = _MARK.unpack(packed)
+    return Mark(history, position, segment, boot) if magic == _MAGIC else None
+
+
+def boot_of(disk: Disk) -> bytes:
+    """Return how a mark names this start of the machine."""
+    return sha256(disk.boot.encode()).digest()[:16] if disk.boot else b""

@@ -60,6 +60,10 @@ class FaultyDisk:
         self._durable_names = dict(self._files)
 
     @property
+    def boot(self) -> str:
+        return self._inner.boot
+
+    @property
     def whereabouts(self) -> str:
         return self._inner.whereabouts
 
