@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING
 
 from holdfast.config import Config, load_config
-from holdfast.errors import ConfigError, StorageSelectionError
+from holdfast.errors import AbsentError, ConfigError, StorageSelectionError
 from holdfast.storage import (
     Capabilities,
     StorageBackend,
@@ -49,9 +50,35 @@ def open_history(environ: Mapping[str, str]) -> "History":
 
 
 def find_history(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the history, be it there or not, and whether it opens or not."""
+    """Return the folder of the history, be it there or not, and whether it opens or not.
+
+    It can be had also while its vault can't.
+    """
     config = load_config(environ)
+    path = config.storage.options_for(config.storage.protocol).get("path")
+    if config.storage.protocol == "vault" and isinstance(path, str):
+        return history_folder(config.home, str(Path(path).resolve()))
     return _history_folder(config, select_backend(config.storage))
+
+
+def adopt_history(environ: Mapping[str, str], moved_from: str) -> Path | None:
+    """Give the memory the history of a folder that it was moved from.
+
+    A history that it has begun since is put aside; the return value says where.
+    """
+    home, here = load_config(environ).home, find_history(environ)
+    there = history_folder(home, str(Path(moved_from).resolve()))
+    if there == here or not there.exists():
+        raise AbsentError(
+            f"no other memory with a history was ever in {moved_from!a}. Fix: name the folder as "
+            f"it was before the move; the histories are in {str(home / 'histories')!a}."
+        )
+    aside = None
+    if here.exists():
+        aside = here.with_name(f"{here.name}-before-{time_ns() // 1_000_000}")
+        here.rename(aside)
+    there.rename(here)
+    return aside
 
 
 def _history_folder(config: Config, backend: StorageBackend) -> Path:

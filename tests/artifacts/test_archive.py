@@ -588,7 +588,7 @@ class TestReplayed:
             take(here, exported(second))
 
             (bind,) = binds(here)
-            assert bind.name == f"@{second.history.hex()}/@{first.history.hex()}/a/note"
+            assert bind.name == f"@{first.history.hex()}/a/note"
             assert bind.circumstances["history"] == second.history
             before = bind.circumstances["before"]
             assert isinstance(before, dict)

@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
@@ -256,3 +257,35 @@ def test_two_stores_of_one_process_keep_each_other_out(history: Path) -> None:
     assert two.put(Literal(b"more"))[1].position == 2
     assert one.put(Literal(b"more"))[1].position == 2
     assert one.current() == two.current()
+
+
+def test_a_fork_goes_on_whatever_other_threads_were_doing(tmp_path: Path) -> None:
+    with ArtifactStore.open(tmp_path) as store:
+        cid, _ = store.put(Literal(b"before"))
+        stop = threading.Event()
+
+        def keep_putting(name: int) -> None:
+            number = 0
+            while not stop.is_set():
+                store.put(Literal(b"%d by thread %d" % (number, name)))
+                number += 1
+
+        threads = [threading.Thread(target=keep_putting, args=(name,)) for name in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            children = [start(lambda: use_in_a_fork(store, cid)) for _ in range(4)]
+            for child in children:
+                child.join(60)
+            assert [child.exitcode for child in children] == [0] * 4
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        assert store.get(CID.of(b"by a fork")) == b"by a fork"
+        assert store.verify().ok
+
+
+def use_in_a_fork(store: ArtifactStore, cid: CID) -> None:
+    assert store.get(cid) == b"before"
+    store.put(Literal(b"by a fork"))

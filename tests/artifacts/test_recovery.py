@@ -428,3 +428,11 @@ def test_a_folder_is_recovered_as_a_disk_in_memory_is(tmp_path: Path) -> None:
     with ArtifactStore.open(tmp_path) as last:
         assert last.cuts == ()
         assert verify(FolderDisk(tmp_path), 3).ok
+
+
+def test_a_log_that_is_gone_altogether_is_missed() -> None:
+    disk = MemoryDisk({"mark": marked(history(), 3)["mark"]})
+
+    with pytest.raises(DamageError, match="entry 3 was acknowledged"):
+        ArtifactStore.on(disk)
+    assert not verify(disk).ok

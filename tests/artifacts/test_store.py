@@ -24,6 +24,7 @@ from holdfast.artifacts.entry import Bind, Lift, Put, Register, Result, Snapshot
 from holdfast.errors import (
     BeforeSnapshotError,
     ClosedError,
+    DamageError,
     DeterminismError,
     FuturePositionError,
     InvalidArtifactError,
@@ -567,6 +568,32 @@ class TestCollection:
 
         assert store.gc().cids == ()
         assert store.current() == state
+
+
+class TestMending:
+    def test_putting_damaged_content_again_makes_it_right(self, disk: Disk) -> None:
+        contents = [b"one" * 100, b"two" * 100, b"three" * 100]
+        with ArtifactStore.on(disk) as store:
+            cids, state = store.put_many(map(Literal, contents))
+            file = disk.open("segment-00000001")
+            at = file.read(0, 1 << 20).index(contents[0])
+            file.write(at + 5, [b"X" * 400])
+            for cid in cids[:2]:
+                with pytest.raises(DamageError, match="put the same content again"):
+                    store.get(cid)
+
+            assert store.put(Literal(contents[0])) == (cids[0], state)
+            assert store.put_many([Literal(contents[1]), HELLO])[0][0] == cids[1]
+
+            assert store.get_many(cids) == contents
+            assert store.verify().ok
+
+    def test_only_artifacts_can_be_put(self, store: ArtifactStore) -> None:
+        for wrong in (b"bytes", "text", None):
+            with pytest.raises(InvalidArtifactError, match="Fix: put a Literal"):
+                store.put(wrong)  # type: ignore[arg-type]
+            with pytest.raises(InvalidArtifactError):
+                store.put_many([HELLO, wrong])  # type: ignore[list-item]
 
 
 class TestHashes:

@@ -17,9 +17,11 @@ from holdfast.errors import (
     DirectoryInTheWayError,
     FileInTheWayError,
     FuturePositionError,
+    NotTextError,
     ProofError,
     RetentionError,
     StorageSelectionError,
+    StorageUnavailableError,
 )
 from holdfast.storage import Locator
 from holdfast.surfaces.cli import cli
@@ -629,3 +631,65 @@ class TestExportAndImport:
 
     def test_json_and_an_archive_do_not_share_a_pipe(self, plan: Path) -> None:
         assert history("export", "-", "--json").exit_code == 2
+
+
+class TestMishaps:
+    def test_a_note_that_is_no_text_any_more_is_told_and_replaced_only_by_force(
+        self, plan: Path
+    ) -> None:
+        plan.write_bytes(b"\xff\xfe")
+        assert "no text any more, and left alone: plan.md" in history("log").stderr
+        before = len(history("log", "--json").stdout.splitlines())
+
+        refused = history("restore", PLAN, "1")
+        assert isinstance(refused.exception, NotTextError)
+        assert len(history("log", "--json").stdout.splitlines()) == before
+
+        history("restore", PLAN, "1", "--force")
+        assert plan.read_text() == FIRST
+
+    def test_a_tree_that_is_empty_all_at_once_is_not_recorded(
+        self, plan: Path, folder: Path
+    ) -> None:
+        (folder / "other.md").write_text("other")
+        history("log")
+        folder.rename(folder.with_name("real"))
+        folder.mkdir()
+
+        refused = history("log")
+
+        assert isinstance(refused.exception, StorageUnavailableError)
+        assert history("show", PLAN, "--no-sweep").stdout == SECOND
+
+    def test_history_can_be_read_while_the_vault_is_gone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        use_home(tmp_path / "home", monkeypatch)
+        vault = tmp_path / "Notes"
+        vault.mkdir()
+        monkeypatch.setenv("MEMORY_VAULT_PATH", str(vault))
+        (vault / PLAN).write_text(FIRST)
+        history("log")
+        vault.rename(tmp_path / "gone")
+
+        shown = history("show", PLAN, "--no-sweep")
+
+        assert shown.stdout == FIRST
+        assert "the texts can't be had" in shown.stderr
+        refused = history("restore", PLAN, "1", "--no-sweep")
+        assert isinstance(refused.exception, StorageUnavailableError)
+
+    def test_a_memory_that_was_moved_adopts_its_history(
+        self, plan: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        moved = folder.with_name("Moved")
+        folder.rename(moved)
+        monkeypatch.setenv("MEMORY_VAULT_PATH", str(moved))
+        history("log")
+
+        told = history("adopt", str(folder), "--json")
+
+        assert json.loads(told.stdout)["put_aside"]
+        assert len(history("log", PLAN, "--json").stdout.splitlines()) == 2
+        again = history("adopt", str(folder))
+        assert isinstance(again.exception, AbsentError)

@@ -28,6 +28,8 @@ class Contents:
         self._journal = journal
         self._hash = algorithm
         self._touched: set[int] = set()
+        self.damaged: set[bytes] = set()
+        """Of what the bytes were found to be wrong."""
 
     def read(self, digest: bytes, row: Row) -> bytes:
         """Return the bytes, or `WRONG`."""
@@ -36,7 +38,17 @@ class Contents:
             touch = row.segment << 48 | row.place
             if touch in self._touched or self._is_right(digest, data, touch):
                 return data
+        self.damaged.add(digest)
         return WRONG
+
+    def mend(self, digest: bytes, data: bytes) -> None:
+        """Write the bytes of content anew where they are damaged. Only while the lock is held."""
+        row = self._journal.index.find(digest)
+        if row is not None and row.length == len(data) and self.read(digest, row) is WRONG:
+            file = self._journal.log.file(row.segment)
+            file.write(row.place, [data])
+            file.sync()
+        self.damaged.discard(digest)
 
     def read_many(
         self, spots: Sequence[Spot], digests: Sequence[bytes], found: list[bytes | None]

@@ -99,6 +99,7 @@ class Database:
         if self._file is not None:
             with suppress(OSError):  # if it matters, SQLite will say so
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._file.touch(mode=0o600)
         self.connection = sqlite3.connect(
             path or ":memory:", patience, isolation_level=None, check_same_thread=False
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from threading import Lock, RLock
 from typing import NamedTuple
+from weakref import WeakSet
 
 from holdfast.artifacts.arrival import finish, has_arrived
 from holdfast.artifacts.cid import Hash
@@ -83,11 +84,7 @@ class Journal:
         self._segment_bytes = segment_bytes
         self._clock = clock
         self._wait = wait
-        self._queue: deque[_Request] = deque()
-        self._queueing = Lock()
-        self._leader: _Request | None = None
-        self._turn = Lock()
-        self._taking_in = RLock()
+        self._make_locks()
         self._closed = False
         self._epoch: int | None = None
         self._boot = boot_of(disk)
@@ -98,6 +95,20 @@ class Journal:
         self._ends: deque[End] = deque(maxlen=_REMEMBERED_ENDS)
         self.cuts: list[Cut] = []
         self._open()
+        _journals.add(self)
+
+    def _make_locks(self) -> None:
+        self._queue: deque[_Request] = deque()
+        self._queueing = Lock()
+        self._leader: _Request | None = None
+        self._turn = Lock()
+        self._taking_in = RLock()
+
+    def begin_anew(self) -> None:
+        """Go on in a fork: what other threads held there is held by nobody now."""
+        self._make_locks()
+        self._attempt = None
+        self._broken = self._broken or "it was forked"
 
     # ------------------------------------------------------------ opening
     def _open(self) -> None:
@@ -136,6 +147,13 @@ class Journal:
                     self._settle(thorough=True)
                 finally:
                     held.release()
+        else:
+            self._refuse_lost_log()
+
+    def _refuse_lost_log(self) -> None:
+        mark = self._mark.read() if self._mark else None
+        if mark is not None and mark.position:
+            raise self.log.missing(mark.position)
 
     def _try_lock(self) -> Held | None:
         try:
@@ -527,6 +545,17 @@ class Journal:
                 )
             clocks.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+_journals: WeakSet[Journal] = WeakSet()
+
+
+def _go_on_in_a_fork() -> None:
+    for journal in list(_journals):
+        journal.begin_anew()
+
+
+os.register_at_fork(after_in_child=_go_on_in_a_fork)
 
 
 def _tell(requests: list[_Request], error: Exception) -> None:

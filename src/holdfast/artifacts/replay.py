@@ -35,7 +35,7 @@ from holdfast.artifacts.entry import (
 from holdfast.artifacts.frame import FIRST_SEAL
 from holdfast.artifacts.journal import Journal
 from holdfast.artifacts.log import Stream
-from holdfast.artifacts.names import foreign_name
+from holdfast.artifacts.names import foreign_name, is_foreign
 from holdfast.artifacts.records import only_puts, raw_entries
 from holdfast.artifacts.segment import End, Frame
 from holdfast.artifacts.store import ArtifactStore
@@ -310,7 +310,8 @@ class _Retelling:
         if before:
             said[_BEFORE] = before
         said |= dict(zip(_ORIGIN, (history, position, frame.head.time), strict=True))
-        return Bind(foreign_name(history, bind.name), bind.cid, said)
+        name = bind.name if is_foreign(bind.name) else foreign_name(history, bind.name)
+        return Bind(name, bind.cid, said)
 
 
 def _entries(frame: Frame) -> Iterator[tuple[int, Entry]]:

@@ -95,9 +95,12 @@ class ArtifactStore:
         if isinstance(artifact, Derived):
             (cid,), state = self.put_many([artifact])
             return cid, state
+        _check_artifact(artifact)
         content = self._content(artifact.data)
         cid = CID(content.cid[4:], self._hash)
         state = self._journal.refresh()
+        if self._contents.damaged:
+            self._mend([content.cid[4:]], [artifact.data])
         if self._is_visible(content.cid[4:], state.position):
             return cid, state
         return cid, self._journal.commit(lambda draft: draft.put(content))
@@ -105,6 +108,8 @@ class ArtifactStore:
     def put_many(self, artifacts: Iterable[Artifact]) -> tuple[list[CID], IndexState]:
         """Put them all in one commit: either all are there or none."""
         given = list(artifacts)
+        for artifact in given:
+            _check_artifact(artifact)
         if all(map(isinstance, given, repeat(Literal))):
             return self._put_literals([literal.data for literal in given])  # type: ignore[union-attr]
         puts = [
@@ -131,6 +136,8 @@ class ArtifactStore:
         hasher = sha256 if self._hash is Hash.SHA2_256 else self._hash.hasher
         digests = [hasher(content).digest() for content in contents]
         state = self._journal.refresh()
+        if self._contents.damaged:
+            self._mend(digests, contents)
         if not all(self._surely(lambda: self._visible_many(digests, state.position))):
             crcs = list(map(crc32c, contents))
             prefix = self._prefix
@@ -138,6 +145,18 @@ class ArtifactStore:
                 lambda draft: draft.put_many(prefix, digests, crcs, contents)
             )
         return CID.many(digests, self._hash), state
+
+    def _mend(self, digests: Sequence[bytes], contents: Sequence[bytes]) -> None:
+        """Where the stored bytes of these were found to be wrong, make them right again."""
+        damaged = self._contents.damaged
+
+        def plan(_: Draft) -> None:
+            for digest, content in zip(digests, contents, strict=True):
+                if digest in damaged:
+                    self._contents.mend(digest, content)
+
+        if not damaged.isdisjoint(digests):
+            self._journal.commit(plan, alone=True)
 
     def _visible_many(self, digests: Sequence[bytes], position: int) -> list[bool]:
         return self._journal.index.visible_many(digests, position)
@@ -291,7 +310,7 @@ class ArtifactStore:
         raise DamageError(
             f"the bytes of {cid} in {segment_name(row.segment)} at byte {row.place} are not what "
             f"was put. Nothing else is touched by this. Fix: restore the file from a backup, or "
-            "put the same content again after `tombstone` and `gc`."
+            "put the same content again."
         )
 
     def structure(self, sid: SID) -> bytes | None:
@@ -426,3 +445,10 @@ class ArtifactStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_artifact(artifact: object) -> None:
+    if not isinstance(artifact, Literal | Derived):
+        raise InvalidArtifactError(
+            f"{type(artifact).__name__} can't be put. Fix: put a Literal of bytes, or a Derived."
+        )

@@ -10,6 +10,7 @@ from holdfast.artifacts.cid import CID, Hash
 from holdfast.artifacts.disk import Disk, File
 from holdfast.artifacts.entry import Entry, Put, Result, SnapshotAnchor, Sweep, decode_all
 from holdfast.artifacts.frame import SEAL_BYTES
+from holdfast.artifacts.mark import MarkFile
 from holdfast.artifacts.records import damaged_puts, only_puts
 from holdfast.artifacts.segment import (
     HEADER_BYTES,
@@ -75,15 +76,23 @@ class _Tally:
 def verify(disk: Disk, until: int | None = None, progress: Progress | None = None) -> Report:
     """Read every segment and hash every content.
 
-    `until` is the last position that was acknowledged, if that is known: what lies beyond it is
-    not looked at, as it may just be being written.
+    `until` is the last position that was acknowledged; without it, the mark says so, if it is
+    whole. What lies beyond it is not looked at, as it may just be being written.
     """
     try:
+        if until is None:
+            until = _acknowledged(disk)
         return _Verification(disk, until, progress or (lambda _done, _all: None)).run()
     except OSError as error:
         raise explain_reading(
             error, disk.whereabouts, str(error.filename or "a segment")
         ) from error
+
+
+def _acknowledged(disk: Disk) -> int | None:
+    file = MarkFile.open(disk)
+    mark = file.read() if file else None
+    return mark.position if mark and mark.position else None
 
 
 class _Verification:

@@ -159,6 +159,12 @@ class Joint:
             found = UNREADABLE
         if found is not UNREADABLE:
             check_found(_bytes(found), wanted.expect, locator)
+        elif wanted.expect is not None:
+            raise ConcurrentModificationError(
+                f"{locator.key!a} is no text any more, so it is not what this write expected. "
+                "Nothing was changed. Fix: look at the file; to replace it, write without a "
+                "condition."
+            )
         return _Part(locator, wanted, found, self._bound(locator))
 
     def _refuse_text_above(self, locator: Locator) -> None:

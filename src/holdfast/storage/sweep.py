@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
+from holdfast.errors import StorageUnavailableError
 from holdfast.storage.joint import UNREADABLE, Discrepancy
 from holdfast.storage.locator import Locator
 from holdfast.storage.walk import walk
@@ -33,11 +34,13 @@ def sweep(recorded: Recorded) -> list[Found]:
 
     Content decides; times and sizes say nothing where somebody else replicates the tree. What
     differs is looked at again while no other writer of ours is at work, so a save that is under
-    way is not taken for somebody else's. Nothing is found twice, except what can't be read.
+    way is not taken for somebody else's. Nothing is found twice, except what can't be read. A tree
+    that is empty all at once is a `StorageUnavailableError`.
     """
     unreadable: list[Found] = []
     removed: list[Locator] = []
     written: list[Locator] = []
+    _refuse_empty(recorded)
     for locator in _places(recorded):
         text = recorded.joint.look(locator)
         if text is UNREADABLE:
@@ -50,6 +53,17 @@ def sweep(recorded: Recorded) -> list[Found]:
         for discrepancy in recorded.notice(batch)
     ]
     return sorted([*noticed, *unreadable], key=lambda found: found.locator)
+
+
+def _refuse_empty(recorded: Recorded) -> None:
+    """Take no empty tree for one from which text after text was removed."""
+    known = [locator.key for locator in islice(recorded.joint.known(), 2)]
+    if len(known) > 1 and not recorded.inner.list(_ROOT):
+        raise StorageUnavailableError(
+            f"{recorded.whereabouts!a} is empty, but history knows texts there, such as "
+            f"{known[0]!a}; its drive may not be mounted. Fix: mount it; or, if all of it is "
+            "meant to be gone, put one text there, and look again."
+        )
 
 
 def _places(recorded: Recorded) -> Iterator[Locator]:

@@ -20,6 +20,7 @@ _MODULES = {
     "gc": "sweeping",
     "export": "carrying",
     "import": "carrying",
+    "adopt": "adopting",
 }
 
 

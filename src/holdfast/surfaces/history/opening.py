@@ -1,8 +1,8 @@
 """The memory that a command speaks of, with what others did to it recorded first."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec
 import click
 
 from holdfast.app import open_history, open_recorded
-from holdfast.errors import AbsentError
+from holdfast.errors import AbsentError, StorageSelectionError
 from holdfast.storage import Locator
 from holdfast.storage.history import History, Version
 from holdfast.storage.sweep import Found, Kind, sweep
@@ -25,12 +25,10 @@ Rest = ParamSpec("Rest")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    recorded: Recorded
+    history: History
     unreadable: frozenset[Locator]
-
-    @property
-    def history(self) -> History:
-        return self.recorded.history
+    recorded: Recorded | None
+    """None if its texts can't be had."""
 
     def versions(self, key: str) -> list[Version]:
         """Return the versions of a key; `AbsentError` if it never had any."""
@@ -55,15 +53,35 @@ class Memory:
 @contextmanager
 def opened(*, looking: bool) -> Iterator[Memory]:
     """Open the memory of this user; if `looking`, record what others did to it first."""
-    recorded = open_recorded(os.environ)
-    with closing(recorded.history):
-        found = sweep(recorded) if looking else []
+    if not looking:
+        with _without_looking() as memory:
+            yield memory
+        return
+    with open_recorded(os.environ) as recorded:
+        found = sweep(recorded)
         edits = [each for each in found if each.kind is not Kind.UNREADABLE]
         if edits:
             mention(f"recorded {_told(edits)}")
-        yield Memory(
-            recorded, frozenset(each.locator for each in found) - {e.locator for e in edits}
-        )
+        unreadable = [each.locator for each in found if each.kind is Kind.UNREADABLE]
+        lost = [each for each in unreadable if recorded.history.current(each) is not None]
+        if lost:
+            names = ", ".join(shown(each.key) for each in lost[:_MOST_NAMED])
+            mention(f"no text any more, and left alone: {names}{_and_more(lost)}")
+        yield Memory(recorded.history, frozenset(unreadable), recorded)
+
+
+@contextmanager
+def _without_looking() -> Iterator[Memory]:
+    """Open the history, and the texts only if they can be had."""
+    try:
+        recorded = open_recorded(os.environ)
+    except StorageSelectionError as refusal:
+        mention(f"the texts can't be had: {refusal}")
+        with open_history(os.environ) as history:
+            yield Memory(history, frozenset(), None)
+        return
+    with recorded:
+        yield Memory(recorded.history, frozenset(), recorded)
 
 
 @contextmanager
@@ -99,6 +117,10 @@ def _told(edits: list[Found]) -> str:
         shown(each.locator.key) + ("" if each.kind is Kind.EDITED else f" ({each.kind.value})")
         for each in edits[:_MOST_NAMED]
     ]
-    more = len(edits) - len(names)
-    rest = f" and {more} more" if more else ""
-    return f"{counted(len(edits), 'edit')} made outside Holdfast: {', '.join(names)}{rest}"
+    told = f"{counted(len(edits), 'edit')} made outside Holdfast: {', '.join(names)}"
+    return told + _and_more(edits)
+
+
+def _and_more(every: Sequence[object]) -> str:
+    more = len(every) - _MOST_NAMED
+    return f" and {more} more" if more > 0 else ""

@@ -5,6 +5,8 @@ import getpass
 import click
 
 from holdfast.artifacts import CID, Hash
+from holdfast.artifacts.names import is_foreign
+from holdfast.errors import AbsentError, NotTextError, StorageUnavailableError
 from holdfast.storage import ABSENT, Locator, content_hash
 from holdfast.storage.content import Expectation
 from holdfast.storage.history import History, Version
@@ -17,10 +19,11 @@ from holdfast.surfaces.history.telling import shown, tell_json, tell_line, told_
 @click.argument("key")
 @click.argument("version", type=parse_version)
 @click.option("--reason", metavar="TEXT", help="Why; it stands in the log.")
+@click.option("--force", is_flag=True, help="Replace the file whatever it is now.")
 @as_json(ONE_OBJECT)
 @with_memory
-def restore_command(
-    memory: Memory, key: str, version: int | CID, reason: str | None, *, as_json: bool
+def restore_command(  # noqa: PLR0913 - one for each option
+    memory: Memory, key: str, version: int | CID, reason: str | None, *, force: bool, as_json: bool
 ) -> None:
     """Write the text of an earlier VERSION of KEY as a new version.
 
@@ -28,10 +31,26 @@ def restore_command(
     nothing is written.
     """
     locator, last = Locator(key), memory.versions(key)[-1]
+    if is_foreign(key):
+        raise AbsentError(
+            f"{key!a} is a text of another history and has no file here. "
+            f"Fix: holdfast history show {key!a} > FILE."
+        )
+    if locator in memory.unreadable and not force:
+        raise NotTextError(
+            f"{key!a} is no text any more, so nobody knows what would be lost. Fix: look at the "
+            "file; --force replaces it."
+        )
     chosen = memory.history.version(locator, version)
     why = f"as in version {chosen.number}" if reason is None else reason
+    if memory.recorded is None:
+        raise StorageUnavailableError(
+            f"{key!a} can't be written while its memory can't be had. Fix: mount it, and try again."
+        )
     restoring = memory.recorded.because(actor=_user(), reason=why)
-    made = restoring.restore(locator, chosen, expect=_expected(memory.history, last))
+    made = restoring.restore(
+        locator, chosen, expect=None if force else _expected(memory.history, last)
+    )
     written = made.number != last.number
     if as_json:
         tell_json({**told_event(made), "restored": chosen.number, "written": written})
