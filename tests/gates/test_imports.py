@@ -63,6 +63,7 @@ HISTORY = (
     "holdfast.storage.fence",
     "holdfast.storage.history",
     "holdfast.storage.joint",
+    "holdfast.storage.sweep",
     "holdfast.storage.wrappers",
 )
 """Where the seam meets the artifact store, which needs packages."""

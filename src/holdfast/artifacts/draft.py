@@ -1,6 +1,6 @@
 """What one commit will hold."""
 
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from holdfast.artifacts.cid import CID, Hash
@@ -35,7 +35,8 @@ class Draft:
         self._position = position
         self._length = 0
         self._visible: dict[bytes, bool] = {}
-        self._once: set[bytes] = set()
+        self._once: dict[bytes, None] = {}
+        self._seen_before: list[tuple[bytes, bool | None]] = []
         self.puts: list[Placed] = []
         """Where in the payload new content is."""
         self.records: list[bytes] = []
@@ -73,7 +74,11 @@ class Draft:
             self.records.append(encode_put(content.cid, self._length, length, content.crc))
             self.payload.append(content.data)
             self._length += length
-        self._visible[digest] = True
+        self._see(digest, visible=True)
+
+    def _see(self, digest: bytes, *, visible: bool) -> None:
+        self._seen_before.append((digest, self._visible.get(digest)))
+        self._visible[digest] = visible
 
     def put_many(
         self, prefix: bytes, digests: list[bytes], crcs: list[int], contents: list[bytes]
@@ -92,16 +97,17 @@ class Draft:
         self.puts += zip(digests, offsets, lengths, crcs, strict=True)
         self.payload += contents
         self._visible = dict.fromkeys(digests, True)
+        self._seen_before += zip(digests, repeat(None))
 
     def hide(self, cid: CID, reason: str) -> None:
         if self.is_visible(cid.digest):
             self.append(Tombstone(cid, reason))
-            self._visible[cid.digest] = False
+            self._see(cid.digest, visible=False)
 
     def show(self, cid: CID) -> None:
         if not self.is_visible(cid.digest):
             self.append(Lift(cid))
-            self._visible[cid.digest] = True
+            self._see(cid.digest, visible=True)
 
     def append(self, entry: Entry) -> None:
         self.records.append(encode(entry))
@@ -110,26 +116,30 @@ class Draft:
         """Append an entry, unless the same was drafted before."""
         record = encode(entry)
         if record not in self._once:
-            self._once.add(record)
+            self._once[record] = None
             self.records.append(record)
 
     # ------------------------------------------------------------ taking back
     def begin(self) -> "Begun":
         """Return what `undo` needs to take back everything from here on."""
         return Begun(
-            len(self.records),
-            len(self.puts),
-            self._length,
-            dict(self._visible),
-            set(self._once),
+            len(self.records), len(self.puts), self._length, len(self._seen_before), len(self._once)
         )
 
-    def undo(self, begun: "Begun | None") -> None:
-        """Take back what was drafted since; without a `begun`, all of it."""
-        records, puts, self._length, self._visible, self._once = begun or Begun(0, 0, 0, {}, set())
+    def undo(self, begun: "Begun") -> None:
+        """Take back what was drafted since."""
+        records, puts, self._length, seen, once = begun
+        for digest, before in reversed(self._seen_before[seen:]):
+            if before is None:
+                del self._visible[digest]
+            else:
+                self._visible[digest] = before
+        while len(self._once) > once:
+            self._once.popitem()
         del self.records[records:]
         del self.puts[puts:]
         del self.payload[puts:]
+        del self._seen_before[seen:]
 
 
 class Begun(NamedTuple):
@@ -138,5 +148,5 @@ class Begun(NamedTuple):
     records: int
     puts: int
     length: int
-    visible: dict[bytes, bool]
-    once: set[bytes]
+    seen: int
+    once: int

@@ -16,11 +16,12 @@ from weakref import WeakSet
 from holdfast.artifacts.arrival import finish, has_arrived
 from holdfast.artifacts.cid import Hash
 from holdfast.artifacts.disk import Disk, Held, holder_of
-from holdfast.artifacts.draft import Draft
+from holdfast.artifacts.draft import Content, Draft
 from holdfast.artifacts.entry import decode_all
-from holdfast.artifacts.index import Index, remove_tables
+from holdfast.artifacts.index import Index, Placed, remove_tables
 from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
 from holdfast.artifacts.mark import Mark, MarkFile, boot_of, decode
+from holdfast.artifacts.records import encode_put
 from holdfast.artifacts.segment import HISTORY_BYTES, End, Frame
 from holdfast.artifacts.state import IndexState, Logged
 from holdfast.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError
@@ -341,6 +342,44 @@ class Journal:
             raise request.error
         return request.state
 
+    def put_alone(self, content: Content) -> IndexState | None:
+        """Commit this one content, as `commit` would, where there is nothing else to be done.
+
+        None, and nothing was done, if others wait, or it was known, or something is to be settled
+        first. It saves what sharing a commit costs, which for a small content is half of the work.
+        """
+        with self._queueing:
+            if self._leader is not None or self._queue:
+                return None
+            self._leader = _NOBODY
+        try:
+            with self._turn:
+                return self._put_alone(content)
+        except OSError as error:
+            self._broken = self._broken or str(error)
+            raise self._explained(error) from error
+        except StaleIndexError:
+            return None
+        finally:
+            self._hand_over()
+
+    def _put_alone(self, content: Content) -> IndexState | None:
+        if self._broken is not None or not self.log.history:
+            return None
+        held = self._disk.lock(LOCK)
+        if held is None:
+            return None
+        try:
+            cid, crc, data = content
+            digest, length = cid[4:], len(data)
+            if not self._is_settled() or self.index.find(digest) is not None:
+                return None
+            records = encode_put(cid, 0, length, crc)
+            self._append_frame(records, 1, [data], [(digest, 0, length, crc)])
+        finally:
+            held.release()
+        return self.state
+
     def _join(self, request: _Request) -> bool:
         """Queue; return whether it is ours to serve, because nobody else is at it."""
         with self._queueing:
@@ -439,7 +478,7 @@ class Journal:
     def _commit(self, requests: list[_Request]) -> None:
         draft = Draft(self.index, self._algorithm, self.log.end.position)
         for request in requests:
-            begun = draft.begin() if draft.records else None
+            begun = draft.begin()
             try:
                 request.plan(draft)
             except StaleIndexError:
@@ -464,24 +503,32 @@ class Journal:
     def _append(self, draft: Draft) -> None:
         if not self.log.history:
             self._create()
-        end = self.log.end
-        if self._epoch is None:
-            self._epoch = end.epoch + 1
-        time = max(self._clock(), end.time)
-        self._broken = "a commit failed"
         records = b"".join(draft.records)
-        self._attempt = _Attempt(end.position + 1, records, [])
-        moment = Moment(time, self._epoch, len(draft.records))
-        frame = self.log.append(moment, records, draft.payload)
+        self._attempt = _Attempt(self.log.end.position + 1, records, [])
+        puts = draft.puts if draft.only_puts else None
+        self._append_frame(records, len(draft.records), draft.payload, puts)
+        self._attempt = None
+
+    def _append_frame(
+        self, records: bytes, entries: int, payload: Sequence[Piece], puts: list[Placed] | None
+    ) -> None:
+        """Make a frame durable, then visible. `puts` is what it puts, if it does nothing else."""
+        log = self.log
+        before = log.end
+        if self._epoch is None:
+            self._epoch = before.epoch + 1
+        self._broken = "a commit failed"
+        time = max(self._clock(), before.time)
+        frame = log.append(Moment(time, self._epoch, entries), records, payload)
         with self._taking_in:
-            if draft.only_puts:
-                self.index.add(frame, self.log.end, draft.puts, self.log.hash)
-                self._ends.append(self.log.end)
-            else:
+            if puts is None:
                 self._apply(frame)
+            else:
+                self.index.add(frame, log.end, puts, log.hash)
+                self._ends.append(log.end)
             self._write_mark()
             self._publish()
-            self._broken = self._attempt = None
+            self._broken = None
         if self.index.is_long:
             with suppress(OSError):  # derived; the commit stands, and the next one tries again
                 self.save_table()
@@ -546,6 +593,9 @@ class Journal:
             clocks.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
+
+_NOBODY = _Request(lambda _: None, alone=True)
+"""Leads while one content is put that nobody waits for but its caller."""
 
 _journals: WeakSet[Journal] = WeakSet()
 

@@ -378,8 +378,9 @@ class Log:
     def append(self, moment: Moment, records: bytes, payload: Sequence[Piece]) -> Frame:
         """Write a frame and return when it is durable. Only while the lock is held."""
         time, epoch, entries = moment
+        end = self.end
         head = Head(
-            self.end.position + 1,
+            end.position + 1,
             time,
             epoch,
             entries,
@@ -387,7 +388,10 @@ class Log:
             sum(map(len, payload)),
             records_checksum(records),
         )
-        return self._write(self._make_room(head.length), head, records, payload)
+        length = head.length
+        if end.offset + length > self._reserved:
+            end = self._make_room(length)
+        return self._write(end, head, records, payload)
 
     def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> Frame:
         """Write a frame with the head, and in the segment, that another copy of the log has it."""
@@ -398,12 +402,13 @@ class Log:
         return self._write(end, frame.head, b"".join(records), payload)
 
     def _write(self, end: End, head: Head, records: bytes, payload: Sequence[Piece]) -> Frame:
+        segment, offset, position, _, _, before = end
         packed = encode_head(head, self._salt)
-        sealed = seal(end.seal, packed, records)
-        seal_offset = head.seal_offset
-        ending = sealed + _PADDING[: head.length - seal_offset - SEAL_BYTES]
-        file = self.file(end.segment)
-        frame = Frame(end.segment, end.offset, head, records, sealed)
+        sealed = seal(before, packed, records)
+        seal_offset, length = head.seal_offset, head.length
+        ending = sealed + _PADDING[: length - seal_offset - SEAL_BYTES]
+        file = self.file(segment)
+        frame = Frame(segment, offset, head, records, sealed)
         if Stream in map(type, payload):
             self._write_slices(file, frame, payload)
             file.write(end.offset, [packed, records])
@@ -411,7 +416,8 @@ class Log:
         else:
             file.write(end.offset, [packed, records, *payload, ending])  # type: ignore[list-item]
         file.sync()
-        self.end = frame.end
+        position += head.entries
+        self.end = End(segment, offset + length, position, head.time, head.epoch, sealed)
         return frame
 
     def _write_slices(self, file: File, frame: Frame, payload: Sequence[Piece]) -> None:

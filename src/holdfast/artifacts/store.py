@@ -97,13 +97,14 @@ class ArtifactStore:
             return cid, state
         _check_artifact(artifact)
         content = self._content(artifact.data)
-        cid = CID(content.cid[4:], self._hash)
+        (cid,) = CID.many((content.cid[4:],), self._hash)
         state = self._journal.refresh()
         if self._contents.damaged:
             self._mend([content.cid[4:]], [artifact.data])
         if self._is_visible(content.cid[4:], state.position):
             return cid, state
-        return cid, self._journal.commit(lambda draft: draft.put(content))
+        alone = self._journal.put_alone(content)
+        return cid, alone or self._journal.commit(lambda draft: draft.put(content))
 
     def put_many(self, artifacts: Iterable[Artifact]) -> tuple[list[CID], IndexState]:
         """Put them all in one commit: either all are there or none."""
@@ -224,7 +225,8 @@ class ArtifactStore:
         return self._journal.commit(plan)
 
     def _content(self, data: bytes) -> Content:
-        return Content(self._prefix + self._hash.digest(data), crc32c(data), data)
+        hasher = sha256 if self._hash is Hash.SHA2_256 else self._hash.hasher
+        return Content(self._prefix + hasher(data).digest(), crc32c(data), data)
 
     # ------------------------------------------------------------ getting
     def get(self, cid: CID, state: IndexState | None = None) -> bytes | None:
