@@ -57,6 +57,8 @@ def sweep(recorded: Recorded) -> list[Found]:
 
 def _refuse_empty(recorded: Recorded) -> None:
     """Take no empty tree for one from which text after text was removed."""
+    if not recorded.identity:  # it is in memory, and can't go away
+        return
     known = [locator.key for locator in islice(recorded.joint.known(), 2)]
     if len(known) > 1 and not recorded.inner.list(_ROOT):
         raise StorageUnavailableError(
