@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from contextlib import suppress
 from typing import Protocol
 
 from holdfast.storage.endings import INTERRUPTING_SIGNALS
@@ -46,17 +47,12 @@ class Heart:
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
-        # It begins with our mask: a signal that it took would not wake whoever sleeps elsewhere.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING_SIGNALS)
-        try:
+        with suppress(RuntimeError):  # no more threads to be had; a short hold needs no heartbeat
             thread.start()
             self._thread = thread
-        except RuntimeError:  # no more threads to be had; a short hold needs no heartbeat
-            return
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _run(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING_SIGNALS)  # others have them
         idle = 0
         while idle < _IDLE_BEATS:
             self._hurry.wait(self._pause)
