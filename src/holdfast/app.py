@@ -1,10 +1,12 @@
 """The composition root: from a user's environment to the parts that work for it."""
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from holdfast.config import Config, load_config
 from holdfast.errors import AbsentError, ConfigError, StorageSelectionError
@@ -18,6 +20,12 @@ from holdfast.storage import (
 
 if TYPE_CHECKING:
     from holdfast.artifacts.keys import SigningKey
+    from holdfast.context.nodes import Nodes
+    from holdfast.context.outbox.sqlite import SqliteOutbox
+    from holdfast.context.relations import Relations
+    from holdfast.engine.namespaces import NamespaceManager
+    from holdfast.engine.repair import Repair
+    from holdfast.model import RequestContext
     from holdfast.storage.history import History
     from holdfast.storage.wrappers.recorded import Recorded
 
@@ -40,6 +48,66 @@ def open_recorded(environ: Mapping[str, str]) -> "Recorded":
     config = load_config(environ)
     backend = select_backend(config.storage)
     return Recorded(backend, History.open(str(_history_folder(config, backend))))
+
+
+def open_context(environ: Mapping[str, str]) -> "Context":
+    """Open the memory that this user configured: its nodes, their edges, and what tends them."""
+    from holdfast.context.followed import FollowedLinks  # noqa: PLC0415 - as before
+    from holdfast.context.nodes import Nodes  # noqa: PLC0415 - as before
+    from holdfast.context.outbox.sqlite import SqliteOutbox  # noqa: PLC0415 - as before
+    from holdfast.context.reading import NodeReader  # noqa: PLC0415 - as before
+    from holdfast.context.relations import Relations  # noqa: PLC0415 - as before
+    from holdfast.context.tenants import NodeData  # noqa: PLC0415 - as before
+    from holdfast.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
+    from holdfast.engine.repair import Repair  # noqa: PLC0415 - as before
+
+    backend = open_recorded(environ)
+    folder = history_folder(load_config(environ).home, backend.identity)
+    links = FollowedLinks(backend.history, str(folder / "links.sqlite"))
+    siblings = NodeReader(backend).siblings
+    outbox = SqliteOutbox(str(folder / "outbox.sqlite"), siblings=siblings)
+    nodes = Nodes(backend, outbox, backlinks=links)
+    holders = {"nodes": NodeData(backend), "events": outbox, "links": links}
+    return Context(
+        request=default_request(environ),
+        nodes=nodes,
+        relations=Relations(nodes, links),
+        outbox=outbox,
+        namespaces=NamespaceManager(backend, holders),
+        repair=Repair(nodes, outbox),
+        recorded=backend,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The parts that work on one memory, and who asks if nobody says."""
+
+    request: "RequestContext"
+    nodes: "Nodes"
+    relations: "Relations"
+    outbox: "SqliteOutbox"
+    namespaces: "NamespaceManager"
+    repair: "Repair"
+    recorded: "Recorded"
+
+    def close(self) -> None:
+        self.outbox.close()
+        self.recorded.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def default_request(environ: Mapping[str, str]) -> "RequestContext":
+    """Return who asks if nobody says: the owner of this machine's account, who may all."""
+    from holdfast.model import RequestContext, Role  # noqa: PLC0415 - `doctor` pays for none of it
+
+    user = environ.get("USER") or environ.get("LOGNAME") or f"uid-{os.getuid()}"
+    return RequestContext("local", user, role=Role.ROOT)
 
 
 def open_history(environ: Mapping[str, str]) -> "History":

@@ -23,6 +23,16 @@
     │       ├── BeforeSnapshotError                           the position is before its snapshot
     │       ├── FuturePositionError                           the log is not that long yet
     │       └── RetentionError                                older than what is retained
+    ├── ContextError                                          a verb of memory refused
+    │   ├── InvalidValueError              ValueError         no such node, edge, event can be
+    │   │   └── InvalidUriError                               the text names no place in memory
+    │   ├── AccessDeniedError              PermissionError    out of the caller's reach
+    │   ├── NodeNotFoundError              FileNotFoundError  no such node, or it is not active
+    │   ├── NodeExistsError                FileExistsError    a node is there already
+    │   ├── VersionMismatchError           RuntimeError       not the version that was expected
+    │   ├── BrokenNodeError                RuntimeError       its files can't be understood
+    │   ├── UnregisteredError              RuntimeError       done, but the index was not told
+    │   └── LeaseError                     RuntimeError       the event is somebody else's now
     └── StorageError                                          a verb of the seam failed
         ├── InvalidLocatorError            ValueError         the key can name no place
         ├── NotTextError                   ValueError         the content is not UTF-8 text
@@ -122,6 +132,36 @@ class FuturePositionError(StateError): ...
 
 
 class RetentionError(StateError): ...
+
+
+class ContextError(HoldfastError): ...
+
+
+class InvalidValueError(ContextError, ValueError): ...
+
+
+class InvalidUriError(InvalidValueError): ...
+
+
+class AccessDeniedError(ContextError, PermissionError): ...
+
+
+class NodeNotFoundError(ContextError, FileNotFoundError): ...
+
+
+class NodeExistsError(ContextError, FileExistsError): ...
+
+
+class VersionMismatchError(ContextError, RuntimeError): ...
+
+
+class BrokenNodeError(ContextError, RuntimeError): ...
+
+
+class UnregisteredError(ContextError, RuntimeError): ...
+
+
+class LeaseError(ContextError, RuntimeError): ...
 
 
 class StorageError(HoldfastError): ...

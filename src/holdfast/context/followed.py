@@ -1,0 +1,169 @@
+"""Which nodes may lead to a place, kept in a database that follows the history.
+
+It is derived: whoever removes the file loses nothing but the time to make it again. It is made
+from the log alone, so no writer has to keep it in step, and a crash leaves it behind and never
+wrong.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from holdfast.context import links
+from holdfast.context.files import CONTENT, RELATIONS, parse_relations
+from holdfast.context.frontmatter import split
+from holdfast.errors import AbsentError, InvalidValueError, NotTextError
+from holdfast.model import Uri
+from holdfast.storage import Locator
+from holdfast.storage.history import Event, History
+
+_SCHEMA = """
+CREATE TABLE followed (history BLOB NOT NULL, position INTEGER NOT NULL);
+CREATE TABLE link (
+    account TEXT NOT NULL, name TEXT NOT NULL, folder TEXT NOT NULL, part TEXT NOT NULL
+);
+CREATE INDEX link_by_name ON link (account, name, folder);
+CREATE INDEX link_by_folder ON link (folder, part);
+"""
+_VERSION = 1
+_ROOT = Locator("")
+
+
+class FollowedLinks:
+    """The links of all nodes by the names that they say, as of the newest version of each."""
+
+    def __init__(self, history: History, path: str, root: Locator = _ROOT) -> None:
+        self._history = history
+        self._path = path
+        self._prefix = f"{root.key}/" if root.key else ""
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._database: sqlite3.Connection | None = None
+
+    def leading_to(self, place: Uri) -> list[Uri]:
+        with self._opened() as database:
+            self._follow(database)
+            rows = database.execute(
+                "SELECT DISTINCT folder FROM link WHERE account = ? AND name = ? ORDER BY folder",
+                (place.account, links.name_of(place)),
+            ).fetchall()
+        places = (Uri.of_key(folder) for (folder,) in rows)
+        return [found for found in places if found is not None]
+
+    # ------------------------------------------------------------ forgetting
+    def delete_account_data(self, account_id: str) -> int:
+        return self._delete("account = ?", account_id)
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        kind, _, owner = owner_space.partition(":")
+        folder = Uri(account_id, (f"{kind}s", owner)).key
+        return self._delete("folder >= ? AND folder < ?", f"{folder}/", f"{folder}0")
+
+    def _delete(self, which: str, *values: str) -> int:
+        with self._opened() as database, database:
+            database.execute("BEGIN IMMEDIATE")
+            return database.execute(f"DELETE FROM link WHERE {which}", values).rowcount  # noqa: S608 - our own words
+
+    def close(self) -> None:
+        with self._lock:
+            if self._database is not None and self._pid == os.getpid():
+                self._database.close()
+            self._database = None
+
+    # ------------------------------------------------------------ following
+    def _follow(self, database: sqlite3.Connection) -> None:
+        """Take in what the history has since."""
+        now = self._history.position()
+        if self._position(database) == now:
+            return
+        with database:
+            database.execute("BEGIN IMMEDIATE")
+            after = self._position(database)
+            if after is None or after > now:  # of another history, or of one that was lost
+                database.execute("DELETE FROM link")
+                after = 0
+            for event in self._history.changes(after=after):
+                self._take(database, event)
+            database.execute("DELETE FROM followed")
+            database.execute(
+                "INSERT INTO followed VALUES (?, ?)", (self._history.store.history, now)
+            )
+
+    def _position(self, database: sqlite3.Connection) -> int | None:
+        """Return how far it has followed this history; None if it followed another."""
+        row = database.execute("SELECT history, position FROM followed").fetchone()
+        return int(row[1]) if row and row[0] == self._history.store.history else None
+
+    def _take(self, database: sqlite3.Connection, event: Event) -> None:
+        folder, _, part = event.key.removeprefix(self._prefix).rpartition("/")
+        if part not in {CONTENT, RELATIONS} or not event.key.startswith(self._prefix):
+            return
+        place = Uri.of_key(folder)
+        if place is None:
+            return
+        database.execute("DELETE FROM link WHERE folder = ? AND part = ?", (folder, part))
+        database.executemany(
+            "INSERT INTO link VALUES (?, ?, ?, ?)",
+            [(place.account, name, folder, part) for name in sorted(self._names(event, place))],
+        )
+
+    def _names(self, event: Event, place: Uri) -> set[str]:
+        """Return the names that a text says; none if it is gone, or nobody could read it."""
+        with suppress(AbsentError, NotTextError, InvalidValueError):
+            text = "" if event.unbound else self._history.text(event)
+            if event.key.endswith(RELATIONS):
+                return links.names_of_edges(parse_relations(text or "[]", str(place)))
+            return set(map(links.name_in, links.targets(split(text)[1])))
+        return set()
+
+    # ------------------------------------------------------------ the file
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """Give the database to one thread at a time; a damaged one is made anew."""
+        with self._lock:
+            if self._database is None or self._pid != os.getpid():
+                self._database, self._pid = self._open(), os.getpid()
+            try:
+                yield self._database
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    raise
+                self._discard()
+                raise
+
+    def _open(self) -> sqlite3.Connection:
+        Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            return self._prepared()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            self._discard()
+            return self._prepared()
+
+    def _prepared(self) -> sqlite3.Connection:
+        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        database = sqlite3.connect(
+            self._path, timeout=30, isolation_level=None, check_same_thread=False
+        )
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA secure_delete = ON")
+        if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            tables = database.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            ).fetchall()
+            for (table,) in tables:
+                database.execute(f'DROP TABLE "{table}"')
+            database.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        return database
+
+    def _discard(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+        for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
+            Path(name).unlink(missing_ok=True)

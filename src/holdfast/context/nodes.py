@@ -1,0 +1,342 @@
+"""Nodes on the seam: the verbs that change them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Self
+
+from holdfast.context.backlinks import Backlinks, ScannedLinks
+from holdfast.context.contract import OutboxStore
+from holdfast.context.draft import Draft
+from holdfast.context.files import FILES, META
+from holdfast.context.links import relinked, resolve
+from holdfast.context.reading import NodeReader, Stored, absent
+from holdfast.errors import (
+    BrokenNodeError,
+    ConcurrentModificationError,
+    HoldfastError,
+    InvalidValueError,
+    NodeExistsError,
+    NodeNotFoundError,
+    UnregisteredError,
+    VersionMismatchError,
+)
+from holdfast.model import ContextNode, NodeStatus, RequestContext, Uri
+from holdfast.model.values import JSON
+from holdfast.storage import Locator, TransactionalBackend
+
+_ATTEMPTS = 20
+_ROOT = Locator("")
+_OWNER_LEVEL = 2
+
+
+class Nodes(NodeReader):
+    """The nodes of a memory, in a backend where several texts change as one."""
+
+    def __init__(
+        self,
+        backend: TransactionalBackend,
+        outbox: OutboxStore,
+        *,
+        backlinks: Backlinks | None = None,
+        root: Locator = _ROOT,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        super().__init__(backend, root)
+        self._changing = backend
+        self._outbox = outbox
+        self._backlinks = backlinks or ScannedLinks(self)
+        self._clock = clock
+
+    def because(self, reason: str = "", **more: JSON) -> Self:
+        """Return the same nodes, for changes that are made for this reason."""
+        same = copy(self)
+        same._changing = self._changing.because(reason=reason or None, **more)  # type: ignore[arg-type] # noqa: SLF001 - it is one of us; JSON is among what circumstances may be
+        return same
+
+    # ------------------------------------------------------------ writing
+    def write_node(self, node: ContextNode, ctx: RequestContext) -> None:
+        self.write_nodes([node], ctx)
+
+    def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
+        """Write many nodes in one commit: all of them, or none."""
+        every = list(nodes)
+        if len({node.uri for node in every}) < len(every):
+            raise InvalidValueError("one node is to be written twice at once. Fix: write it once.")
+        for node in every:
+            self.reach.changed(node.uri, ctx)
+
+        def plan(draft: Draft) -> None:
+            for node in every:
+                self._plan_write(draft, node, ctx)
+
+        self.write(plan, ctx)
+
+    def _plan_write(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> None:
+        stored = self.load(node.place)
+        if stored is None:
+            self._refuse_unless_first(node)
+            node = self.owned(draft, node, ctx)
+        else:
+            _refuse_unless_next(node, stored)
+        draft.write(node, stored)
+
+    def _refuse_unless_first(self, node: ContextNode) -> None:
+        if node.version != 1:
+            raise VersionMismatchError(
+                f"{node.uri!a} has no version {node.version - 1} that {node.version} could follow: "
+                "no node is there. Nothing was changed. Fix: write version 1."
+            )
+
+    def owned(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> ContextNode:
+        """Return the node with its owner; the first of a session settles whose the session is."""
+        if not node.place.session:
+            return node
+        owner = self.reach.session_owner(node.place)
+        if owner is None:
+            owner = node.owner_space or f"user:{ctx.user_id}"
+            if not ctx.reaches(owner):
+                raise ctx.refuse(node.uri)
+            draft.own(node.place, owner)
+        return replace(node, owner_space=owner)
+
+    # ------------------------------------------------------------ putting away, removing
+    def archive_node(self, uri: str, ctx: RequestContext) -> None:
+        place = self.reach.changed(uri, ctx)
+
+        def plan(draft: Draft) -> None:
+            stored = self.active(place)
+            draft.mark(place, archived=True)
+            draft.write(stored.node.revised(), stored, status=NodeStatus.ARCHIVED)
+
+        node = self.change(plan, ctx).written[0]
+        with self._told():
+            self._outbox.register_archive(uri, ctx, owner_space=node.owner_space)
+
+    def unarchive_node(self, uri: str, ctx: RequestContext) -> None:
+        place = self.reach.changed(uri, ctx)
+
+        def plan(draft: Draft) -> None:
+            stored = self.load(place)
+            if stored is None or stored.meta.status is not NodeStatus.ARCHIVED:
+                raise NodeNotFoundError(
+                    f"no archived node is at {uri!a}. Fix: list the archived ones."
+                )
+            draft.mark(place, archived=False)
+            draft.write(stored.node.revised(), stored)
+
+        self.write(plan, ctx)
+
+    def delete_node(self, uri: str, ctx: RequestContext) -> None:
+        place = self.reach.changed(uri, ctx)
+        owner = ""
+
+        def plan(draft: Draft) -> None:
+            nonlocal owner
+            files = self.files(place)
+            if all(found is None for found in files.values()):
+                raise absent(place)
+            owner = self.reach.session_owner(place) or "" if place.session else place.owner_space
+            draft.remove(place, files)
+            draft.mark(place, archived=False)
+
+        self.change(plan, ctx)
+        self._clear(place)
+        with self._told():
+            self._outbox.register_delete(uri, ctx, owner_space=owner)
+
+    # ------------------------------------------------------------ moving
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        old, new = self.reach.changed(from_uri, ctx), self.reach.changed(to_uri, ctx)
+        if old == new:
+            raise InvalidValueError(f"{from_uri!a} is there already. Fix: name another place.")
+        if not new.is_node:
+            raise InvalidValueError(f"{to_uri!a} is a folder. Fix: name the node in it.")
+
+        def plan(draft: Draft) -> None:
+            stored = self._unbroken(old)
+            if self.load(new) is not None:
+                raise _occupied(new)
+            relations = tuple(replace(edge, from_uri=to_uri) for edge in stored.node.relations)
+            moved = replace(stored.node.revised(), uri=to_uri, owner_space="", relations=relations)
+            self._plan_arrival(draft, self.owned(draft, moved, ctx), stored)
+            for follower in self._followers(old, ctx):
+                self._plan_following(draft, follower, old, new)
+            draft.remove(old, stored.files)
+
+        moved_from = {self.file(new, name).key: self.file(old, name).key for name in FILES}
+        written = self.change(plan, ctx, moved_from=moved_from).written
+        self._clear(old)
+        with self._told():
+            self._outbox.register_move(from_uri, written[0], ctx)
+            self._outbox.register_writes(written[1:], ctx)
+
+    def _plan_arrival(self, draft: Draft, node: ContextNode, stored: Stored) -> None:
+        """Let a node be written at a place where nothing is, with all that it had."""
+        before = replace(stored, files=dict.fromkeys(FILES))
+        draft.write(node, before)
+
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+        """Yield the nodes that lead to a place, of those that the caller may change."""
+        for follower in self._backlinks.leading_to(place):
+            if follower != place and ctx.may_change(follower) and self.reach.may_see(follower, ctx):
+                with suppress(NodeNotFoundError, BrokenNodeError):
+                    yield self._unbroken(follower)
+
+    def _unbroken(self, place: Uri) -> Stored:
+        """Return a node in use that nobody broke by hand."""
+        stored = self.active(place)
+        if stored.node.problems:
+            raise BrokenNodeError(
+                f"{str(place)!a} was edited by hand and can't be read as it is. Nothing was "
+                f"changed. {stored.node.problems[0]}"
+            )
+        return stored
+
+    def _plan_following(self, draft: Draft, follower: Stored, old: Uri, new: Uri) -> None:
+        """Let a node lead to the new place where it led to the old."""
+        node = follower.node
+
+        def leads(target: str) -> bool:
+            return resolve(target, node.place, self) == old
+
+        relations = tuple(
+            replace(edge, to_uri=str(new)) if edge.to_uri == str(old) else edge
+            for edge in node.relations
+        )
+        content = relinked(node.content, leads, node.place, new)
+        if (relations, content) != (node.relations, node.content):
+            draft.write(node.revised(relations=relations, content=content), follower)
+
+    # ------------------------------------------------------------ edits by hand
+    def adopt(self, uri: str, ctx: RequestContext) -> bool:
+        """Make what somebody edited by hand the next version; say whether there was something."""
+        place = self.reach.changed(uri, ctx)
+
+        def plan(draft: Draft) -> None:
+            stored = self.load(place)
+            if stored is not None and stored.node.version > stored.meta.version:
+                draft.write(stored.node, stored, status=stored.meta.status)
+
+        return bool(self.write(plan, ctx).written)
+
+    # ------------------------------------------------------------ edges
+    def relate(
+        self,
+        uris: Sequence[str],
+        change: Callable[[ContextNode], ContextNode],
+        ctx: RequestContext,
+    ) -> None:
+        """Change the edges of some nodes, in one commit; those that stay the same are let be."""
+        places = [self.reach.changed(uri, ctx) for uri in uris]
+
+        def plan(draft: Draft) -> None:
+            for place in places:
+                stored = self.active(place)
+                changed = change(stored.node)
+                if changed.relations != stored.node.relations:
+                    draft.write(changed.revised(), stored)
+
+        written = self.change(plan, ctx).written
+        with self._told():
+            for node in written:
+                self._outbox.register_relations(node, ctx)
+
+    # ------------------------------------------------------------ committing
+    def write(self, plan: Callable[[Draft], None], ctx: RequestContext) -> Draft:
+        """Commit what a plan drafts, and register the nodes that it wrote and that are in use."""
+        draft = self.change(plan, ctx)
+        active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
+        if active:
+            with self._told():
+                self._outbox.register_writes(active, ctx)
+        return draft
+
+    def register(self, uri: str, ctx: RequestContext) -> None:
+        """Tell the index of a node as it is, if it is in use."""
+        if self.exists(uri, ctx):
+            with self._told():
+                self._outbox.register_write(self.read_node(uri, ctx), ctx)
+
+    def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
+        """Plan and commit; when somebody else was faster, plan again with what is there now."""
+        said = {"session": ctx.session_id, "trace": ctx.trace_id}
+        circumstances = {name: value for name, value in (said | more).items() if value}
+        actor = f"{ctx.user_id}/{ctx.agent_id}"
+        backend = self._changing.because(actor=actor, **circumstances)  # type: ignore[arg-type] # texts are among what circumstances may be
+        for _ in range(_ATTEMPTS):
+            draft = self._planned(plan)
+            with suppress(ConcurrentModificationError):
+                if draft.changes:
+                    backend.commit(draft.changes, expect=draft.expect)
+                return draft
+            self._refuse_leftovers(draft)
+        raise ConcurrentModificationError(
+            f"others write the same nodes all the time; {_ATTEMPTS} attempts came too late. "
+            "Nothing was changed. Fix: try again."
+        )
+
+    def _planned(self, plan: Callable[[Draft], None]) -> Draft:
+        draft = Draft(self, self._clock())
+        plan(draft)
+        return draft
+
+    def _refuse_leftovers(self, draft: Draft) -> None:
+        """Say so if files are in the way that belong to no node."""
+        for node in draft.written:
+            if self.look(node.place, META) is None and any(
+                self.look(node.place, name) is not None for name in FILES
+            ):
+                raise BrokenNodeError(
+                    f"files are at {node.uri!a}, but no node. Nothing was changed. "
+                    "Fix: `holdfast repair` makes a node of them; or remove them."
+                )
+
+    def _clear(self, place: Uri) -> None:
+        """Remove the folders that a node left empty."""
+        folder = self.folder(place)
+        with suppress(HoldfastError, OSError):
+            self._changing.remove(folder.parent.child(".archived"))
+        with suppress(HoldfastError, OSError):  # the first that holds something ends it
+            for _ in range(len(place.path) - _OWNER_LEVEL):
+                self._changing.remove(folder)
+                folder = folder.parent
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say it if the index could not be told of what is done."""
+        try:
+            yield
+        except (HoldfastError, OSError) as error:
+            raise UnregisteredError(
+                f"the change is done, but the index was not told of it: {error} "
+                "Fix: when that is mended, `holdfast repair` tells it."
+            ) from error
+
+
+def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
+    status, version = stored.meta.status, stored.node.version
+    if node.version == 1 or status is NodeStatus.ARCHIVED:
+        raise _occupied(node.place, status)
+    if node.version != version + 1:
+        raise VersionMismatchError(
+            f"{node.uri!a} is at version {version}, so {node.version} can't follow. "
+            "Nothing was changed. Fix: read it again, then revise what you read."
+        )
+    if node.basis is not None and node.basis != stored.node.basis:
+        raise VersionMismatchError(
+            f"{node.uri!a} was edited by hand since it was read. Nothing was changed. "
+            "Fix: read it again, then revise what you read."
+        )
+
+
+def _occupied(place: Uri, status: NodeStatus = NodeStatus.ACTIVE) -> NodeExistsError:
+    fix = (
+        "take it back into use with unarchive, or delete it"
+        if status is NodeStatus.ARCHIVED
+        else "read it and write its next version, or choose another name"
+    )
+    said = "an archived node" if status is NodeStatus.ARCHIVED else "a node"
+    return NodeExistsError(f"{said} is at {str(place)!a}. Nothing was changed. Fix: {fix}.")
