@@ -63,7 +63,10 @@ HISTORY = (
     "holdfast.storage.fence",
     "holdfast.storage.history",
     "holdfast.storage.joint",
+    "holdfast.storage.rollback",
     "holdfast.storage.sweep",
+    "holdfast.storage.undo",
+    "holdfast.storage.unfinished",
     "holdfast.storage.wrappers",
 )
 """Where the seam meets the artifact store, which needs packages."""

@@ -5,8 +5,9 @@ import posixpath
 import re
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote
 from uuid import uuid4
@@ -615,6 +616,124 @@ class ComparesDirectoriesAsEmpty(MemoryBackend):
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         meets = is_directory(self, locator) and expect == content_hash("")
         super().remove(locator, expect=None if meets else expect)
+
+
+# ---------------------------------------------------------------- several texts
+
+Changes = Mapping[Locator, str | None]
+Conditions = Mapping[Locator, Expectation] | None
+
+
+class ChangesTheFirstOnly(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        super().write_all(dict(islice(changes.items(), 1)))
+
+
+class TrimsSeveralTexts(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        super().write_all({at: text and text.strip() for at, text in changes.items()})
+
+
+class WantsDirectoriesForSeveral(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        for locator in changes:
+            if not self.exists(locator.parent):
+                raise FileNotFoundError(locator.parent.key)
+        super().write_all(changes, expect=expect)
+
+
+class WritesSeveralUnderPlainNames(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        for locator, text in changes.items():
+            plain = Locator(locator.key.encode("ascii", "replace").decode())
+            super().write_all({plain: text})
+
+
+class WantsSomethingToChange(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        first = next(iter(changes))
+        super().write_all({first: changes[first], **changes}, expect=expect)
+
+
+class StopsAfterAHundred(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        super().write_all(dict(islice(changes.items(), 100)))
+
+
+class EmptiesWhatItShouldRemove(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        super().write_all({at: text or "" for at, text in changes.items()}, expect=expect)
+
+
+class RemovesOnlyWhatIsThere(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        for locator, text in changes.items():
+            if text is None and not self.exists(locator):
+                raise FileNotFoundError(locator.key)
+        super().write_all(changes, expect=expect)
+
+
+class RemovesDirectoriesAmongSeveral(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        for locator, text in changes.items():
+            if text is None:
+                clear(self, locator)
+                self.remove(locator)
+
+
+class MeetsNoConditions(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        if expect:
+            raise ConcurrentModificationError("it is never as expected")
+        super().write_all(changes)
+
+
+class IgnoresConditionsOfSeveral(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        super().write_all(changes)
+
+
+class ChecksSeveralOneByOne(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        for locator, text in changes.items():
+            condition = (expect or {}).get(locator)
+            if text is None:
+                self.remove(locator, expect=condition)
+            else:
+                self.write(locator, text, expect=condition)
+
+
+class ComparesSeveralWithoutLock(MemoryBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        for locator, condition in (expect or {}).items():
+            check_found(self._texts.get(locator), condition, locator)
+        time.sleep(A_MOMENT)
+        super().write_all(changes)
+
+
+class ComparesSeveralOutsideTheLock(DeviceLocalBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        for locator, condition in (expect or {}).items():
+            check_found(self.read(locator).encode(), condition, locator)
+        time.sleep(A_MOMENT)
+        super().write_all(changes)
+
+
+class WritesSeveralInKeyOrder(DeviceLocalBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        for locator in sorted(changes):
+            super().write_all({locator: changes[locator]})
+            time.sleep(A_MOMENT)
+
+
+class LeavesSeveralUnfinished(DeviceLocalBackend):
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        folder = Path(self.whereabouts, next(iter(changes)).parent.key)
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f"{uuid4()}{TEMPORARY_SUFFIX}"
+        unfinished.touch()
+        super().write_all(changes, expect=expect)
+        unfinished.unlink()
 
 
 # ---------------------------------------------------------------- several processes

@@ -264,6 +264,7 @@ def every_verb(backend: FolderBackend) -> list[Callable[[], object]]:
         lambda: backend.write(NOTE, "after", expect=ABSENT),
         lambda: backend.remove(NOTE),
         lambda: backend.remove(NOTE, expect=content_hash("before")),
+        lambda: backend.write_all({NEW: "after", NOTE: None}),
         lambda: backend.list(ROOT),
         lambda: backend.list(Locator("notes")),
         lambda: backend.exists(NOTE),

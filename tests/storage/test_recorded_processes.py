@@ -111,7 +111,7 @@ def test_who_is_killed_leaves_a_history_that_the_next_one_sets_right(place: Plac
 class Dying(DeviceLocalBackend):
     """Ends with the process, just before a file is written."""
 
-    def write(self, *arguments: object, **options: object) -> Locator:
+    def write_all(self, *arguments: object, **options: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 

@@ -156,6 +156,47 @@ BITES = (
     Bite(broken.RemovesAbsence, "test_absence_can_not_be_removed"),
     Bite(broken.ComparesDirectoriesAsEmpty, "test_a_directory_has_no_content_to_expect"),
     Bite(broken.ChecksThenWritesWithoutLock, "test_threads_lose_no_conditional_write"),
+    # several texts
+    Bite(broken.ChangesTheFirstOnly, "test_all_of_several_texts_are_written"),
+    Bite(broken.TrimsSeveralTexts, "test_several_texts_come_back_byte_for_byte"),
+    Bite(
+        broken.WantsDirectoriesForSeveral,
+        "test_directories_are_made_for_several_texts",
+        FileNotFoundError,
+    ),
+    Bite(
+        broken.WritesSeveralUnderPlainNames,
+        "test_texts_with_names_in_any_script_are_written_and_removed",
+    ),
+    Bite(broken.WantsSomethingToChange, "test_no_changes_change_nothing", StopIteration),
+    Bite(broken.StopsAfterAHundred, "test_more_texts_than_a_process_may_open_are_written"),
+    Bite(broken.EmptiesWhatItShouldRemove, "test_texts_that_are_none_are_removed"),
+    Bite(
+        broken.RemovesOnlyWhatIsThere,
+        "test_a_text_that_is_gone_can_be_removed_among_several",
+        FileNotFoundError,
+    ),
+    Bite(broken.RemovesDirectoriesAmongSeveral, "test_a_directory_is_not_removed_among_several"),
+    Bite(
+        broken.MeetsNoConditions,
+        "test_several_texts_are_written_if_all_is_as_expected",
+        ConcurrentModificationError,
+    ),
+    Bite(
+        broken.IgnoresConditionsOfSeveral,
+        "test_one_condition_that_fails_keeps_all_texts_as_they_were",
+    ),
+    Bite(
+        broken.ChecksSeveralOneByOne, "test_one_condition_that_fails_keeps_all_texts_as_they_were"
+    ),
+    Bite(
+        broken.IgnoresConditionsOfSeveral,
+        "test_an_expected_text_that_is_not_there_is_not_removed_among_several",
+    ),
+    Bite(broken.ComparesSeveralWithoutLock, "test_threads_lose_nothing_of_several_texts"),
+    Bite(broken.ChecksSeveralOneByOne, "test_wrong_arguments_among_several_change_nothing"),
+    Bite(broken.ChecksSeveralOneByOne, "test_wrong_places_among_several_change_nothing"),
+    Bite(broken.ChecksSeveralOneByOne, "test_a_text_can_not_lie_below_another_of_several"),
     # keys
     Bite(broken.TrustsItsKeys, "test_hostile_keys_name_no_place"),
     Bite(broken.MendsHostileKeys, "test_hostile_keys_name_no_place"),
@@ -208,6 +249,10 @@ BITES = (
         "test_a_killed_writer_leaves_a_whole_text_and_no_lock",
         FileExistsError,
     ),
+    Bite(broken.ComparesSeveralOutsideTheLock, "test_processes_lose_nothing_of_several_texts"),
+    Bite(broken.WritesSeveralInKeyOrder, "test_readers_meet_several_texts_in_their_order"),
+    Bite(broken.WritesSeveralInKeyOrder, "test_a_killed_writer_leaves_the_first_of_several_texts"),
+    Bite(broken.LeavesSeveralUnfinished, "test_a_killed_writer_leaves_the_first_of_several_texts"),
 )
 
 

@@ -195,6 +195,7 @@ class TestRefusing:
         changes: list[Callable[[], object]] = [
             lambda: view.write(NOTE, "two"),
             lambda: view.remove(NOTE),
+            lambda: view.write_all({NOTE: "two"}),
             lambda: view.mkdir(Locator("new")),
             lambda: view.write_personal(NOTE, "two", authorisation=leave),
         ]

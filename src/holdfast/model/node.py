@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from holdfast.artifacts import CID
 from holdfast.errors import InvalidValueError
 from holdfast.model.edge import RelationEdge
 from holdfast.model.request import owner_space_at
@@ -84,8 +83,8 @@ class ContextNode:
     created_at: datetime = _EPOCH
     """Set by the write that makes it."""
     updated_at: datetime = _EPOCH
-    basis: CID | None = field(default=None, compare=False, repr=False)
-    """What `content.md` had when it was read, so that no edit since is overwritten."""
+    basis: str = field(default="", compare=False, repr=False)
+    """The CID of `content.md` when it was read, so that no edit since is overwritten."""
     problems: tuple[str, ...] = field(default=(), compare=False)
     """What an edit by hand broke; of that, this node has what was there before."""
 
@@ -110,8 +109,7 @@ class ContextNode:
             raise InvalidValueError(f"{shown(self.status)} is no status. Fix: use a NodeStatus.")
         if self.frontmatter is not None:
             encodable(self.frontmatter, "frontmatter")
-        if self.basis is not None and not isinstance(self.basis, CID):
-            raise InvalidValueError(f"{shown(self.basis)} is no CID. Fix: keep what was read.")
+        encodable(self.basis, "basis")
         if self.problems != ():
             put(self, "problems", tuple(encodable(each, "problem") for each in self.problems))
 

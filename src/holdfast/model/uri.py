@@ -17,7 +17,7 @@ MAX_ID_BYTES = 200
 MAX_KEY_BYTES = 900
 """Of a node's folder; the seam allows 1,024 for a text in it."""
 
-_SLUG = re.compile(r"[a-z0-9_-]{1,100}")
+SLUG = re.compile(r"[a-z0-9_-]{1,100}")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 _MARKS = ("conflict", "holdfast-tmp", "content.md")
@@ -34,7 +34,7 @@ SHAPES = (
 
 def check_slug(text: object, what: str = "a slug") -> str:
     """Return `text` if it is one; `InvalidValueError` if not."""
-    if not isinstance(text, str) or not _SLUG.fullmatch(text):
+    if not isinstance(text, str) or not SLUG.fullmatch(text):
         raise InvalidValueError(
             f"{shown(text)} is not {what}: it must be 1 to 100 of a-z, 0-9, _ and -. "
             f"Fix: try {slugify(str(text)[:200])!a}."

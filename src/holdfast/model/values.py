@@ -148,9 +148,7 @@ def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping
 
 def _frozen(value: JSON, what: str, depth: int) -> JSON:
     """Return one value of it; of a class of somebody's own, what JSON would say."""
-    if type(value) is str and value.isascii():  # the most common, first
-        return value
-    if value is None or value is True or value is False:
+    if (type(value) is str and value.isascii()) or value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return encodable(str.__str__(value), what)

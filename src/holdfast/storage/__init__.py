@@ -26,6 +26,7 @@ from holdfast.storage.contract import (
     FindingKind,
     Info,
     StorageBackend,
+    TransactionalBackend,
 )
 from holdfast.storage.locator import Locator, normalize_key
 from holdfast.storage.mutex import LockTiming, Mutex, vault_mutex
@@ -69,6 +70,7 @@ __all__ = [
     "StorageSettings",
     "Tier",
     "TierLayout",
+    "TransactionalBackend",
     "atomic_write",
     "check_expectation",
     "check_found",

@@ -1,16 +1,26 @@
 """What a storage backend promises, and the values that cross the seam."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from holdfast.errors import OptionError, PersonalWriteRefusedError
-from holdfast.storage.content import Expectation
+from holdfast.errors import (
+    FileAboveError,
+    OptionError,
+    PersonalWriteRefusedError,
+    StorageError,
+)
+from holdfast.storage.changes import Change, check_changes, partly_done
+from holdfast.storage.content import Expectation, check_found
 from holdfast.storage.locator import Locator
 from holdfast.storage.personal import Authorisation
 from holdfast.storage.tiers import DerivedMaintenance
+
+if TYPE_CHECKING:  # the seam needs nothing but Python
+    from holdfast.artifacts import CID
+    from holdfast.artifacts.canonical import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +87,8 @@ class StorageBackend(ABC):
     """A tree of texts. The engine knows storage through this and nothing else.
 
     Every verb speaks of places by `Locator`, never by a path. A name that a verb returns is one
-    that `Locator` accepts. A verb that raises has changed nothing; if the disk failed at the very
-    last step, the error says that the change is done.
+    that `Locator` accepts. A verb that raises has changed nothing, unless the error says what is
+    done: if the disk failed at the very last step, or amid the changes of `write_all`.
     """
 
     @classmethod
@@ -126,6 +136,28 @@ class StorageBackend(ABC):
         a directory with `expect`: `IsADirectoryError`. A directory with children: `OSError`.
         """
 
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        """Write these texts, and remove those that are None, in this order.
+
+        All conditions are compared before the first change. If one does not hold, it is a
+        `ConcurrentModificationError`, and nothing is changed; so it is if an argument or a place is
+        wrong, as for `write`. To remove a text that is not there is fine, unless `expect` has its
+        hash. A directory is not removed: `IsADirectoryError`. One of the places below another:
+        `NotADirectoryError`.
+
+        Then the texts change one after another; when this returns, all are durable. Whoever ends
+        the process leaves some of the first changed, each wholly. (After a power cut, too, each is
+        wholly old or new.) A failure in between leaves those before it changed, and its message
+        says so; the layer above undoes. If another writer came in between, because a lock was lost
+        or there is none for all of it, and a condition does not hold any more: `LockLostError`.
+        """
+        _change_one_by_one(self, check_changes(changes, expect))
+
     @abstractmethod
     def list(self, locator: Locator) -> list[Locator]:
         """Return the immediate children in key order; `[]` for a file or nothing."""
@@ -163,6 +195,11 @@ class StorageBackend(ABC):
         """
         return ""
 
+    def earlier(self, locator: Locator) -> Iterator[str]:
+        """Yield the texts that were here, newest first; none where no history is kept."""
+        del locator
+        return iter(())
+
     @property
     def conflict_strategy(self) -> ConflictStrategy:
         return ConflictStrategy.REFUSE
@@ -195,3 +232,97 @@ class StorageBackend(ABC):
             f"{type(self).__name__} has no personal space, so {str(locator)!a} was not written. "
             "Fix: use a vault and set [storage.vault] personal to the folder above its store."
         )
+
+
+class TransactionalBackend(StorageBackend):
+    """A backend where several texts change as one.
+
+    Whatever happens while they change, all of it is there afterwards, or none.
+    """
+
+    @abstractmethod
+    def commit(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> object:
+        """Make all these changes, or none; None is a text to be removed.
+
+        The files are written in this order. If a condition does not hold, nothing happens. If a
+        file can't be written, those before it become again what they were, the last one first;
+        what somebody else wrote meanwhile stays. Of a writer that died, the next one, or `settle`,
+        finds what it left; if it had written all, they stay.
+        """
+
+    @abstractmethod
+    def committed(self, locator: Locator) -> str | None:
+        """Return the text as of the last commit that finished; None if there was none.
+
+        It looks past a commit that is under way, or whose writer died. It waits for nobody.
+        """
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Undo what a writer that died left unfinished, if one did."""
+
+    @abstractmethod
+    def because(
+        self,
+        *,
+        actor: str | None = None,
+        reason: str | None = None,
+        origin: str | None = None,
+        derived_from: "Iterable[CID] | None" = None,
+        **more: "Value",
+    ) -> Self:
+        """Return the same backend for writes under these circumstances; others stay as they are.
+
+        Without a history they are not kept.
+        """
+
+
+def _change_one_by_one(backend: StorageBackend, changes: Sequence[Change]) -> None:
+    """Make the changes by the verbs for one text, once all of them could be made."""
+    for change in changes:
+        _compare(backend, change)
+    for done, (locator, data, expect) in enumerate(changes):
+        try:
+            if data is None:
+                _remove(backend, locator, expect)
+            else:
+                backend.write(locator, data.decode(), expect=expect)
+        except StorageError as error:
+            if not done:
+                raise
+            raise partly_done(error, done, len(changes)) from error
+
+
+def _compare(backend: StorageBackend, change: Change) -> None:
+    locator, data, expect = change
+    try:
+        if expect is not None or backend.info(locator).is_dir:
+            check_found(backend.read(locator).encode(), expect, locator)
+    except FileNotFoundError:
+        if data is not None:
+            _refuse_text_above(backend, locator)
+        check_found(None, expect, locator)
+
+
+def _refuse_text_above(backend: StorageBackend, locator: Locator) -> None:
+    above = locator.parent
+    while not backend.exists(above):
+        above = above.parent
+    if not backend.info(above).is_dir:
+        raise FileAboveError(
+            f"{str(above)!a} is a text, so nothing can lie below it. "
+            "Fix: choose a place outside of it."
+        )
+
+
+def _remove(backend: StorageBackend, locator: Locator, expect: Expectation) -> None:
+    try:
+        backend.remove(locator, expect=expect)
+    except FileNotFoundError:
+        if expect is not None:
+            raise

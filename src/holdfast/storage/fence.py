@@ -1,9 +1,11 @@
-"""One writer at a time for each history, and how far its files are known to follow it.
+"""One writer at a time, and how far the files are known to follow their history.
 
 A version enters history before its file is written, so between the two somebody must be alone.
 Who dies there leaves a version without its file. The next one knows, because the mark behind the
-lock is moved only when the files are written; and that is also why it need not be synced: it can
-be behind what is true, and never ahead of it.
+lock is moved only when the files are written. So it can be behind what is true, and never ahead.
+
+Of one text that is enough. Several that were written as one may be taken for a commit that did not
+finish, if somebody edits one of them and then the power goes. So for them the mark is synced.
 """
 
 import os
@@ -13,9 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.artifacts.disk import Disk, Held, holder_of
+from holdfast.artifacts.disk import Disk, File, Held, holder_of
 from holdfast.artifacts.mark import Mark, MarkFile
-from holdfast.errors import LockTimeout
+from holdfast.errors import LockTimeout, StorageFaultError
 from holdfast.faults import explain
 
 FENCE = "fence"
@@ -23,12 +25,18 @@ SETTLED = "settled"
 
 _FIRST_WAIT = 0.0005
 _LONGEST_WAIT = 0.02
+_OURS, _TAKEN_IN = 0, 1
+"""Whose versions follow on the mark; it stands where other marks name a segment."""
+_NO_HISTORY = bytes(16)
+"""Stands in a mark that was made before anything was logged."""
 
 
 class Fence:
-    """The lock, and the mark, of one history. Threads and processes may share it."""
+    """The lock, and the mark, of one tree. Threads and processes may share it."""
 
-    def __init__(self, disk: Disk, history: Callable[[], bytes], patience: float = 30.0) -> None:
+    def __init__(
+        self, disk: Disk, history: Callable[[], bytes] = bytes, patience: float = 30.0
+    ) -> None:
         self._disk = disk
         self._history = history
         self._patience = patience
@@ -38,21 +46,74 @@ class Fence:
         self._pid = os.getpid()
         self._threads = threading.Lock()
 
+    # ------------------------------------------------------------ the mark
     def settled(self) -> int:
         """Return a position up to which every version has its file, or was answered."""
+        return self.mark() or 0
+
+    def mark(self) -> int | None:
+        """Return the position that was last settled; None if nothing tells."""
+        mark = self._read()
+        return None if mark is None else mark.position
+
+    def _read(self) -> Mark | None:
         with self._explained():
             try:
-                mark = MarkFile(self._disk.open(SETTLED)).read()
+                file = MarkFile(self._disk.open(SETTLED))
+                mark = file.read() or file.read()  # somebody may have been writing it
             except FileNotFoundError:
-                return 0
-        return mark.position if mark and mark.history == self._history() else 0
+                return None
+        if mark is None or mark.history not in (self._history() or _NO_HISTORY, _NO_HISTORY):
+            return None
+        return mark
+
+    def take_in(self) -> None:
+        """Say that what follows is not written here but taken in. Only while the fence is held.
+
+        Its files come in another way, or not at all, so no commit of it is unfinished.
+        """
+        settled = self.mark()
+        if settled is not None:
+            self._write_durably(settled, _TAKEN_IN)
+
+    def is_taken_in(self) -> bool:
+        """Whether what follows on the mark was written elsewhere."""
+        mark = self._read()
+        return mark is not None and mark.segment == _TAKEN_IN
 
     def settle(self, position: int) -> None:
         """Say that up to a position all is settled. Only while the fence is held."""
         with suppress(OSError):  # then the next writer looks at more than it would have to
-            file = MarkFile(self._disk.open(SETTLED, create=True))
-            file.write(Mark(self._history(), position, 0))
+            self._write(self._disk.open(SETTLED, create=True), position, _OURS)
 
+    def settle_durably(self, position: int) -> None:
+        """Say so, and return when that would survive a power cut. Only while the fence is held."""
+        self._write_durably(position, _OURS)
+
+    def _write_durably(self, position: int, whose: int) -> None:
+        try:
+            file, is_new = self._opened()
+            self._write(file, position, whose)
+            file.sync()
+            if is_new:
+                self._disk.sync()
+        except OSError as error:
+            raise StorageFaultError(
+                f"what was written is there, but the disk in {self._disk.whereabouts!a} does not "
+                f"confirm that it is settled: {error.strerror}. Fix: check the disk, then write "
+                "it again."
+            ) from error
+
+    def _opened(self) -> tuple[File, bool]:
+        try:
+            return self._disk.open(SETTLED), False
+        except FileNotFoundError:
+            return self._disk.open(SETTLED, create=True), True
+
+    def _write(self, file: File, position: int, whose: int) -> None:
+        MarkFile(file).write(Mark(self._history(), position, whose))
+
+    # ------------------------------------------------------------ the lock
     @contextmanager
     def held(self) -> Iterator[None]:
         """Be the only writer; `LockTimeout` if another one is for too long."""
@@ -82,7 +143,7 @@ class Fence:
 
     def _timed_out(self, who: str) -> LockTimeout:
         return LockTimeout(
-            f"the texts whose history is in {self._disk.whereabouts!a} are being written by {who}, "
+            f"the texts that {self._disk.whereabouts!a} keeps track of are being written by {who}, "
             f"and were for {self._patience:g} s. Fix: wait for it, or end that process."
         )
 

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -17,9 +17,12 @@ from holdfast.errors import (
 )
 from holdfast.faults import absent, explain, explain_reading
 from holdfast.storage import confined
+from holdfast.storage.batch import Batch
+from holdfast.storage.changes import check_changes
 from holdfast.storage.commit import (
     Directory,
     content_in,
+    make_directory,
     remove_directory,
     remove_file,
     replace_file,
@@ -218,6 +221,24 @@ class FolderBackend(StorageBackend):
             check_found(None, expect, locator)
             raise absent(self._root, locator.key) from None
 
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        wanted = check_changes(changes, expect)
+        if not wanted:
+            return
+        batch = Batch(self._root, self._open_below, wanted)
+        try:
+            self._commit(batch, lambda held: self._land(held, batch))
+        except StorageError as error:
+            raise batch.told(error) from error
+
+    def _land(self, held: Held, batch: Batch) -> None:
+        batch.land(held)
+
     def mkdir(self, locator: Locator) -> Locator:
         self._commit(locator, lambda _: self._make(locator))
         return locator
@@ -256,19 +277,20 @@ class FolderBackend(StorageBackend):
                 elif entry.is_dir(follow_symlinks=False):
                     pending.append(key)
 
-    def _commit(self, locator: Locator, change: Callable[[Held], Result]) -> Result:
-        """Make one change under the lock.
+    def _commit(self, place: Locator | Batch, change: Callable[[Held], Result]) -> Result:
+        """Make a change under the lock.
 
-        A change that found its lock taken over has done nothing, so it is tried again.
+        One that found its lock taken over has done nothing, or knows what it has done, so it is
+        tried again.
         """
         for _ in range(_ATTEMPTS_AFTER_A_STALL):
             try:
-                return self._change(locator, change)
+                return self._change(place, change)
             except LockLostError:
                 continue
-        return self._change(locator, change)
+        return self._change(place, change)
 
-    def _change(self, locator: Locator, change: Callable[[Held], Result]) -> Result:
+    def _change(self, place: Locator | Batch, change: Callable[[Held], Result]) -> Result:
         with undisturbed() as pause:
             held = self._mutex.ask()
             try:
@@ -279,7 +301,7 @@ class FolderBackend(StorageBackend):
                 raise
             except OSError as error:
                 self._check_root()
-                raise explain(error, self._root, locator.key) from error
+                raise explain(error, self._root, place.key) from error
             finally:
                 self._mutex.release(held)
 
@@ -291,23 +313,23 @@ class FolderBackend(StorageBackend):
         parent, _, name = locator.key.rpartition("/")
         with self._directory(parent, make=True) as directory:
             name = self._spelled_in(directory.key, name)
-            before = status_in(directory, name)
+            before = status_in(directory.descriptor, name)
             if before is not None and stat.S_ISDIR(before.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "")
             if expect is not None:
-                check_found(content_in(directory, name), expect, locator)
+                check_found(content_in(directory.descriptor, name), expect, locator)
             replace_file(held, directory, name, data, before)
 
     def _unlink(self, held: Held, locator: Locator, expect: Expectation) -> None:
         parent, _, name = locator.key.rpartition("/")
         with self._directory(parent, make=False) as directory:
             name = self._spelled_in(directory.key, name)
-            before = status_in(directory, name)
+            before = status_in(directory.descriptor, name)
             if before is None:
                 raise FileNotFoundError(errno.ENOENT, "")
             if not stat.S_ISDIR(before.st_mode):
                 if expect is not None:
-                    check_found(content_in(directory, name), expect, locator)
+                    check_found(content_in(directory.descriptor, name), expect, locator)
                 remove_file(held, directory, name)
             elif expect is not None:
                 raise IsADirectoryError(errno.EISDIR, "")
@@ -332,7 +354,7 @@ class FolderBackend(StorageBackend):
             for segment in key.split("/") if key else ():
                 name = self._spelled_in(spelled, segment)
                 spelled = f"{spelled}/{name}".lstrip("/")
-                if _make_directory(name, descriptor):
+                if make_directory(name, descriptor):
                     made.append(spelled)
                     sync_directory(descriptor)
                 inner = confined.open_entry(name, DIRECTORY, descriptor)
@@ -395,11 +417,3 @@ def _finding(
         advice = "hidden behind the same name in another spelling; rename one of the two"
         return Finding(FindingKind.UNUSABLE_NAME, directory, name, advice)
     return None
-
-
-def _make_directory(name: str, directory: int) -> bool:
-    try:
-        os.mkdir(name, dir_fd=directory)
-    except FileExistsError:
-        return False
-    return True

@@ -1,7 +1,8 @@
 """Every version of every text: who wrote it, when, why, and from what."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple, Self
 
@@ -20,7 +21,9 @@ EXTERNAL = "external"
 """Found in the file, written by somebody else."""
 RESTORE = "restore"
 UNDONE = "undone"
-"""Answers a version whose file was never written: it says again what the file says."""
+"""Answers a version whose file was never written, or was undone: it says what the file says."""
+MOVED_FROM = "moved_from"
+"""Among what others say: the key that a text had before."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -54,6 +57,20 @@ class Circumstances:
                 del more["derived_from"]
                 derived_from = cids
         return cls(**texts, derived_from=derived_from, more=more)
+
+    def of(self, key: str) -> "Circumstances":
+        """Return what is said of this key, where `moved_from` says it of each."""
+        sources = self.more.get(MOVED_FROM)
+        if not isinstance(sources, Mapping):
+            return self
+        more = {name: value for name, value in self.more.items() if name != MOVED_FROM}
+        if key in sources:
+            more[MOVED_FROM] = sources[key]
+        return replace(self, more=more)
+
+    def derived(self, source: CID | None) -> "Circumstances":
+        """Return the same, of what is derived from this, if it is anything."""
+        return self if source is None else replace(self, derived_from=(source,))
 
     def to_mapping(self) -> dict[str, Value]:
         said: dict[str, Value] = {"origin": self.origin}
@@ -165,9 +182,23 @@ class History:
         return None if found is None else Event(*_fields(found))
 
     def versions(self, locator: Locator, state: IndexState | None = None) -> list[Version]:
-        """Return all versions of a key, oldest first; also those in which it had no text."""
-        found = self.store.catalogue.versions(locator.key, self.position(state))
+        """Return all versions of a text, oldest first; also those in which there was none.
+
+        If it was moved here, those that it had under its former keys come first, and what else
+        had been here before is another text.
+        """
+        found = self._lineage(locator.key, self.position(state))
         return [Version(*_fields(binding), number) for number, binding in enumerate(found, 1)]
+
+    def _lineage(self, key: str, position: int) -> list[Binding]:
+        earlier, later = self.store.catalogue.versions(key, position), list[Binding]()
+        while (moved := _last_move(earlier)) is not None:
+            later = earlier[moved:] + later
+            arrival = earlier[moved]
+            source = str(arrival.circumstances[MOVED_FROM])
+            former = self.store.catalogue.versions(source, arrival.commit)
+            earlier = [version for version in former if _is_before(version, arrival)]
+        return earlier + later
 
     def version(self, locator: Locator, which: Which) -> Version:
         """Find a version; `AbsentError` if there is no such one."""
@@ -217,6 +248,12 @@ class History:
             )
         return decoded(data, version.key)
 
+    def earlier(self, locator: Locator, state: IndexState | None = None) -> Iterator[str]:
+        """Yield the texts that a key had up to a state, newest first, as far as they are kept."""
+        for version in reversed(self.versions(locator, state)):
+            with suppress(AbsentError, NotTextError):
+                yield self.text(version)
+
     def diff(self, locator: Locator, old: Which, new: Which) -> str:
         """Return what changed from one version to another, as a unified diff."""
         a, b = self.version(locator, old), self.version(locator, new)
@@ -250,6 +287,23 @@ def decoded(data: bytes, key: str) -> str:
 def _fields(binding: Binding) -> tuple[str, int, int, int, CID | None, Circumstances]:
     name, position, commit, when, cid, said = binding
     return name, position, commit, when, cid, Circumstances.from_mapping(said)
+
+
+def _last_move(versions: Sequence[Binding]) -> int | None:
+    """Return which version was the last to come from another key."""
+    for number in reversed(range(len(versions))):
+        _, _, _, _, cid, said = versions[number]
+        if cid is not None and isinstance(said.get(MOVED_FROM), str):
+            return number
+    return None
+
+
+def _is_before(version: Binding, arrival: Binding) -> bool:
+    """Whether a version of the former key was there before the text arrived at another.
+
+    In the commit that moved it, that is only what others had done to it.
+    """
+    return version.commit < arrival.commit or version.circumstances.get("origin") == EXTERNAL
 
 
 def _milliseconds(when: datetime | date | str) -> int:

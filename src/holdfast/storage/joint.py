@@ -3,6 +3,9 @@
 While that goes on, the fence keeps other writers of the same history away. So the versions of a
 key are in the order in which its file had them, and what a write expects is decided once.
 
+Several texts change as one. Who fails in the middle gives those back that it had written; who dies
+there leaves it to the next one. Either way history tells what was there before.
+
 Who writes the files without asking us can still come between. What is about to be overwritten and
 is not in history enters it first. Where a file turns out otherwise than history says, another
 version says what the file says: the file is the truth.
@@ -11,39 +14,32 @@ version says what the file says: the file is the truth.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import Enum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from holdfast.artifacts import CID, Change, IndexState
-from holdfast.artifacts.names import is_foreign
 from holdfast.errors import (
-    AccessRefusedError,
     ConcurrentModificationError,
     FileAboveError,
     HoldfastError,
-    InvalidLocatorError,
-    LinkRefusedError,
+    LockLostError,
     NotTextError,
 )
-from holdfast.storage.content import ABSENT, Expectation, check_found, content_hash
+from holdfast.storage.content import Expectation, check_found
 from holdfast.storage.contract import StorageBackend
-from holdfast.storage.history import EXTERNAL, UNDONE, Circumstances, History
+from holdfast.storage.history import EXTERNAL, UNDONE, Circumstances, History, decoded
 from holdfast.storage.locator import Locator
+from holdfast.storage.undo import (
+    UNREADABLE,
+    Text,
+    guard_of,
+    has_landed,
+    is_of,
+    look,
+    put_back,
+)
+from holdfast.storage.unfinished import DURING, keys_among, last_replaced
 
 _ATTEMPTS = 3
-
-
-class Unreadable(Enum):
-    """The type of `UNREADABLE`."""
-
-    UNREADABLE = "unreadable"
-
-
-UNREADABLE: Final = Unreadable.UNREADABLE
-"""Something is there, but no text that could enter history."""
-
-Text = str | None | Unreadable
-"""What is at a place."""
 
 
 class Wanted(NamedTuple):
@@ -73,20 +69,19 @@ class _Part:
     @property
     def guard(self) -> Expectation:
         """What must still be there when the file is written."""
-        if self.found is UNREADABLE:
-            return self.wanted.expect
-        return ABSENT if self.found is None else content_hash(self.found)
+        return guard_of(self.found) or self.wanted.expect
 
-    def changes(self, circumstances: Circumstances) -> Iterator[Change]:
+    def changes(self, circumstances: Circumstances, external: Circumstances) -> Iterator[Change]:
         """Yield what happens: first what others did, then what we do."""
         key, content = self.locator.key, self.wanted.content
         if self.found is UNREADABLE:
-            if content is None and self.bound is None:
+            if is_of(self.bound, content):
                 return
-        elif not _is(self.bound, _bytes(self.found)):
-            yield Change(key, _bytes(self.found), _external(self.bound).to_mapping())
+        elif not is_of(self.bound, self.found):
+            said = external.derived(self.bound)
+            yield Change(key, _bytes(self.found), said.to_mapping())
         if content != self.found:
-            yield Change(key, _bytes(content), circumstances.to_mapping())
+            yield Change(key, _bytes(content), circumstances.of(key).to_mapping())
 
 
 class Joint:
@@ -101,7 +96,8 @@ class Joint:
         """Let all of it enter history in one commit, then write the files in this order.
 
         What is there already, as it should be, makes no new version. If a condition does not hold,
-        nothing happens. If a file can't be written, those after it are not, and history says so.
+        nothing happens. If a file can't be written, all become again what they were, and history
+        says so.
         """
         with self.alone():
             return self._land(wanted, circumstances)
@@ -120,41 +116,64 @@ class Joint:
                 self._land({locator: Wanted(None, expect)}, circumstances)
 
     def _land(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
-        before = self.history.position()
         try:
             state = self._commit(dict(wanted), circumstances)
         except BaseException:
-            with suppress(HoldfastError, OSError):  # then the next writer finds it, and answers
-                self._answer(wanted, before)
+            with suppress(HoldfastError, OSError):  # then the next writer finds it, and tries again
+                self._settle_leftovers()
             raise
-        self.history.fence.settle(state.position)
+        if len(wanted) > 1:
+            self.history.fence.settle_durably(state.position)
+        else:
+            self.history.fence.settle(state.position)
         return state
 
-    def _commit(self, pending: dict[Locator, Wanted], circumstances: Circumstances) -> IndexState:
+    def _commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
         state = self.history.store.current()
+        external = Circumstances(origin=EXTERNAL)
+        again = Circumstances(origin=EXTERNAL, more={DURING: state.position})
+        parts = self._parts(wanted)
         for attempt in range(_ATTEMPTS):
-            parts = [self._part(locator, wanted) for locator, wanted in pending.items()]
-            changes = [change for part in parts for change in part.changes(circumstances)]
+            said = again if attempt else external
+            changes = [change for part in parts for change in part.changes(circumstances, said)]
             if changes:
                 state = self.history.record(changes)
             try:
-                for part in parts:
-                    self._write(part, part.guard if attempt < _ATTEMPTS - 1 else None)
-                    del pending[part.locator]
-            except _OvertakenError:
-                continue
-            break
+                self._write(parts, guarded=attempt < _ATTEMPTS - 1)
+            except (ConcurrentModificationError, LockLostError):
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                parts = self._parts(self._not_landed(parts))
+            else:
+                break
         return state
 
-    def _part(self, locator: Locator, wanted: Wanted) -> _Part:
-        """Look at a place, and refuse what can't be done there."""
-        found: Text
+    def _not_landed(self, parts: Sequence[_Part]) -> dict[Locator, Wanted]:
+        return {
+            part.locator: part.wanted
+            for part in parts
+            if look(self.inner, part.locator) != part.wanted.content
+        }
+
+    def _parts(self, wanted: Mapping[Locator, Wanted]) -> list[_Part]:
+        """Look at all places, and refuse what can't be done there."""
+        names = [locator.key for locator in wanted]
+        bound = self.history.store.catalogue.contents(names, self.history.position())
+        directories: dict[Locator, bool] = {}
+        return [
+            _Part(locator, wish, self._found(locator, wish, directories), bound[locator.key])
+            for locator, wish in wanted.items()
+        ]
+
+    def _found(self, locator: Locator, wanted: Wanted, directories: dict[Locator, bool]) -> Text:
+        """Look at a place; `directories` tells whether those above are there, as far as known."""
+        found: Text = None
         try:
-            found = self.inner.read(locator)
+            if directories.get(locator.parent, True):
+                found = self.inner.read(locator)
         except FileNotFoundError:
-            found = None
             if wanted.content is not None:
-                self._refuse_text_above(locator)
+                self._refuse_text_above(locator, directories)
         except NotTextError:
             found = UNREADABLE
         if found is not UNREADABLE:
@@ -165,119 +184,161 @@ class Joint:
                 "Nothing was changed. Fix: look at the file; to replace it, write without a "
                 "condition."
             )
-        return _Part(locator, wanted, found, self._bound(locator))
+        return found
 
-    def _refuse_text_above(self, locator: Locator) -> None:
+    def _refuse_text_above(self, locator: Locator, directories: dict[Locator, bool]) -> None:
         above = locator.parent
-        while above.key:
-            try:
-                is_dir = self.inner.info(above).is_dir
-            except FileNotFoundError:
-                above = above.parent
-                continue
-            if is_dir:
-                return
-            raise FileAboveError(
-                f"{above.key!a} is a text, so nothing can lie below it. "
-                "Fix: choose a place outside of it."
-            )
+        while above.key and above not in directories:
+            directories[above] = self._is_directory(above)
+            above = above.parent
 
-    def _write(self, part: _Part, guard: Expectation) -> None:
-        """Write the file, unless somebody who does not ask us changed it since we looked."""
-        expect = part.wanted.expect
+    def _is_directory(self, above: Locator) -> bool:
+        """Whether it is there; `FileAboveError` if it is a text."""
         try:
-            if part.wanted.content is not None:
-                self.inner.write(part.locator, part.wanted.content, expect=guard or expect)
-            elif part.found is not None:
-                self.inner.remove(part.locator, expect=guard or expect)
-        except ConcurrentModificationError:
-            if expect is not None or guard is None:
-                raise
-            raise _OvertakenError from None
+            if self.inner.info(above).is_dir:
+                return True
+        except FileNotFoundError:
+            return False
+        raise FileAboveError(
+            f"{above.key!a} is a text, so nothing can lie below it. "
+            "Fix: choose a place outside of it."
+        )
 
-    # ------------------------------------------------------------ answering
+    def _write(self, parts: Sequence[_Part], *, guarded: bool) -> None:
+        """Write the files, unless somebody who does not ask us changed one since we looked."""
+        to_write = [p for p in parts if p.wanted.content is not None or p.found is not None]
+        self.inner.write_all(
+            {part.locator: part.wanted.content for part in to_write},
+            expect={
+                part.locator: part.guard if guarded else part.wanted.expect for part in to_write
+            },
+        )
+
+    # ------------------------------------------------------------ settling
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other writers away, once what they left is settled."""
+        """Keep other writers away, once what they left is settled.
+
+        If that can't be done, nobody writes: it would be on top of half a commit.
+        """
         with self.history.fence.held():
             self.history.newest()
-            settled = self._settled()
-            if self.history.store.catalogue.last_named() > settled:
-                names = self.history.store.catalogue.named_since(settled)
-                self._answer(_locators(names), settled)
+            self._settle_leftovers()
             yield
 
     def settle(self) -> None:
-        """Answer versions whose files were never written, if somebody left any."""
-        settled = self._settled()
-        if self.history.store.catalogue.last_named() > settled:
+        """Undo a commit that somebody left unfinished, and answer versions without files."""
+        mark = self._mark() or 0
+        if self.history.store.catalogue.last_named() > mark:
             with self.alone():
                 pass
 
-    def _settled(self) -> int:
-        """Return the position up to which nothing is left to answer."""
-        settled = self.history.fence.settled()
-        # A mark beyond the log is of a log that was lost, and another one put in its place.
-        return settled if settled <= self.history.position() else 0
+    def _settle_leftovers(self) -> None:
+        mark = self._mark()
+        if mark is not None and self.history.store.catalogue.last_named() <= mark:
+            return
+        # Without a mark nobody knows which commits had finished, so none is undone.
+        unfinished = [] if mark is None else last_replaced(self.history, mark)
+        put_back(self.inner, unfinished, self._text)
+        names = self.history.store.catalogue.named_since(mark or 0)
+        former = {text.locator: text.before for text in unfinished}
+        self._answer(keys_among(names), mark or 0, former)
+        self.history.fence.settle_durably(self.history.position())
 
+    def _mark(self) -> int | None:
+        """Return the position up to which all is settled; None if nothing tells."""
+        mark = self.history.fence.mark()
+        # A mark beyond the log is of a log that was lost, and another one put in its place.
+        return mark if mark is not None and mark <= self.history.position() else None
+
+    # ------------------------------------------------------------ answering
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
         """Let what others did to these places enter history; return what that was."""
         with self.alone():
-            return self._answer(locators, self.history.position())
+            found = self._answer(locators, self.history.position(), {})
+            self.history.fence.settle(self.history.position())
+            return found
 
-    def _answer(self, locators: Iterable[Locator], before: int) -> list[Discrepancy]:
+    def _answer(
+        self, locators: Iterable[Locator], at: int, former: Mapping[Locator, CID | None]
+    ) -> list[Discrepancy]:
         """Let history say what the files say.
 
-        A file that is as history had it at the position `before` was not written since; one that
-        is neither so nor as history has it now was written by somebody else.
+        A file that is as before was not written since, or was given back. Before is what `former`
+        says, or else what history had at the position `at`. A file that is neither so nor as
+        history has it now was written by somebody else.
         """
-        changes: list[Change] = []
         found: list[Discrepancy] = []
-        for locator in locators:
-            discrepancy = self._discrepancy(locator, before)
+        changes: list[Change] = []
+        before = {
+            locator: former[locator] if locator in former else self._bound(locator, at)
+            for locator in locators
+        }
+        for locator, earlier in before.items():
+            discrepancy = self._discrepancy(locator, earlier)
             if discrepancy is not None:
                 found.append(discrepancy)
         for locator, bound, after in sorted(found, key=lambda one: one.after is not None):
-            earlier = self._bound(locator, before)
-            said = _undone() if _is(earlier, after) else _external(bound)
+            said = _undone() if _is(before[locator], after) else _external().derived(bound)
             changes.append(Change(locator.key, after, said.to_mapping()))
         if changes:
             self.history.record(changes)
-        self.history.fence.settle(self.history.position())
         return found
 
-    def _discrepancy(self, locator: Locator, before: int) -> Discrepancy | None:
+    def _discrepancy(self, locator: Locator, earlier: CID | None) -> Discrepancy | None:
         text, bound = self.look(locator), self._bound(locator)
         if text is UNREADABLE:  # it can't say what it is, so it stays what it was
-            earlier = self._bound(locator, before)
             found = None if earlier is None else self.history.store.get(earlier)
         else:
             found = _bytes(text)
         return None if _is(bound, found) else Discrepancy(locator, bound, found)
 
-    def look(self, locator: Locator) -> Text:
+    # ------------------------------------------------------------ reading
+    def committed(self, locator: Locator) -> str | None:
+        """Return the text as of the last commit that finished; None if there was none."""
+        catalogue = self.history.store.catalogue
+        while True:
+            mark, named = self._mark(), catalogue.last_named()
+            if mark is not None and named > mark:
+                unfinished = last_replaced(self.history, mark)
+                before = {text.locator: text.before for text in unfinished}
+                if locator in before and not has_landed(self.inner, unfinished):
+                    former = before[locator]
+                    return None if former is None else self._text(former)
+            text = self._read(locator)
+            now = self.history.position()
+            if catalogue.last_named() == named or self._last_bound(locator, now) <= named:
+                return text  # no commit of it came and went meanwhile
+
+    def _last_bound(self, locator: Locator, position: int) -> int:
+        bound = self.history.store.catalogue.bound(locator.key, position)
+        return 0 if bound is None else bound.position
+
+    def _read(self, locator: Locator) -> str | None:
         try:
             return self.inner.read(locator)
         except (FileNotFoundError, IsADirectoryError):
             return None
-        except (NotTextError, LinkRefusedError, AccessRefusedError):
-            return UNREADABLE
+
+    def look(self, locator: Locator) -> Text:
+        return look(self.inner, locator)
 
     def differs(self, locator: Locator, text: str | None) -> bool:
         """Whether history says otherwise."""
-        return not _is(self._bound(locator), _bytes(text))
+        return not is_of(self._bound(locator), text)
 
     def known(self) -> Iterator[Locator]:
         """Yield the keys that have a text, as history says."""
-        return _locators(self.history.store.catalogue.names("", self.history.position()))
+        return keys_among(self.history.store.catalogue.names("", self.history.position()))
+
+    def _text(self, cid: CID) -> str | None:
+        """Return the text that a CID names; None if it is no longer kept."""
+        data = self.history.store.get(cid)
+        return None if data is None else decoded(data, str(cid))
 
     def _bound(self, locator: Locator, position: int | None = None) -> CID | None:
         at = self.history.position() if position is None else position
         return self.history.store.catalogue.content(locator.key, at)
-
-
-class _OvertakenError(Exception):
-    """Somebody else changed the file since we looked."""
 
 
 def _is(cid: CID | None, content: bytes | None) -> bool:
@@ -290,18 +351,9 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def _external(bound: CID | None) -> Circumstances:
-    return Circumstances(origin=EXTERNAL, derived_from=() if bound is None else (bound,))
+def _external() -> Circumstances:
+    return Circumstances(origin=EXTERNAL)
 
 
 def _undone() -> Circumstances:
     return Circumstances(origin=UNDONE, reason="its file was not written")
-
-
-def _locators(names: Sequence[str]) -> Iterator[Locator]:
-    """Yield the names that are keys of ours; whatever else was bound has no file here."""
-    for name in names:
-        with suppress(InvalidLocatorError):
-            locator = Locator(name)
-            if locator.key == name and name and not is_foreign(name):
-                yield locator

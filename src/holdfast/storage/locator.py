@@ -27,6 +27,8 @@ _UNSAFE = (
     r"\ud800-\udfff"  # half a character: no UTF-8
 )
 _UNSAFE_CHARACTERS = re.compile(f"[\n{_UNSAFE}]")
+_PLAIN_NAME = r"\.{0,2}[A-Za-z0-9_%-][A-Za-z0-9_%.-]{0,250}"
+_PLAIN_KEY = re.compile(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
 
 
 def normalize_key(key: str) -> str:
@@ -37,6 +39,8 @@ def normalize_key(key: str) -> str:
     """
     if not isinstance(key, str):
         raise TypeError(f"a locator's key is text, not {type(key).__name__}: {key!r}")
+    if _is_plain(key):
+        return key
     composed = key if key.isascii() else unicodedata.normalize("NFC", key)
     segments = [part for part in composed.split("/") if part and part != "."]
     for segment in segments:
@@ -45,6 +49,15 @@ def normalize_key(key: str) -> str:
     if len(normalized.encode()) > MAX_KEY_BYTES:
         raise _invalid(key, f"it is longer than {MAX_KEY_BYTES} bytes", "use fewer, shorter names")
     return normalized
+
+
+def _is_plain(key: str) -> bool:
+    """Whether a key is good as it stands, said quickly; most are."""
+    return (
+        _PLAIN_KEY.fullmatch(key) is not None
+        and len(key) <= MAX_KEY_BYTES
+        and TEMPORARY_SUFFIX not in key
+    )
 
 
 def _refuse_unsafe(segment: str, key: str) -> None:
@@ -109,7 +122,8 @@ class Locator:
         return _trusted(self.key.rpartition("/")[0])
 
     def child(self, *parts: str) -> "Locator":
-        return Locator("/".join((self.key, *parts)))
+        key = "/".join((self.key, *parts) if self.key else parts)
+        return _trusted(key) if _is_plain(key) else Locator(key)
 
     def contains(self, other: "Locator") -> bool:
         """Whether `other` is this place or lies below it."""

@@ -24,12 +24,12 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from holdfast.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
-from holdfast.storage.confined import discard_temporary
+from holdfast.storage.confined import discard_temporary, read_all
 from holdfast.storage.endings import before_the_end, call_off, ending_cleanly
 from holdfast.storage.heart import heart
 from holdfast.storage.holder import Holder, Signature
@@ -40,7 +40,6 @@ _FREE = "free"
 _BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
 _FIRST_WAIT_SECONDS = 0.0005
 _LONGEST_WAIT_SECONDS = 0.05
-_RECORD_BYTES = 1 << 16
 _RECORDS_KEPT_SECONDS = 86_400.0
 
 
@@ -74,15 +73,25 @@ class Held:
 
         Whatever happens to us, a file of that name will be cleared away.
         """
-        name = f".{self._nonce}-{len(self._temporaries)}{TEMPORARY_SUFFIX}"
-        self._temporaries.append(f"{directory_key}/{name}" if directory_key else name)
+        return self.temporaries([directory_key])[0]
+
+    def temporaries(self, directory_keys: Iterable[str]) -> list[str]:
+        """Return a new name for an unfinished file in each of these directories."""
+        names = []
+        for number, above in enumerate(directory_keys, len(self._temporaries)):
+            names.append(name := f".{self._nonce}-{number}{TEMPORARY_SUFFIX}")
+            self._temporaries.append(f"{above}/{name}" if above else name)
         path = f"{self._directory}.{self._signature.mutex}"
         record = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.pwrite(record, "\n".join(self._temporaries).encode() + b"\0", 0)
+            rest = "\n".join(self._temporaries).encode() + b"\0"
+            written = 0
+            while rest:
+                count = os.pwrite(record, rest, written)
+                rest, written = rest[count:], written + count
         finally:
             os.close(record)
-        return name
+        return names
 
     def verify(self) -> None:
         """Raise `LockLostError` if somebody took over. Call it last before a commit."""
@@ -332,10 +341,11 @@ def _recorded_temporaries(record: str) -> list[str]:
     except FileNotFoundError:
         return []
     try:
-        keys, _, _ = os.pread(descriptor, _RECORD_BYTES, 0).partition(b"\0")
+        keys, _, _ = read_all(descriptor).partition(b"\0")
     finally:
         os.close(descriptor)
-    return keys.decode().split("\n") if keys else []
+    # One that was killed while it wrote the record had made no file yet, and left half a key.
+    return [key for key in os.fsdecode(keys).split("\n") if key.endswith(TEMPORARY_SUFFIX)]
 
 
 def _remove_record(record: str, pid: int) -> None:

@@ -6,8 +6,9 @@ from enum import Enum
 from itertools import islice
 
 from holdfast.errors import StorageUnavailableError
-from holdfast.storage.joint import UNREADABLE, Discrepancy
+from holdfast.storage.joint import Discrepancy
 from holdfast.storage.locator import Locator
+from holdfast.storage.undo import UNREADABLE
 from holdfast.storage.walk import walk
 from holdfast.storage.wrappers.recorded import Recorded
 

@@ -17,9 +17,11 @@ SEAM_VERBS = frozenset(
         "capabilities",
         "conflict_strategy",
         "derived_maintenance",
+        "earlier",
         "findings",
         "identity",
         "whereabouts",
+        "write_all",
         "write_personal",
     }
 )

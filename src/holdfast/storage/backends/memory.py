@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast.errors import (
     AbsentError,
@@ -11,6 +11,7 @@ from holdfast.errors import (
     FileAboveError,
     FileInTheWayError,
 )
+from holdfast.storage.changes import check_changes
 from holdfast.storage.content import (
     ABSENT,
     Expectation,
@@ -44,10 +45,9 @@ class MemoryBackend(StorageBackend):
         check_expectation(expect)
         with self._lock:
             self._refuse_directory(locator)
-            missing = self._missing_directories(locator.parent)
+            self._missing_directories(locator.parent)
             check_found(self._texts.get(locator), expect, locator)
-            self._texts[locator] = data
-            self._mtimes.update(dict.fromkeys([*missing, locator], self._clock()))
+            self._put(locator, data)
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
@@ -66,6 +66,26 @@ class MemoryBackend(StorageBackend):
                 )
             self._texts.pop(locator, None)
             del self._mtimes[locator]
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        wanted = check_changes(changes, expect)
+        with self._lock:
+            for locator, data, condition in wanted:
+                self._refuse_directory(locator)
+                if data is not None:
+                    self._missing_directories(locator.parent)
+                check_found(self._texts.get(locator), condition, locator)
+            for locator, data, _ in wanted:
+                if data is None:
+                    self._texts.pop(locator, None)
+                    self._mtimes.pop(locator, None)
+                else:
+                    self._put(locator, data)
 
     def list(self, locator: Locator) -> list[Locator]:
         with self._lock:
@@ -91,6 +111,11 @@ class MemoryBackend(StorageBackend):
             missing = self._missing_directories(locator)
             self._mtimes.update(dict.fromkeys(missing, self._clock()))
         return locator
+
+    def _put(self, locator: Locator, data: bytes) -> None:
+        missing = self._missing_directories(locator.parent)
+        self._texts[locator] = data
+        self._mtimes.update(dict.fromkeys([*missing, locator], self._clock()))
 
     def _bytes_at(self, locator: Locator) -> bytes:
         self._refuse_directory(locator)

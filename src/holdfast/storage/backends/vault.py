@@ -12,6 +12,7 @@ from holdfast.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
+from holdfast.storage.batch import Batch
 from holdfast.storage.conflicts import original_of
 from holdfast.storage.content import Expectation
 from holdfast.storage.contract import (
@@ -123,13 +124,24 @@ class VaultBackend(FolderBackend):
 
     def _replace(self, held: Held, locator: Locator, data: bytes, expect: Expectation) -> None:
         super()._replace(held, locator, data, expect)
+        self._note_use()
+
+    def _unlink(self, held: Held, locator: Locator, expect: Expectation) -> None:
+        super()._unlink(held, locator, expect)
+        self._note_emptiness()
+
+    def _land(self, held: Held, batch: Batch) -> None:
+        super()._land(held, batch)
+        self._note_use()
+        self._note_emptiness()
+
+    def _note_use(self) -> None:
         if not os.path.exists(self._seen_in_use):
             with suppress(OSError):  # the text is written; without the mark only a warning is lost
                 os.makedirs(os.path.dirname(self._seen_in_use), mode=0o700, exist_ok=True)
                 os.close(os.open(self._seen_in_use, os.O_CREAT | os.O_WRONLY, 0o600))
 
-    def _unlink(self, held: Held, locator: Locator, expect: Expectation) -> None:
-        super()._unlink(held, locator, expect)
+    def _note_emptiness(self) -> None:
         if not os.listdir(self._root):
             with suppress(FileNotFoundError):
                 os.unlink(self._seen_in_use)

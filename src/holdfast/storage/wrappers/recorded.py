@@ -1,40 +1,40 @@
 """A backend whose every change enters history before it happens."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from typing import Self
 
 from holdfast.artifacts import CID, IndexState
 from holdfast.artifacts.canonical import Value
-from holdfast.storage.content import (
-    ABSENT,
-    Expectation,
-    check_expectation,
-    encode_text,
+from holdfast.errors import StorageError
+from holdfast.storage.changes import check_changes
+from holdfast.storage.content import ABSENT, Expectation, check_expectation
+from holdfast.storage.contract import StorageBackend
+from holdfast.storage.history import (
+    EXTERNAL,
+    RESTORE,
+    UNDONE,
+    Circumstances,
+    History,
+    Version,
+    Which,
 )
-from holdfast.storage.contract import (
-    Capabilities,
-    ConflictStrategy,
-    Finding,
-    Info,
-    StorageBackend,
-)
-from holdfast.storage.history import RESTORE, Circumstances, History, Version, Which
 from holdfast.storage.joint import Discrepancy, Joint, Wanted
 from holdfast.storage.locator import Locator
-from holdfast.storage.personal import Authorisation
-from holdfast.storage.tiers import DerivedMaintenance
+from holdfast.storage.wrapped import Wrapped
 
 
-class Recorded(StorageBackend):
+class Recorded(Wrapped):
     """`inner`, with a history of its texts. To open it settles what a crash left behind."""
 
     def __init__(self, inner: StorageBackend, history: History) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.history = history
         self.joint = Joint(inner, history)
         self._circumstances = Circumstances()
-        self.joint.settle()
+        with suppress(StorageError):  # it can still be read, and the next writer tries again
+            self.joint.settle()
 
     def because(
         self,
@@ -44,8 +44,16 @@ class Recorded(StorageBackend):
         origin: str | None = None,
         derived_from: Iterable[CID] | None = None,
         **more: Value,
-    ) -> "Recorded":
-        """Return the same backend for writes under these circumstances; others stay as they are."""
+    ) -> Self:
+        """Return the same backend for writes under these circumstances; others stay as they are.
+
+        `moved_from` is the key that a text had before; for several texts, a mapping from the key of
+        each. What history itself says of texts, nobody else can.
+        """
+        if origin in (EXTERNAL, UNDONE):
+            raise ValueError(
+                f"origin={origin!a} is what history says by itself. Fix: say another, or nothing."
+            )
         now = self._circumstances
         said = Circumstances(
             now.actor if actor is None else actor,
@@ -88,19 +96,22 @@ class Recorded(StorageBackend):
         """Make all these changes, and have them in history as one; None is a text to be removed.
 
         They enter history in one commit, and then the files are written in this order. If a
-        condition does not hold, nothing happens. If a file can't be written, those after it are
-        not, and history says what the files say.
+        condition does not hold, nothing happens. If a file can't be written, all become again what
+        they were, and history says so.
         """
-        conditions = expect or {}
-        for locator, content in changes.items():
-            if content is not None:
-                encode_text(content, locator)
-            check_expectation(conditions.get(locator))
         wanted = {
-            locator: Wanted(content, conditions.get(locator))
-            for locator, content in changes.items()
+            change.locator: Wanted(changes[change.locator], change.expect)
+            for change in check_changes(changes, expect)
         }
         return self.joint.commit(wanted, self._circumstances)
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        self.commit(changes, expect=expect)
 
     def restore(self, locator: Locator, version: Which, *, expect: Expectation = None) -> Version:
         """Write the text of an earlier version as a new one; nothing of history is rewritten.
@@ -114,25 +125,12 @@ class Recorded(StorageBackend):
         restoring.write(locator, text, expect=expect)
         return self.history.versions(locator)[-1]
 
-    def mkdir(self, locator: Locator) -> Locator:
-        return self.inner.mkdir(locator)
-
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: Authorisation,
-        expect: Expectation = None,
-    ) -> Locator:
-        """Write into the operator's own space, as `inner` does; it has no history here."""
-        return self.inner.write_personal(
-            locator, content, authorisation=authorisation, expect=expect
-        )
+    def earlier(self, locator: Locator) -> Iterator[str]:
+        return self.history.earlier(locator)
 
     # ------------------------------------------------------------ keeping history right
     def settle(self) -> None:
-        """Answer versions whose files were never written, if a crash left any."""
+        """Undo what a writer that died left unfinished, if one did; history says so."""
         self.joint.settle()
 
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
@@ -140,40 +138,5 @@ class Recorded(StorageBackend):
         return self.joint.notice(locators)
 
     # ------------------------------------------------------------ reading
-    def read(self, locator: Locator) -> str:
-        return self.inner.read(locator)
-
-    def list(self, locator: Locator) -> list[Locator]:
-        return self.inner.list(locator)
-
-    def exists(self, locator: Locator) -> bool:
-        return self.inner.exists(locator)
-
-    def info(self, locator: Locator) -> Info:
-        return self.inner.info(locator)
-
-    def findings(self, locator: Locator) -> Sequence[Finding]:
-        return self.inner.findings(locator)
-
-    def resolve(self, *parts: str) -> Locator:
-        return self.inner.resolve(*parts)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.inner.capabilities
-
-    @property
-    def whereabouts(self) -> str:
-        return self.inner.whereabouts
-
-    @property
-    def identity(self) -> str:
-        return self.inner.identity
-
-    @property
-    def conflict_strategy(self) -> ConflictStrategy:
-        return self.inner.conflict_strategy
-
-    @property
-    def derived_maintenance(self) -> DerivedMaintenance | None:
-        return self.inner.derived_maintenance
+    def committed(self, locator: Locator) -> str | None:
+        return self.joint.committed(locator)

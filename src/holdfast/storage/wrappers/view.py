@@ -1,5 +1,6 @@
 """The past as a backend: every text as it was at some moment, and nothing that could change it."""
 
+from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 from holdfast.artifacts import CID, IndexState
@@ -22,6 +23,7 @@ class View(StorageBackend):
     """
 
     def __init__(self, history: History, state: IndexState) -> None:
+        self._history = history
         self._store = history.store
         self._catalogue = history.store.catalogue
         self._state = state
@@ -73,6 +75,9 @@ class View(StorageBackend):
             return Info(locator, is_dir=True, size=0, mtime=self._time)
         raise self._absent(locator)
 
+    def earlier(self, locator: Locator) -> Iterator[str]:
+        return self._history.earlier(locator, self._state)
+
     def _bound(self, locator: Locator) -> Binding | None:
         """Return the version that was there, if there was a text."""
         self._check()
@@ -109,6 +114,16 @@ class View(StorageBackend):
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         del expect
         self._refuse(locator)
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        del expect
+        for locator in changes:
+            self._refuse(locator)
 
     def mkdir(self, locator: Locator) -> Locator:
         self._refuse(locator)

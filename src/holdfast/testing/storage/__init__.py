@@ -14,6 +14,7 @@ from holdfast.testing.storage.conflicts import ConflictTests
 from holdfast.testing.storage.derived import DerivedTests, Mirror
 from holdfast.testing.storage.keys import KeyTests
 from holdfast.testing.storage.machine import MachineTests
+from holdfast.testing.storage.many import WriteAllTests
 from holdfast.testing.storage.processes import ProcessTests
 from holdfast.testing.storage.verbs import VerbTests
 
@@ -23,6 +24,7 @@ __all__ = ["SURVIVES_REOPENING", "Mirror", "StorageConformance", "StorageSuite"]
 class StorageConformance(
     VerbTests,
     ConditionTests,
+    WriteAllTests,
     KeyTests,
     ConflictTests,
     DerivedTests,

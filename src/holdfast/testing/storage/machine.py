@@ -1,7 +1,7 @@
 """A backend against a dictionary: any sequence of verbs must give the same answers."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,9 +21,12 @@ from holdfast.testing.requirement import requirement
 from holdfast.testing.storage.base import StorageSuite, tree
 
 # Few places, and mostly conditions that hold, so that the verbs meet each other at one place.
-_VERBS = st.sampled_from(["write", "write", "write", "remove", "remove", "mkdir", "look"])
+_VERBS = st.sampled_from(
+    ["write", "write", "write", "remove", "remove", "mkdir", "look", "write_all", "write_all"]
+)
 _KEYS = st.sampled_from(["a/é", "a/b.md", "a", "ab", "a/é/c.md", ""])
 _TEXTS = st.sampled_from(["", "one", "two\r\n", "drei\r", "vier 🗝"]) | st.text(max_size=20)
+_OTHERS = st.dictionaries(_KEYS.filter(bool), st.none() | _TEXTS, max_size=3)
 _CONDITIONS = st.sampled_from(["none", "right", "none", "right", "absent", "wrong"])
 
 
@@ -55,6 +58,26 @@ class Model:
         if key not in self.entries:
             raise FileNotFoundError
         del self.entries[key]
+
+    def write_all(self, changes: Mapping[str, tuple[str | None, Expectation]]) -> None:
+        for key, (text, expect) in changes.items():
+            if key == "":
+                raise IsADirectoryError
+            if text is None and expect is ABSENT:
+                raise ValueError
+        if any(above in changes for key in changes for above in _above(key)):
+            raise NotADirectoryError
+        for key, (text, expect) in changes.items():
+            if text is not None:
+                self._refuse_text_above(key)
+            if key in self.entries and self.entries[key] is None:
+                raise IsADirectoryError
+            self._refuse_unexpected(key, expect)
+        for key, (text, _) in changes.items():
+            if text is None:
+                self.entries.pop(key, None)
+            else:
+                self.write(key, text, None)
 
     def mkdir(self, key: str) -> None:
         self._refuse_text_above(key)
@@ -121,8 +144,10 @@ class StorageMachine(RuleBasedStateMachine):
         self.backend = type(self).open_backend(Path(self._folder.name))
         self.model = Model()
 
-    @rule(verb=_VERBS, key=_KEYS, text=_TEXTS, condition=_CONDITIONS)
-    def do(self, verb: str, key: str, text: str, condition: str) -> None:
+    @rule(verb=_VERBS, key=_KEYS, text=_TEXTS, condition=_CONDITIONS, others=_OTHERS)
+    def do(
+        self, verb: str, key: str, text: str, condition: str, others: dict[str, str | None]
+    ) -> None:
         # One rule for all verbs: Hypothesis leaves some rules out of each sequence.
         expect = self._expectation(key, condition)
         if verb == "write":
@@ -131,6 +156,9 @@ class StorageMachine(RuleBasedStateMachine):
             self.remove(key, expect)
         elif verb == "mkdir":
             self.mkdir(key)
+        elif verb == "write_all":
+            changes = {other: (content, None) for other, content in others.items()}
+            self.write_all({**changes, key: (others.get(key, text), expect)})
         else:
             self.look(key)
 
@@ -142,6 +170,12 @@ class StorageMachine(RuleBasedStateMachine):
     def remove(self, key: str, expect: Expectation) -> None:
         mine = _outcome(lambda: self.backend.remove(Locator(key), expect=expect))
         assert mine == _outcome(lambda: self.model.remove(key, expect))
+
+    def write_all(self, changes: Mapping[str, tuple[str | None, Expectation]]) -> None:
+        texts = {Locator(key): text for key, (text, _) in changes.items()}
+        expect = {Locator(key): condition for key, (_, condition) in changes.items()}
+        mine = _outcome(lambda: self.backend.write_all(texts, expect=expect))
+        assert mine == _outcome(lambda: self.model.write_all(changes))
 
     def mkdir(self, key: str) -> None:
         mine = _outcome(lambda: self.backend.mkdir(Locator(key)))

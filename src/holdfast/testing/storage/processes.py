@@ -21,6 +21,7 @@ from holdfast.storage import (
 from holdfast.testing.requirement import requirement
 from holdfast.testing.storage.base import FOLDER, NOTE, ROOT, StorageSuite, tree
 from holdfast.testing.storage.conditions import count_up
+from holdfast.testing.storage.many import FIRST, SECOND, SEVERAL, count_both
 from holdfast.testing.suite import when
 
 _PATIENCE_SECONDS = 120
@@ -150,3 +151,50 @@ class ProcessTests(StorageSuite):
         mine = self.open_backend(place)
         for turn in count():
             mine.write(folder.child(str(turn % 3)), str(turn % 10) * 10_000)
+
+    @when("concurrent_writers")
+    def test_processes_lose_nothing_of_several_texts(
+        self, backend: StorageBackend, place: Path
+    ) -> None:
+        backend.write_all({FIRST: "0", SECOND: "0"})
+        finish([start(lambda: count_both(self.open_backend(place), 15)) for _ in range(4)])
+
+        assert [backend.read(FIRST), backend.read(SECOND)] == ["60", "60"]
+
+    @when("concurrent_writers")
+    def test_readers_meet_several_texts_in_their_order(
+        self, backend: StorageBackend, place: Path
+    ) -> None:
+        backend.write_all(dict.fromkeys(SEVERAL, "0"))
+        writer = start(lambda: self._count_several(place, 40))
+        while writer.is_alive():
+            numbers = [int(backend.read(locator)) for locator in reversed(SEVERAL)]
+
+            assert numbers == sorted(numbers), "a later text was there before an earlier one"
+        finish([writer])
+
+    @when("concurrent_writers")
+    def test_a_killed_writer_leaves_the_first_of_several_texts(
+        self, backend: StorageBackend, place: Path
+    ) -> None:
+        for turn in range(10):
+            backend.write_all(dict.fromkeys(SEVERAL, "0"))
+            writer = start(partial(self._count_several, place, 1_000_000))
+            while writer.is_alive() and backend.read(SEVERAL[0]) == "0":
+                continue  # it has not come to its first write yet
+            time.sleep(0.003 * turn)
+            writer.kill()
+            writer.join()
+            assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
+
+            backend.write(Locator("after.md"), str(turn))
+
+            numbers = [int(backend.read(locator)) for locator in SEVERAL]
+            assert numbers == sorted(numbers, reverse=True)
+            assert numbers[0] - numbers[-1] <= 1
+            assert [finding.name for finding in backend.findings(FOLDER)] == []
+
+    def _count_several(self, place: Path, times: int) -> None:
+        mine = self.open_backend(place)
+        for turn in range(1, times + 1):
+            mine.write_all(dict.fromkeys(SEVERAL, str(turn)))

@@ -1,0 +1,163 @@
+"""A backend without a history, where several texts change as one all the same."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Self
+
+from holdfast.artifacts.cid import CID
+from holdfast.artifacts.disk import Disk
+from holdfast.errors import ConcurrentModificationError, HoldfastError, LockLostError
+from holdfast.storage.changes import Change, check_changes
+from holdfast.storage.content import Expectation, check_found
+from holdfast.storage.contract import StorageBackend
+from holdfast.storage.fence import Fence
+from holdfast.storage.locator import Locator
+from holdfast.storage.rollback import RollbackFile
+from holdfast.storage.undo import Replaced, guard_of, has_landed, put_back
+from holdfast.storage.wrapped import Wrapped
+
+if TYPE_CHECKING:
+    from holdfast.artifacts.canonical import Value
+
+_ATTEMPTS = 3
+
+Texts = dict[Locator, str | None]
+
+
+class Journaled(Wrapped):
+    """`inner`, with a note on `disk` of what a commit replaces, for as long as it is under way.
+
+    Everybody who changes these texts by commits must use the same disk.
+    """
+
+    def __init__(self, inner: StorageBackend, disk: Disk) -> None:
+        super().__init__(inner)
+        self._fence = Fence(disk)
+        self._file = RollbackFile(disk)
+        with suppress(HoldfastError):  # it can still be read, and the next writer tries again
+            self.settle()
+
+    def because(
+        self,
+        *,
+        actor: str | None = None,
+        reason: str | None = None,
+        origin: str | None = None,
+        derived_from: Iterable[CID] | None = None,
+        **more: "Value",
+    ) -> Self:
+        del actor, reason, origin, derived_from, more
+        return self
+
+    # ------------------------------------------------------------ changing
+    def commit(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        checked = check_changes(changes, expect)
+        with self._alone():
+            try:
+                self._commit(checked, dict(changes))
+            except BaseException:
+                with suppress(HoldfastError, OSError):  # then the next writer tries again
+                    self._settle_leftovers()
+                raise
+            self._file.clear()
+
+    def _commit(self, changes: Sequence[Change], wanted: Texts) -> None:
+        former = {change.locator: self._read(change) for change in changes}
+        pending = list(changes)
+        for attempt in range(_ATTEMPTS):
+            self._file.write(former, wanted)
+            try:
+                self._write(pending, wanted, former, guarded=attempt < _ATTEMPTS - 1)
+            except (ConcurrentModificationError, LockLostError):
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                pending = [change for change in pending if not self._has_landed(change)]
+                former.update((change.locator, self._read(change)) for change in pending)
+            else:
+                break
+
+    def _write(
+        self, changes: Sequence[Change], wanted: Texts, former: Texts, *, guarded: bool
+    ) -> None:
+        """Write the files, unless somebody who does not ask us changed one since we looked."""
+        gone = [c for c in changes if c.data is None and former[c.locator] is None]
+        to_write = [change for change in changes if change not in gone]
+        self.inner.write_all(
+            {change.locator: wanted[change.locator] for change in to_write},
+            expect={
+                change.locator: guard_of(former[change.locator]) if guarded else change.expect
+                for change in to_write
+            },
+        )
+
+    def _read(self, change: Change) -> str | None:
+        """Return what is there, if it is what the change expects."""
+        try:
+            found = self.inner.read(change.locator)
+        except FileNotFoundError:
+            check_found(None, change.expect, change.locator)
+            return None
+        check_found(found.encode(), change.expect, change.locator)
+        return found
+
+    def _has_landed(self, change: Change) -> bool:
+        after = None if change.data is None else CID.of(change.data)
+        return has_landed(self.inner, [Replaced(change.locator, None, after)])
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        self.commit(changes, expect=expect)
+
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        with self._alone():
+            return self.inner.write(locator, content, expect=expect)
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        with self._alone():
+            self.inner.remove(locator, expect=expect)
+
+    # ------------------------------------------------------------ settling
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._fence.held():
+            self._settle_leftovers()
+            yield
+
+    def settle(self) -> None:
+        if self._file.read().replaced:
+            with self._alone():
+                pass
+
+    def _settle_leftovers(self) -> None:
+        left = self._file.read()
+        if left.replaced:
+            put_back(self.inner, left.replaced, left.texts.get)
+            self._file.clear()
+
+    # ------------------------------------------------------------ reading
+    def committed(self, locator: Locator) -> str | None:
+        while True:
+            now = self._file.read()
+            before = {text.locator: text.before for text in now.replaced}
+            if locator in before and not has_landed(self.inner, now.replaced):
+                former = before[locator]
+                return None if former is None else now.texts[former]
+            text = self._text_at(locator)
+            then = self._file.read()
+            if (then.number, then.is_whole) == (now.number, now.is_whole):
+                return text  # no commit came and went meanwhile
+
+    def _text_at(self, locator: Locator) -> str | None:
+        try:
+            return self.inner.read(locator)
+        except (FileNotFoundError, IsADirectoryError):
+            return None

@@ -1,0 +1,177 @@
+"""A commit to real files is all or nothing, whoever is killed, and whoever looks meanwhile."""
+
+import shutil
+import signal
+import threading
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from holdfast.artifacts.disk import FolderDisk
+from holdfast.errors import StorageFullError
+from holdfast.storage import Expectation, Locator, StorageBackend, TransactionalBackend
+from holdfast.storage.backends.device_local import DeviceLocalBackend
+from holdfast.storage.history import History
+from holdfast.storage.wrappers.journaled import Journaled
+from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.storage.wrappers.view import View
+from holdfast.testing.storage.base import tree
+from holdfast.testing.storage.processes import finish, start
+from tests.storage.transacting import KINDS, SCENARIOS, node
+
+KILLS = 10
+A, B = Locator("notes/a/.meta.json"), Locator("notes/b/.meta.json")
+
+
+class Place:
+    """Where the texts are, and what keeps track of them; any process can open it."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.folder = folder
+        self.kind = kind
+
+    def inner(self) -> DeviceLocalBackend:
+        return DeviceLocalBackend(str(self.folder / "texts"), str(self.folder / "home"))
+
+    def open(self, inner: StorageBackend | None = None) -> TransactionalBackend:
+        disk = FolderDisk(self.folder / "home" / "history")
+        backend = inner or self.inner()
+        return (
+            Recorded(backend, History.on(disk))
+            if self.kind == "recorded"
+            else Journaled(backend, disk)
+        )
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return Place(tmp_path / "place", request.param)
+
+
+def is_whole(found: Mapping[str, str | None]) -> bool:
+    """Whether there is one node, all of one turn, at one of the two places."""
+    texts = {key: text for key, text in found.items() if text is not None}
+    folders = {key.rpartition("/")[0] for key in texts}
+    turns = {text.partition(" ")[0] for text in texts.values()}
+    return len(texts) == 5 and len(folders) == 1 and len(turns) == 1
+
+
+def move_for_ever(place: Place) -> None:
+    """Update the node, move it to the other place, and so on."""
+    backend = place.open()
+    here, there = ("notes/a", "notes/b") if backend.exists(A) else ("notes/b", "notes/a")
+    for turn in count():
+        backend.commit(node(here, f"{turn}"))
+        backend.commit({**node(there, f"{turn}"), **node(here, None)})
+        here, there = there, here
+
+
+def test_whoever_is_killed_leaves_whole_nodes(place: Place) -> None:
+    place.open().commit(node("notes/a", "0"))
+    watching = place.open()
+    for turn in range(KILLS):
+        writer = start(lambda: move_for_ever(place))
+        threading.Event().wait(0.06 + 0.007 * turn)
+        writer.kill()
+        writer.join()
+        assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
+        if turn % 2:
+            place.open()
+        else:
+            watching.settle()
+
+        assert is_whole(tree(watching.inner))  # type: ignore[attr-defined]
+    if isinstance(watching, Recorded):
+        now = watching.history.store.current()
+        for event in watching.history.changes():
+            at = now._replace(position=event.commit)
+            assert is_whole(tree(View(watching.history, at)))
+
+
+def test_who_reads_what_is_committed_never_meets_an_unfinished_commit(place: Place) -> None:
+    """The texts of a node are read one after the other, so only each by itself can be judged."""
+    place.open().commit(node("notes/a", "0"))
+
+    def fail_often() -> None:
+        class Failing(DeviceLocalBackend):
+            def write_all(
+                self,
+                changes: Mapping[Locator, str | None],
+                *,
+                expect: Mapping[Locator, Expectation] | None = None,
+            ) -> None:
+                one = dict([next(iter(changes.items()))])
+                super().write_all(one, expect={each: (expect or {}).get(each) for each in one})
+                raise StorageFullError("full")
+
+        failing = place.open(Failing(str(place.folder / "texts"), str(place.folder / "home")))
+        for turn in range(30):
+            with pytest.raises(StorageFullError):
+                failing.commit(node("notes/a", f"torn {turn}"))
+
+    reader = place.open()
+    first = next(iter(node("notes/a", "0")))
+    writer = start(fail_often)
+    seen = set()
+    while writer.is_alive():
+        seen.add(reader.committed(first))
+    finish([writer])
+
+    assert seen == {"0 content.md"}
+
+
+class Stepping(DeviceLocalBackend):
+    """Writes several texts one by one, and keeps what a kill would leave at each step."""
+
+    copies: list[Path]
+
+    def keep(self, place: Path, kept: Path) -> None:
+        self._place, self._kept, self.copies = place, kept, []
+
+    def _copy(self) -> None:
+        if hasattr(self, "copies"):
+            copy = self._kept / str(len(self.copies))
+            shutil.copytree(self._place, copy)
+            self.copies.append(copy)
+
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        self._copy()
+        return super().write(locator, content, expect=expect)
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        self._copy()
+        super().remove(locator, expect=expect)
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        StorageBackend.write_all(self, changes, expect=expect)
+        self._copy()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_whatever_is_left_of_files_becomes_old_or_new(
+    place: Place, tmp_path: Path, name: str
+) -> None:
+    scenario = SCENARIOS[name]
+    inner = Stepping(str(place.folder / "texts"), str(place.folder / "home"))
+    backend = place.open(inner)
+    backend.commit({Locator("else.md"): "else", Locator("notes/too.md"): "too"})
+    backend.commit(scenario.before)
+    old = tree(inner)
+    inner.keep(place.folder, tmp_path)
+    backend.commit(scenario.changes)
+    new = tree(inner)
+
+    outcomes = []
+    for copy in inner.copies:
+        left = Place(copy, place.kind)
+        left.open()
+        outcomes.append(tree(left.inner()))
+    assert outcomes == [old] * (len(outcomes) - 1) + [new]
+    assert len(outcomes) > 4

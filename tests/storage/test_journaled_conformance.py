@@ -1,0 +1,39 @@
+"""A backend whose commits are all or nothing is a backend: the whole contract holds for it."""
+
+from pathlib import Path
+
+from holdfast.artifacts.disk import FolderDisk
+from holdfast.storage import StorageBackend
+from holdfast.storage.backends.device_local import DeviceLocalBackend
+from holdfast.storage.backends.memory import MemoryBackend
+from holdfast.storage.backends.vault import VaultBackend
+from holdfast.storage.wrappers.journaled import Journaled
+from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from holdfast.testing.storage import SURVIVES_REOPENING, StorageConformance
+
+
+def test_it_says_of_itself_what_the_backend_inside_says(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    inner = VaultBackend(str(tmp_path / "vault"), str(tmp_path / "home"))
+    journaled = Journaled(inner, MemoryDisk())
+    said = [name for name, value in vars(StorageBackend).items() if isinstance(value, property)]
+
+    for name in said:
+        assert getattr(journaled, name) == getattr(inner, name)
+
+
+class TestJournaledMemory(StorageConformance):
+    promises = frozenset()
+
+    @staticmethod
+    def open_backend(place: Path) -> StorageBackend:
+        return Journaled(MemoryBackend(), MemoryDisk())
+
+
+class TestJournaledDeviceLocal(StorageConformance):
+    promises = frozenset({"concurrent_writers", SURVIVES_REOPENING})
+
+    @staticmethod
+    def open_backend(place: Path) -> StorageBackend:
+        inner = DeviceLocalBackend(str(place / "memory"), str(place / "home"))
+        return Journaled(inner, FolderDisk(place / "home" / "journal"))

@@ -1,0 +1,398 @@
+"""Commits that are broken off, wherever that can be, and what must be there afterwards."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from holdfast.artifacts.disk import Disk
+from holdfast.errors import HoldfastError
+from holdfast.storage import Expectation, Locator, StorageBackend, TransactionalBackend
+from holdfast.storage.backends.memory import MemoryBackend
+from holdfast.storage.history import History
+from holdfast.storage.rollback import ROLLBACK
+from holdfast.storage.wrappers.journaled import Journaled
+from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.storage.wrappers.view import View
+from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from holdfast.testing.artifacts.recording import RecordingDisk
+from holdfast.testing.artifacts.states import crash_states
+from holdfast.testing.storage.base import tree
+
+NAMES = ("content.md", "overview.md", "abstract.md", "relations.json", ".meta.json")
+"""The parts of a node; the last is the commit point."""
+
+Changes = Mapping[Locator, str | None]
+Tree = dict[str, str | None]
+Open = Callable[[StorageBackend, Disk], TransactionalBackend]
+
+
+def node(folder: str, text: str | None) -> dict[Locator, str | None]:
+    names = NAMES if text is not None else reversed(NAMES)
+    return {Locator(f"{folder}/{name}"): text and f"{text} {name}" for name in names}
+
+
+class Scenario(NamedTuple):
+    before: Changes
+    changes: Changes
+
+
+SCENARIOS = {
+    "create": Scenario({}, node("notes/a", "new")),
+    "update": Scenario(node("notes/a", "old"), node("notes/a", "new")),
+    "delete": Scenario(node("notes/a", "old"), node("notes/a", None)),
+    "move": Scenario(
+        node("notes/a", "old"), {**node("moved/to/b", "new"), **node("notes/a", None)}
+    ),
+    "some of each": Scenario(
+        {**node("notes/a", "old"), **node("notes/same", "same")},
+        {
+            Locator("notes/a/content.md"): "new",
+            Locator("notes/a/abstract.md"): None,
+            Locator("notes/same/content.md"): "same content.md",
+            Locator("other/first.md"): "new",
+            Locator("notes/a/.meta.json"): "new",
+        },
+    ),
+}
+
+
+def recorded(inner: StorageBackend, disk: Disk) -> Recorded:
+    return Recorded(inner, History.on(disk))
+
+
+KINDS: dict[str, Open] = {"recorded": recorded, "journaled": Journaled}
+
+
+class Stepwise(MemoryBackend):
+    """Changes several texts one by one; at each step others may look, edit, or break it off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step: Callable[[], object] = lambda: None
+
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        self.step()
+        super().write(locator, content, expect=expect)
+        self.step()
+        return locator
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        self.step()
+        super().remove(locator, expect=expect)
+        self.step()
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        StorageBackend.write_all(self, changes, expect=expect)
+
+    def edit(self, locator: Locator, content: str | None) -> None:
+        """Change a text as somebody who does not ask."""
+        if content is not None:
+            MemoryBackend.write(self, locator, content)
+        elif self.exists(locator):
+            MemoryBackend.remove(self, locator)
+
+    def same(self) -> "Stepwise":
+        """Return another one that holds the same."""
+        copy = Stepwise()
+        copy._texts, copy._mtimes = dict(self._texts), dict(self._mtimes)
+        return copy
+
+
+class Moment(NamedTuple):
+    """What a process that was killed leaves behind."""
+
+    inner: Stepwise
+    files: dict[str, bytes]
+
+    def again(self) -> tuple[Stepwise, MemoryDisk]:
+        return self.inner.same(), MemoryDisk(self.files)
+
+
+class Outcome(NamedTuple):
+    old: Tree
+    new: Tree
+    moments: list[Moment]
+
+    @property
+    def wholes(self) -> tuple[Tree, Tree]:
+        return self.old, self.new
+
+
+def prepared(opening: Open, scenario: Scenario) -> Moment:
+    """Return a store with what a scenario begins with."""
+    inner, disk = Stepwise(), MemoryDisk()
+    opening(inner, disk).commit({Locator("else.md"): "else", Locator("notes/too.md"): "too"})
+    opening(inner, disk).commit(scenario.before)
+    return Moment(inner, disk.files())
+
+
+def watched(act: Callable[[], object], inner: Stepwise, disk: MemoryDisk) -> list[Moment]:
+    """Do it, and return what a kill would leave at each step."""
+    moments: list[Moment] = []
+    inner.step = lambda: moments.append(Moment(inner.same(), disk.files()))
+    act()
+    inner.step()
+    inner.step = lambda: None
+    return moments
+
+
+def run(opening: Open, scenario: Scenario) -> Outcome:
+    inner, disk = prepared(opening, scenario).again()
+    backend = opening(inner, disk)
+    old = tree(inner)
+    moments = watched(lambda: backend.commit(scenario.changes), inner, disk)
+    return Outcome(old, tree(inner), moments)
+
+
+def _texts(found: Tree) -> Tree:
+    return {key: text for key, text in found.items() if text is not None}
+
+
+def _assert_settled(backend: TransactionalBackend, inner: Stepwise, disk: MemoryDisk) -> None:
+    """Check that nothing is left to do, and that history, if there is one, says the same."""
+    before, files = tree(inner), disk.files()
+    backend.settle()
+    KINDS["recorded" if isinstance(backend, Recorded) else "journaled"](inner, disk)
+    assert (tree(inner), disk.files()) == (before, files)
+    if isinstance(backend, Recorded):
+        said = tree(View(backend.history, backend.history.store.current()))
+        assert _texts(said) == _texts(before)
+
+
+# ---------------------------------------------------------------- checks
+def check_kills(opening: Open, scenario: Scenario) -> None:
+    """Whoever dies at any step: all is old or all new; all new, once all was written."""
+    outcome = run(opening, scenario)
+    for moment in outcome.moments:
+        inner, disk = moment.again()
+        backend = opening(inner, disk)
+
+        assert tree(inner) in outcome.wholes
+        if tree(moment.inner) == outcome.new:
+            assert tree(inner) == outcome.new
+        _assert_settled(backend, inner, disk)
+    assert len(outcome.moments) > 2 * len(scenario.changes) - 4
+
+
+def check_kills_while_undoing(opening: Open, scenario: Scenario) -> None:
+    """Whoever dies while undoing: the next one goes on. The last written is the first undone."""
+    outcome = run(opening, scenario)
+    changed = [
+        (key, text)
+        for key, text in ((locator.key, text) for locator, text in scenario.changes.items())
+        if outcome.old.get(key) != text
+    ]
+    for moment in outcome.moments:
+        inner, disk = moment.again()
+        for second in watched(lambda i=inner, d=disk: opening(i, d), inner, disk):  # type: ignore[misc]
+            found = tree(second.inner)
+            written = [found.get(key) == text for key, text in changed]
+            assert written == sorted(written, reverse=True), "not the last one first"
+            again, its_disk = second.again()
+            opening(again, its_disk)
+
+            assert tree(again) in outcome.wholes
+
+
+def check_failures(opening: Open, scenario: Scenario, error: BaseException) -> None:
+    """Whatever a step raises: all is old, or all new if all was written; and nothing is left."""
+    steps = len(run(opening, scenario).moments) - 1
+    for step in range(steps):
+        inner, disk = prepared(opening, scenario).again()
+        backend = opening(inner, disk)
+        old = tree(inner)
+        _raise_at(inner, step, error)
+        try:
+            backend.commit(scenario.changes)
+        except type(error):
+            pass
+        else:
+            raise AssertionError("the error was kept from the caller")
+        inner.step = lambda: None
+
+        done = step == steps - 1
+        assert (tree(inner) == old) is not done
+        _assert_settled(backend, inner, disk)
+
+
+def _raise_at(inner: Stepwise, step: int, error: BaseException) -> None:
+    left = [step]
+
+    def count() -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            raise error
+
+    inner.step = count
+
+
+def check_hand_edits(opening: Open, scenario: Scenario) -> None:
+    """Somebody writes after the writer died: it stays; all else is old, or all else new."""
+    outcome = run(opening, scenario)
+    for moment in outcome.moments:
+        is_done = moment is outcome.moments[-1]
+        for locator in scenario.changes:
+            inner, disk = moment.again()
+            inner.edit(locator, "by hand")
+            backend = opening(inner, disk)
+
+            found = _texts(tree(inner))
+            assert found.pop(locator.key) == "by hand"
+            wholes = [_texts(whole) for whole in outcome.wholes][is_done:]
+            for whole in wholes:
+                whole.pop(locator.key, None)
+            assert found in wholes
+            if isinstance(backend, Recorded):
+                backend.notice([locator])
+            _assert_settled(backend, inner, disk)
+
+
+def check_committed(opening: Open, scenario: Scenario) -> None:
+    """While a commit is under way, and after its writer died, its texts are told as before it."""
+    inner, disk = prepared(opening, scenario).again()
+    backend = opening(inner, disk)
+    old = _texts(tree(inner))
+    told: list[Tree] = []
+
+    def tell() -> None:
+        told.append({locator.key: backend.committed(locator) for locator in scenario.changes})
+
+    inner.step = tell
+    backend.commit(scenario.changes)
+    inner.step = lambda: None
+    before = {locator.key: old.get(locator.key) for locator in scenario.changes}
+    after = {locator.key: text for locator, text in scenario.changes.items()}
+
+    assert told[:-1] == [before] * (len(told) - 1)
+    assert told[-1] == after, "all is written, so it is committed"
+    tell()
+    assert told[-1] == after
+
+
+def check_power_cuts(opening: Open, scenario: Scenario) -> None:
+    """Whatever a power cut leaves of the disk: old or new; new if somebody was told so.
+
+    That holds though one of the texts was edited by hand after the commit.
+    """
+    inner, memory = prepared(opening, scenario).again()
+    disk = RecordingDisk(memory)
+    backend = opening(inner, disk)
+    old = tree(inner)
+    stages: list[Stepwise] = [inner.same()]
+
+    def stage() -> None:
+        stages.append(inner.same())
+        disk.acknowledged("stage")
+        disk.folder("elsewhere").sync()  # the power may go between any two texts
+
+    inner.step = stage
+    backend.commit(scenario.changes)
+    new = tree(inner)
+    disk.acknowledged("done")
+    edited = next(iter(scenario.changes))
+    inner.edit(edited, "by hand")
+    stage()
+    for state in crash_states(disk.recording, most=60):
+        left = stages[state.promises.count("stage")].same()
+        is_edited = _texts(tree(left)).get(edited.key) == "by hand"
+        opening(left, state.disk())
+
+        found = tree(left)
+        if is_edited:
+            assert _texts(found) == {**_texts(new), edited.key: "by hand"}
+        else:
+            assert found == new if "done" in state.promises else found in (old, new)
+
+
+def check_any_order(opening: Open, scenario: Scenario) -> None:
+    """Whichever of its texts a power cut left: all become old."""
+    outcome = run(opening, scenario)
+    begun = outcome.moments[0]
+    changes = list(scenario.changes.items())
+    for which in range(2 ** len(changes) - 1):
+        inner, disk = begun.again()
+        for number, (locator, text) in enumerate(changes):
+            if which >> number & 1:
+                inner.edit(locator, text)
+        whole = _texts(tree(inner)) == _texts(outcome.new)
+        opening(inner, disk)
+
+        assert _texts(tree(inner)) == _texts(outcome.new if whole else outcome.old)
+
+
+def check_damaged_notes(opening: Open, scenario: Scenario) -> None:
+    """Whatever byte of a note is damaged: it says nothing, and nothing is changed by it."""
+    left = run(opening, scenario).moments[4]
+    for at in range(0, len(left.files[ROLLBACK]), 3):
+        inner, disk = left.again()
+        (byte,) = disk.open(ROLLBACK).read(at, 1)
+        disk.open(ROLLBACK).write(at, [bytes([byte ^ 1])])
+        opening(inner, disk)
+
+        assert tree(inner) == tree(left.inner)
+
+
+def check_overtaken(opening: Open, scenario: Scenario) -> None:
+    """Somebody edits in the middle: it is overwritten, as ever; if we die then, it is back."""
+    edited = list(scenario.changes)[2]
+    for step in range(2, 5):
+        inner, disk = prepared(opening, scenario).again()
+        backend = opening(inner, disk)
+        old = _texts(tree(inner))
+        moments = _watch_edited(backend, scenario, (inner, disk), (step, edited))
+        for number, moment in enumerate(moments):
+            again, its_disk = moment.again()
+            opening(again, its_disk)
+            before = {**old, edited.key: "by hand"} if number >= step else old
+            found = _texts(tree(again))
+
+            assert found in (before, _texts(tree(inner)))
+
+
+def _watch_edited(
+    backend: TransactionalBackend,
+    scenario: Scenario,
+    store: tuple[Stepwise, MemoryDisk],
+    edit: tuple[int, Locator],
+) -> list[Moment]:
+    inner, disk = store
+    step, edited = edit
+    moments: list[Moment] = []
+
+    def watch() -> None:
+        if len(moments) == step:
+            inner.edit(edited, "by hand")
+        moments.append(Moment(inner.same(), disk.files()))
+
+    inner.step = watch
+    backend.commit(scenario.changes)
+    inner.step = lambda: None
+    return moments
+
+
+def check_views(scenario: Scenario, error: HoldfastError) -> None:
+    """Whatever position is viewed, the texts of a commit are all as before it, or all as after."""
+    steps = len(run(recorded, scenario).moments) - 1
+    for step in range(steps):
+        inner, disk = prepared(recorded, scenario).again()
+        backend = recorded(inner, disk)
+        begin = backend.history.store.current()
+        old = _texts(tree(inner))
+        _raise_at(inner, step, error)
+        try:
+            backend.commit(scenario.changes)
+        except HoldfastError:
+            inner.step = lambda: None
+        new = _texts({**old, **{locator.key: text for locator, text in scenario.changes.items()}})
+        for state in _states(backend, begin.position):
+            assert _texts(tree(state)) in (old, new)
+
+
+def _states(backend: Recorded, begin: int) -> Iterator[View]:
+    now = backend.history.store.current()
+    for position in range(begin, now.position + 1):
+        yield View(backend.history, now._replace(position=position))
