@@ -1,0 +1,285 @@
+"""The SQLite file of an outbox: who may read it, how it is opened, and what its errors mean.
+
+A connection to a file with a write-ahead log holds locks while it rests. A process that forks and
+goes on with the same file would believe that it has them too, and could lose what it writes. So
+all connections are closed before a fork, and opened again, by both sides, when they are needed.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from weakref import WeakSet
+
+from holdfast.context.outbox.schema import SCHEMA, VERSION
+from holdfast.errors import (
+    AccessRefusedError,
+    ClosedError,
+    DamageError,
+    HoldfastError,
+    LockTimeout,
+    StorageFaultError,
+    StorageFullError,
+    StorageUnavailableError,
+)
+
+PATIENCE_SECONDS = 30.0
+_PAUSE_SECONDS = 0.005
+_FULL = 2
+_NORMAL = 1
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+class EventFile:
+    """A connection to the file, for one thread at a time; the others wait."""
+
+    def __init__(self, path: str, patience: float = PATIENCE_SECONDS) -> None:
+        self.path = Path(path).absolute()
+        self._patience = patience
+        self._closed = False
+        self._connection: sqlite3.Connection | None = None
+        self._pid = os.getpid()
+        self._identity: tuple[int, int] | None = None
+        self._synchronous = _FULL
+        self._lock = threading.Lock()
+        _close_before_forks(self)
+        with self.reading():
+            pass  # what can't be used is told of when it is opened
+
+    def close(self) -> None:
+        with self._alone():
+            self._closed = True
+            self.disconnect()
+
+    # ------------------------------------------------------------ use
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with self._alone(), self._explained():
+            yield self._connected()
+
+    @contextmanager
+    def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
+        """Change the file wholly or not at all; durably, unless it may be lost with the power."""
+        with self._alone(), self._explained():
+            db = self._connected()
+            self._synchronize(db, _FULL if outlasts_power else _NORMAL)
+            with _transaction(db):
+                yield db
+
+    def wipe(self) -> None:
+        """Write the file anew and empty its log, so that no byte of what was deleted is left.
+
+        `secure_delete` overwrites deleted rows, but not the copies that stay behind in a page
+        when SQLite moves rows to another.
+        """
+        with self._alone(), self._explained("the events are deleted, but not yet overwritten; "):
+            db = self._connected()
+            self._synchronize(db, _FULL)
+            db.execute("VACUUM")
+            ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if busy:
+                raise LockTimeout(
+                    f"the events are deleted, but {str(self.path)!a} still holds their bytes, for "
+                    f"somebody has been reading it for {self._patience:g} s. "
+                    "Fix: delete them again."
+                )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=self._patience):
+            raise LockTimeout(
+                f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
+                "Fix: look for what keeps it busy."
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _synchronize(self, db: sqlite3.Connection, level: int) -> None:
+        if self._synchronous != level:
+            db.execute(f"PRAGMA synchronous = {level}")
+            self._synchronous = level
+
+    # ------------------------------------------------------------ opening
+    def _connected(self) -> sqlite3.Connection:
+        if self._closed:
+            raise ClosedError(f"the outbox {str(self.path)!a} was closed. Fix: open it again.")
+        if self._connection is None:
+            self._connection = self._open()
+            self._pid, self._identity = os.getpid(), self._identify()
+        elif self._pid != os.getpid() or self._identify() != self._identity:
+            raise StorageUnavailableError(
+                f"the outbox {str(self.path)!a} was moved, or this process forked unseen by "
+                "Python. Fix: open it anew in a process that nobody forked from an open one."
+            )
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        with self._explained():
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)
+            db = sqlite3.connect(
+                self.path, self._patience, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
+            return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        (mode,) = self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL")).fetchone()
+        if mode != "wal":
+            raise StorageFaultError(
+                f"the disk of {str(self.path)!a} can't share a log between processes. "
+                "Fix: put it on a disk of this machine, with HOLDFAST_HOME."
+            )
+        db.execute(f"PRAGMA synchronous = {_FULL}")
+        self._synchronous = _FULL
+        db.execute("PRAGMA secure_delete = ON")
+        if _version(db) != VERSION:
+            self._settle(db)
+
+    def _settle(self, db: sqlite3.Connection) -> None:
+        """Make the tables, unless somebody else has; refuse a file that is not ours."""
+        with _transaction(db):
+            version = _version(db)
+            if version > VERSION:
+                raise StorageUnavailableError(
+                    f"the outbox {str(self.path)!a} has schema {version}; this Holdfast knows "
+                    f"{VERSION}. Fix: use the newer Holdfast that made it."
+                )
+            if version == VERSION:
+                return
+            if db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise self.damage("it holds tables of something else")
+            for statement in SCHEMA:
+                db.execute(statement)
+
+    def _patiently(self, action: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
+        """Try again while others are at it; SQLite itself does not wait to switch to a log."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                return action()
+            except sqlite3.OperationalError as error:
+                if _code(error) not in _BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+
+    def _identify(self) -> tuple[int, int] | None:
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def disconnect(self) -> None:
+        """Close the connection, if there is one; whoever calls has the lock."""
+        if self._connection is not None and self._pid == os.getpid():
+            self._connection.close()
+        self._connection = None
+
+    # ------------------------------------------------------------ errors
+    @contextmanager
+    def _explained(self, before: str = "") -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._explain(error, before) from error
+        except HoldfastError:
+            raise
+        except OSError as error:
+            raise StorageUnavailableError(
+                f"can't open the outbox {str(self.path)!a}: {error.strerror}. "
+                "Fix: make its folder writable, or set HOLDFAST_HOME to one that is."
+            ) from error
+
+    def _explain(self, error: sqlite3.Error, before: str) -> HoldfastError:
+        code = _code(error)
+        if code is None or code in {
+            sqlite3.SQLITE_CORRUPT,
+            sqlite3.SQLITE_NOTADB,
+            sqlite3.SQLITE_ERROR,
+        }:
+            return self.damage(f"{before}{error}")
+        where = f"{before}the outbox {str(self.path)!a}"
+        if code in _BUSY:
+            return LockTimeout(
+                f"{where} has been in use by another process for over {self._patience:g} s. "
+                "Fix: let that process finish, or end it; then do it again."
+            )
+        if code == sqlite3.SQLITE_FULL:
+            return StorageFullError(f"no space is left for {where}. Fix: make room on its disk.")
+        if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}:
+            return AccessRefusedError(
+                f"{where} can't be written. Fix: give its file and folder back to their owner."
+            )
+        return StorageFaultError(f"{where} can't be used: {error}. Fix: check its disk.")
+
+    def damage(self, what: str) -> DamageError:
+        return DamageError(
+            f"the outbox {str(self.path)!a} is damaged: {what}. Fix: stop what uses it and move it "
+            "away; `holdfast repair` finds what is not indexed."
+        )
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # it may have been rolled back already
+            db.execute("ROLLBACK")
+        raise
+
+
+def _code(error: sqlite3.Error) -> int | None:
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _version(db: sqlite3.Connection) -> int:
+    ((version,),) = db.execute("PRAGMA user_version")
+    return int(version)
+
+
+# ---------------------------------------------------------------- forks
+_files: "WeakSet[EventFile]" = WeakSet()
+_stopped: list[EventFile] = []
+_forking = threading.Lock()
+
+
+def _close_before_forks(file: EventFile) -> None:
+    with _forking:
+        _watch()
+        _files.add(file)
+
+
+@cache
+def _watch() -> None:
+    os.register_at_fork(before=_stop, after_in_parent=_go_on, after_in_child=_go_on)
+
+
+def _stop() -> None:
+    _forking.acquire()
+    for file in tuple(_files):
+        file._lock.acquire()  # noqa: SLF001 - of this module
+        file.disconnect()
+        _stopped.append(file)
+
+
+def _go_on() -> None:
+    if not _forking.locked():
+        return  # forked by something that does not tell Python before
+    while _stopped:
+        _stopped.pop()._lock.release()  # noqa: SLF001 - of this module
+    _forking.release()

@@ -1,0 +1,23 @@
+"""The two outboxes that ship pass the whole contract."""
+
+from pathlib import Path
+
+from holdfast.context.contract import OutboxStore
+from holdfast.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
+from holdfast.testing.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
+
+
+class TestMemory(OutboxSuite):
+    promises = frozenset()
+
+    @staticmethod
+    def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
+        return MemoryOutbox(clock=clock, siblings=siblings)
+
+
+class TestSqlite(OutboxSuite):
+    promises = frozenset({SURVIVES_REOPENING, CONCURRENT_WORKERS})
+
+    @staticmethod
+    def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
+        return SqliteOutbox(str(place / "home" / "outbox.db"), clock=clock, siblings=siblings)
