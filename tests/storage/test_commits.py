@@ -1,5 +1,8 @@
 """A commit is all or nothing, with a history and without one."""
 
+import errno
+import os
+
 import pytest
 
 from holdfast.artifacts import Change
@@ -16,7 +19,7 @@ from holdfast.storage.history import EXTERNAL, SAVE, UNDONE
 from holdfast.storage.rollback import ROLLBACK
 from holdfast.storage.wrappers.journaled import Journaled
 from holdfast.storage.wrappers.view import View
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from holdfast.testing.artifacts.memory_disk import MemoryDisk, MemoryFile
 from holdfast.testing.storage.base import tree
 from tests.storage.transacting import (
     KINDS,
@@ -347,6 +350,22 @@ class TestHistory:
 
         assert [inner.read(each) for each in (FIRST, SECOND, THIRD)] == ["2", "theirs", "3"]
 
+    def test_a_mark_that_is_not_confirmed_says_that_the_commit_is_done(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        inner, disk = Stepwise(), MemoryDisk()
+        backend = recorded(inner, disk)
+        backend.commit({FIRST: "1", SECOND: "1"})
+
+        def fail(*_: object) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        inner.step = lambda: monkeypatch.setattr(MemoryFile, "sync", fail)
+        with pytest.raises(StorageFaultError, match="is done"):
+            backend.commit({FIRST: "2", SECOND: "2"})
+
+        assert (inner.read(FIRST), inner.read(SECOND)) == ("2", "2")
+
     def test_many_names_are_asked_for_as_one_by_one(self) -> None:
         backend = recorded(Stepwise(), MemoryDisk())
         places = [Locator(f"{number}.md") for number in range(1200)]
@@ -405,6 +424,8 @@ class TestNote:
         backend = Journaled(Stepwise(), disk)
         backend.write(FIRST, "1")
         backend.remove(FIRST)
+        backend.commit({FIRST: "2"})
+        backend.commit({FIRST: None})
         with pytest.raises(AbsentError):
             backend.read(FIRST)
 

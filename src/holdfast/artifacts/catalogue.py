@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.artifacts import canonical
@@ -28,6 +29,9 @@ from holdfast.errors import DamageError, InvalidArtifactError, InvalidCIDError
 _BINDINGS = """SELECT name, position, "commit", time, cid, circumstances FROM binds
     WHERE name = :name AND position <= :at AND "commit" <= :at ORDER BY position"""
 _LAST = f"{_BINDINGS} DESC LIMIT 1"
+_EACH_LAST = """WITH asked(name) AS (VALUES {}) SELECT name, (
+        SELECT cid FROM binds WHERE name = asked.name AND position <= ? AND "commit" <= ?
+        ORDER BY position DESC LIMIT 1) FROM asked"""
 # It steps from name to name, however many versions each has.
 _NAMES = """WITH RECURSIVE step(name) AS (
         SELECT min(name) FROM binds WHERE name >= :start AND name < :stop
@@ -156,6 +160,14 @@ class Catalogue:
         """Return what `name` stood for; None if nothing."""
         wanted = {"name": name, "at": position}
         return self._answer(lambda database: _content(database.ask(_LAST, wanted)))
+
+    def contents(self, names: Sequence[str], position: int) -> dict[str, CID | None]:
+        """Return what `content` would for each of many names, in few questions."""
+        found: dict[str, CID | None] = {}
+        for start in range(0, len(names), _MOST_ASKED):
+            asked = names[start : start + _MOST_ASKED]
+            found |= self._answer(partial(_contents, names=asked, position=position))
+        return found
 
     def versions(self, name: str, position: int) -> list[Binding]:
         """Return all that was said of `name`, oldest first."""
@@ -354,10 +366,18 @@ def _binding(row: tuple[Any, ...]) -> Binding:
 
 
 def _content(rows: list[tuple[Any, ...]]) -> CID | None:
-    if not rows or rows[0][4] is None:
-        return None
+    return _cid(rows[0][4]) if rows else None
+
+
+def _contents(database: Database, names: Sequence[str], position: int) -> dict[str, CID | None]:
+    query = _EACH_LAST.format(",".join(["(?)"] * len(names)))
+    rows = database.ask(query, (*names, position, position))
+    return {name: _cid(content) for name, content in rows}
+
+
+def _cid(content: bytes | None) -> CID | None:
     try:
-        return CID.from_bytes(rows[0][4])
+        return None if content is None else CID.from_bytes(content)
     except (InvalidCIDError, TypeError) as error:
         raise WrongFileError from error
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from holdfast.artifacts import canonical
 from holdfast.artifacts.artifact import literal_structure
+from holdfast.artifacts.cid import CID, Hash
 from holdfast.artifacts.disk import FolderLock
 from holdfast.artifacts.entry import Bind, Put, Register, Result
 from holdfast.artifacts.state import Logged
@@ -255,6 +256,20 @@ def _boot() -> str:
         return os.urandom(16).hex()
 
 
+def _literal_sid(algorithm: Hash, content: bytes) -> bytes:
+    """Return what `literal_structure` says, many times as fast."""
+    named, encoded = _literal_beginning(algorithm)
+    return named + algorithm.digest(encoded + content)
+
+
+@cache
+def _literal_beginning(algorithm: Hash) -> tuple[bytes, bytes]:
+    """Return how the SID of a literal begins, and how what is encoded does: its CID comes last."""
+    content = CID(bytes(32), algorithm)
+    literal = literal_structure(content)
+    return bytes(literal.sid)[:-32], literal.encoded[: -len(bytes(content))]
+
+
 def _rows(entries: Iterable[Logged]) -> dict[str, list[Row]]:
     """Return what to add to the tables that get anything."""
     rows: defaultdict[str, list[Row]] = defaultdict(list)
@@ -267,8 +282,8 @@ def _rows(entries: Iterable[Logged]) -> dict[str, list[Row]]:
                 row = (position, name, logged.commit, logged.time, content, encoded)
                 rows["binds"].append(row)
             case Put(cid, _, _, _):  # which registers the literal of that content
-                literal = literal_structure(cid).sid
-                rows["structures"].append((position, bytes(literal), bytes(cid)))
+                content = bytes(cid)
+                rows["structures"].append((position, _literal_sid(cid.hash, content), content))
             case Register(sid, encoded):
                 rows["structures"].append((position, bytes(sid), encoded))
             case Result(sid, cid):

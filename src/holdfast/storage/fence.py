@@ -99,9 +99,9 @@ class Fence:
                 self._disk.sync()
         except OSError as error:
             raise StorageFaultError(
-                f"what was written is there, but the disk in {self._disk.whereabouts!a} does not "
-                f"confirm that it is settled: {error.strerror}. Fix: check the disk, then write "
-                "it again."
+                f"{self._disk.whereabouts!a} does not confirm how far texts are settled: "
+                f"{error.strerror}. A commit that was to be settled is done and can be seen. "
+                "Fix: check the disk, then write again."
             ) from error
 
     def _opened(self) -> tuple[File, bool]:

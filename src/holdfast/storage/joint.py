@@ -19,15 +19,14 @@ from typing import NamedTuple
 from holdfast.artifacts import CID, Change, IndexState
 from holdfast.errors import (
     ConcurrentModificationError,
-    FileAboveError,
     HoldfastError,
     LockLostError,
-    NotTextError,
 )
 from holdfast.storage.content import Expectation, check_found
 from holdfast.storage.contract import StorageBackend
 from holdfast.storage.history import EXTERNAL, UNDONE, Circumstances, History, decoded
 from holdfast.storage.locator import Locator
+from holdfast.storage.places import Places
 from holdfast.storage.undo import (
     UNREADABLE,
     Text,
@@ -159,50 +158,11 @@ class Joint:
         """Look at all places, and refuse what can't be done there."""
         names = [locator.key for locator in wanted]
         bound = self.history.store.catalogue.contents(names, self.history.position())
-        directories: dict[Locator, bool] = {}
+        places = Places(self.inner)
         return [
-            _Part(locator, wish, self._found(locator, wish, directories), bound[locator.key])
+            _Part(locator, wish, places.found(locator, *wish), bound[locator.key])
             for locator, wish in wanted.items()
         ]
-
-    def _found(self, locator: Locator, wanted: Wanted, directories: dict[Locator, bool]) -> Text:
-        """Look at a place; `directories` tells whether those above are there, as far as known."""
-        found: Text = None
-        try:
-            if directories.get(locator.parent, True):
-                found = self.inner.read(locator)
-        except FileNotFoundError:
-            if wanted.content is not None:
-                self._refuse_text_above(locator, directories)
-        except NotTextError:
-            found = UNREADABLE
-        if found is not UNREADABLE:
-            check_found(_bytes(found), wanted.expect, locator)
-        elif wanted.expect is not None:
-            raise ConcurrentModificationError(
-                f"{locator.key!a} is no text any more, so it is not what this write expected. "
-                "Nothing was changed. Fix: look at the file; to replace it, write without a "
-                "condition."
-            )
-        return found
-
-    def _refuse_text_above(self, locator: Locator, directories: dict[Locator, bool]) -> None:
-        above = locator.parent
-        while above.key and above not in directories:
-            directories[above] = self._is_directory(above)
-            above = above.parent
-
-    def _is_directory(self, above: Locator) -> bool:
-        """Whether it is there; `FileAboveError` if it is a text."""
-        try:
-            if self.inner.info(above).is_dir:
-                return True
-        except FileNotFoundError:
-            return False
-        raise FileAboveError(
-            f"{above.key!a} is a text, so nothing can lie below it. "
-            "Fix: choose a place outside of it."
-        )
 
     def _write(self, parts: Sequence[_Part], *, guarded: bool) -> None:
         """Write the files, unless somebody who does not ask us changed one since we looked."""

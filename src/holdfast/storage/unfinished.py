@@ -10,6 +10,9 @@ from holdfast.storage.history import EXTERNAL, UNDONE, Event, History
 from holdfast.storage.locator import Locator
 from holdfast.storage.undo import Replaced
 
+Contents = dict[str, CID | None]
+"""Of keys; None where there is no text."""
+
 DURING: Final = "during"
 """Says of an external version that it came while a commit was written: the position before it."""
 
@@ -25,8 +28,8 @@ def last_replaced(history: History, settled: int) -> list[Replaced]:
     if not events:
         return []
     begin = _beginning([event for event in events if event.commit == events[-1].commit])
-    before: dict[str, CID | None] = {}
-    after: dict[str, CID | None] = {}
+    before: Contents = {}
+    after: Contents = {}
     for event in events:
         if event.position > begin and event.origin != UNDONE:
             (before if event.origin == EXTERNAL else after)[event.key] = event.cid

@@ -8,12 +8,13 @@ from holdfast.artifacts.cid import CID
 from holdfast.artifacts.disk import Disk
 from holdfast.errors import ConcurrentModificationError, HoldfastError, LockLostError
 from holdfast.storage.changes import Change, check_changes
-from holdfast.storage.content import Expectation, check_found
+from holdfast.storage.content import Expectation
 from holdfast.storage.contract import StorageBackend
 from holdfast.storage.fence import Fence
 from holdfast.storage.locator import Locator
+from holdfast.storage.places import Places
 from holdfast.storage.rollback import RollbackFile
-from holdfast.storage.undo import Replaced, guard_of, has_landed, put_back
+from holdfast.storage.undo import UNREADABLE, Replaced, guard_of, has_landed, put_back
 from holdfast.storage.wrapped import Wrapped
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class Journaled(Wrapped):
     ) -> None:
         checked = check_changes(changes, expect)
         with self._alone():
+            if len(checked) == 1:  # one text is whole by itself
+                self.inner.write_all(changes, expect=expect)
+                return
             try:
                 self._commit(checked, dict(changes))
             except BaseException:
@@ -67,9 +71,10 @@ class Journaled(Wrapped):
             self._file.clear()
 
     def _commit(self, changes: Sequence[Change], wanted: Texts) -> None:
-        former = {change.locator: self._read(change) for change in changes}
+        former: Texts = {}
         pending = list(changes)
         for attempt in range(_ATTEMPTS):
+            former |= self._found(pending, wanted)
             self._file.write(former, wanted)
             try:
                 self._write(pending, wanted, former, guarded=attempt < _ATTEMPTS - 1)
@@ -77,7 +82,6 @@ class Journaled(Wrapped):
                 if attempt == _ATTEMPTS - 1:
                     raise
                 pending = [change for change in pending if not self._has_landed(change)]
-                former.update((change.locator, self._read(change)) for change in pending)
             else:
                 break
 
@@ -95,14 +99,12 @@ class Journaled(Wrapped):
             },
         )
 
-    def _read(self, change: Change) -> str | None:
-        """Return what is there, if it is what the change expects."""
-        try:
-            found = self.inner.read(change.locator)
-        except FileNotFoundError:
-            check_found(None, change.expect, change.locator)
-            return None
-        check_found(found.encode(), change.expect, change.locator)
+    def _found(self, changes: Sequence[Change], wanted: Texts) -> Texts:
+        """Return what is there, to be given back if need be."""
+        places, found = Places(self.inner), Texts()
+        for locator, _, expect in changes:
+            text = places.found(locator, wanted[locator], expect)
+            found[locator] = self.inner.read(locator) if text is UNREADABLE else text
         return found
 
     def _has_landed(self, change: Change) -> bool:
