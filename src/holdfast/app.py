@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from pwd import getpwuid
 from time import time_ns
 from typing import TYPE_CHECKING, Self
 
@@ -20,6 +21,8 @@ from holdfast.storage import (
 
 if TYPE_CHECKING:
     from holdfast.artifacts.keys import SigningKey
+    from holdfast.context.contract import TenantData
+    from holdfast.context.followed import FollowedLinks
     from holdfast.context.nodes import Nodes
     from holdfast.context.outbox.sqlite import SqliteOutbox
     from holdfast.context.relations import Relations
@@ -67,7 +70,7 @@ def open_context(environ: Mapping[str, str]) -> "Context":
     siblings = NodeReader(backend).siblings
     outbox = SqliteOutbox(str(folder / "outbox.sqlite"), siblings=siblings)
     nodes = Nodes(backend, outbox, backlinks=links)
-    holders = {"nodes": NodeData(backend), "events": outbox, "links": links}
+    holders: dict[str, TenantData] = {"nodes": NodeData(backend), "events": outbox, "links": links}
     return Context(
         request=default_request(environ),
         nodes=nodes,
@@ -76,6 +79,7 @@ def open_context(environ: Mapping[str, str]) -> "Context":
         namespaces=NamespaceManager(backend, holders),
         repair=Repair(nodes, outbox),
         recorded=backend,
+        links=links,
     )
 
 
@@ -90,8 +94,10 @@ class Context:
     namespaces: "NamespaceManager"
     repair: "Repair"
     recorded: "Recorded"
+    links: "FollowedLinks"
 
     def close(self) -> None:
+        self.links.close()
         self.outbox.close()
         self.recorded.close()
 
@@ -106,8 +112,16 @@ def default_request(environ: Mapping[str, str]) -> "RequestContext":
     """Return who asks if nobody says: the owner of this machine's account, who may all."""
     from holdfast.model import RequestContext, Role  # noqa: PLC0415 - `doctor` pays for none of it
 
-    user = environ.get("USER") or environ.get("LOGNAME") or f"uid-{os.getuid()}"
+    user = environ.get("USER") or environ.get("LOGNAME") or _user_name()
     return RequestContext("local", user, role=Role.ROOT)
+
+
+def _user_name() -> str:
+    """Return what the system calls this user, where the environment does not say."""
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
 
 
 def open_history(environ: Mapping[str, str]) -> "History":

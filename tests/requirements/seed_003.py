@@ -2,9 +2,6 @@ from tests.requirements import Requirement
 
 SEED = "003_dd82161db90e47a5.txt"
 
-MODEL = "model/ is not built yet"
-CONTEXT = "context/ (nodes and relations) is not built yet"
-OUTBOX = "context/ (outbox) is not built yet"
 INDEX = "index/ is not built yet"
 EXTRACT = "engine/ (extract/) is not built yet"
 MERGE = "engine/ (merge/) is not built yet"
@@ -20,7 +17,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "The interfaces are protocols: any class of the right shape fits, without inheriting."
         ),
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-values-shared",
@@ -30,25 +26,21 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "IndexRecord, OutboxEvent and SeedHit are the values that all interfaces "
             "exchange."
         ),
-        deferred=MODEL,
     ),
     Requirement(
         id="003-contextfs-runtime-checkable",
         section="ContextFS",
         behaviour="`isinstance` tells whether an object has the shape of `ContextFS`.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-contextfs-access-every-method",
         section="ContextFS",
         behaviour="Every method of `ContextFS` checks access against the request context.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-contextfs-account-prefix",
         section="ContextFS",
         behaviour="`ContextFS` refuses a URI whose account is not that of the request context.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-contextfs-directory",
@@ -57,7 +49,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "A memory of a user is stored in "
             "`accounts/{account}/users/{user}/memories/{category}/{slug}`."
         ),
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-contextfs-files",
@@ -66,19 +57,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "A node consists of content.md, .relations.json, .abstract.md, .overview.md and "
             ".meta.json."
         ),
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-write-node-content-first",
         section="write_node",
         behaviour="`write_node` writes content.md before anything else of the node.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-write-node-relations-second",
         section="write_node",
         behaviour="`write_node` writes .relations.json after content.md and before the summaries.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-write-node-summaries-third",
@@ -87,13 +75,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`write_node` writes .abstract.md and .overview.md after the relations, in either "
             "order."
         ),
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-write-node-meta-last",
         section="write_node",
         behaviour="`write_node` writes .meta.json with status ACTIVE last, as the commit point.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-write-node-order-strict",
@@ -102,13 +88,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "No step of `write_node` begins before the step ahead of it is finished, so that "
             "repair can tell how far a write came."
         ),
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-write-node-torn-invisible",
         section="write_node",
         behaviour="A write that stops before .meta.json leaves no new node that readers can see.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-write-node-registers-event",
@@ -116,187 +100,156 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "A finished `write_node` registers an outbox event, and an unfinished one does not."
         ),
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-write-node-other-account-denied",
         section="write_node",
         behaviour="`write_node` to another account raises `AccessDeniedError`.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-read-node-returns",
         section="read_node",
         behaviour="`read_node` returns the node that was written.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-read-node-other-account-denied",
         section="read_node",
         behaviour="`read_node` in another account raises `AccessDeniedError`.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-read-node-absent",
         section="read_node",
         behaviour="`read_node` raises `NodeNotFoundError` if there is no such node.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-read-node-not-active",
         section="read_node",
         behaviour="`read_node` raises `NodeNotFoundError` if the node is not ACTIVE.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-delete-node-removes",
         section="delete_node",
         behaviour="After `delete_node` the node is gone.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-delete-node-other-account-denied",
         section="delete_node",
         behaviour="`delete_node` in another account raises `AccessDeniedError`.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-archive-node-marks",
         section="archive_node",
         behaviour="`archive_node` sets the status ARCHIVED and keeps the files.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-archive-node-hides",
         section="archive_node",
         behaviour="An archived node is neither read nor said to exist.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-archive-node-other-account-denied",
         section="archive_node",
         behaviour="`archive_node` in another account raises `AccessDeniedError`.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-archive-node-absent",
         section="archive_node",
         behaviour="`archive_node` raises `NodeNotFoundError` if there is no such node.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-move-node-renames",
         section="move_node",
         behaviour="After `move_node` the node is found at the new URI only.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-move-node-source-denied",
         section="move_node",
         behaviour="`move_node` out of another account raises `AccessDeniedError`.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-move-node-target-denied",
         section="move_node",
         behaviour="`move_node` into another account raises `AccessDeniedError`.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-list-children",
         section="list_children",
         behaviour="`list_children` returns the URIs directly below a URI.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-list-children-accessible-only",
         section="list_children",
         behaviour="`list_children` leaves out every URI that the caller may not access.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-exists-active-only",
         section="exists",
         behaviour="`exists` is true only if .meta.json is there and its status is ACTIVE.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-exists-pending-hidden",
         section="exists",
         behaviour="A PENDING node is not visible to any layer above.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-relations-in-node-directory",
         section="RelationStore",
         behaviour="Relations are kept in .relations.json of the node that they start from.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-relations-directed",
         section="RelationStore",
         behaviour="An edge belongs to the node it starts from and not to its target.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-relations-weighted",
         section="RelationStore",
         behaviour="Every edge carries a weight.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-get-edges-outgoing",
         section="RelationStore",
         behaviour="`get_edges` returns all edges that start at a node.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-get-edges-none",
         section="RelationStore",
         behaviour="`get_edges` returns the empty list for a node that has no relations.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-get-edges-absent-node",
         section="RelationStore",
         behaviour="`get_edges` returns the empty list for a node that does not exist.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-upsert-edges-adds",
         section="RelationStore",
         behaviour="`upsert_edges` adds edges that are new.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-upsert-edges-updates",
         section="RelationStore",
         behaviour="`upsert_edges` replaces an edge with the same start, target and type.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-upsert-edges-idempotent",
         section="RelationStore",
         behaviour="The same `upsert_edges` twice leaves what it left once.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-one-hop-by-weight",
         section="RelationStore",
         behaviour="`get_one_hop` returns the heaviest outgoing edges first.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-one-hop-limit",
         section="RelationStore",
         behaviour="`get_one_hop` returns no more edges than `limit`.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-one-hop-default-limit",
         section="RelationStore",
         behaviour="The default `limit` of `get_one_hop` is 3.",
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-one-hop-none",
@@ -305,7 +258,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`get_one_hop` returns the empty list for a node without relations or that does "
             "not exist."
         ),
-        deferred=CONTEXT,
     ),
     Requirement(
         id="003-extract-four-extractors",
@@ -626,25 +578,21 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-outbox-durable",
         section="OutboxStore",
         behaviour="A registered event survives a restart of the process.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-register-write",
         section="OutboxStore",
         behaviour="`register_write` stores and returns an event for a node that was written.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-register-write-after",
         section="OutboxStore",
         behaviour="A write is registered only after `write_node` succeeded.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-register-delete",
         section="OutboxStore",
         behaviour="`register_delete` stores and returns an event for a deleted URI.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-register-archive",
@@ -653,7 +601,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`register_archive` stores and returns an event for an archived URI, after "
             "archiving succeeded."
         ),
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-archive-leaves-search",
@@ -668,49 +615,41 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`register_directory` stores and returns an UPSERT_DIRECTORY event for the parent "
             "of a node."
         ),
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-directory-siblings",
         section="OutboxStore",
         behaviour="A directory event carries the abstracts of at most 20 siblings.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-directory-self-contained",
         section="OutboxStore",
         behaviour="A directory event carries all that the indexer needs, so that it reads no node.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-list-pending",
         section="OutboxStore",
         behaviour="`list_pending` returns the waiting events as pairs of node URI and event.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-list-pending-account",
         section="OutboxStore",
         behaviour="`list_pending` returns the events of the given account only.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-mark-processing",
         section="OutboxStore",
         behaviour="`mark_processing` records that an event is being worked on.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-mark-done",
         section="OutboxStore",
         behaviour="`mark_done` removes the event for good.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-dead-letter",
         section="OutboxStore",
         behaviour="`move_to_dlq` takes an event out of the queue and into the dead-letter queue.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-dead-letter-after-retries",
@@ -719,13 +658,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "An event goes to the dead-letter queue when its retries are more than the "
             "permitted number."
         ),
-        deferred=WORKER,
     ),
     Requirement(
         id="003-outbox-increment-retry",
         section="OutboxStore",
         behaviour="`increment_retry` raises the retry count of an event by one.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-next-retry-at",
@@ -734,7 +671,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`increment_retry` stores when the event may be tried next, if it is told, and "
             "`None` is the default."
         ),
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-acquire-atomic",
@@ -743,7 +679,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "Of several workers that call `try_acquire` for one event at once, exactly one "
             "gets `True`."
         ),
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-acquire-refused",
@@ -751,19 +686,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "`try_acquire` is `False` while another worker's claim is younger than the timeout."
         ),
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-acquire-expired",
         section="OutboxStore",
         behaviour="`try_acquire` is `True` once the earlier claim is older than the timeout.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-acquire-default-timeout",
         section="OutboxStore",
         behaviour="The default timeout of a claim is 300 seconds.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-acquire-lock-file",
@@ -778,7 +710,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-outbox-release",
         section="OutboxStore",
         behaviour="`release` gives up a claim, so that another worker can take the event.",
-        deferred=OUTBOX,
     ),
     Requirement(
         id="003-outbox-release-always",

@@ -81,6 +81,8 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(tmp_path: Path) -> None
     assert "expected 100, counted 100" in done.stdout
     assert "found: plan (Ana's conflicted copy 2026-03-02).md" in done.stdout
     assert "memories: plan.md" in done.stdout
+    assert "Uses vim, for the sake of [[style/tabs|indentation]]." in done.stdout
+    assert "└── tabs  Prefers tabs, but not in YAML." in done.stdout
     assert done.stdout.count("Fix:") == 4
     assert done.stderr == ""
     assert list(tmp_path.iterdir()) == []

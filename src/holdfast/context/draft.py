@@ -54,10 +54,9 @@ class Draft:
         before = files if stored is None else stored.files
         for name, text in {**texts, META: meta.text()}.items():
             found = before[name]
-            same = stored is not None and parts.get(name) == stored.meta.parts.get(name)
             # A part that stays the same is let be, also where somebody broke its file. One that
             # was edited by hand is written again as it is, so that history has it.
-            if name == META or found is None or not same:
+            if stored is None or found is None or not stored.keeps(name, parts.get(name, "")):
                 self.put(folder.child(name), text, found)
         self.written.append(final)
 
@@ -82,6 +81,11 @@ class Draft:
         self.changes[locator] = f"{owner_space}\n"
         self.expect[locator] = ABSENT
 
+    def owner(self, place: Uri) -> str | None:
+        """Return whose a session is about to be; None if nobody's yet."""
+        said = self.changes.get(self.reader.reach.owner_file(place))
+        return None if said is None else said.strip()
+
     def put(self, locator: Locator, text: str | None, found: Found) -> None:
         """Let a text take the place of what was found."""
         self.changes[locator] = text
@@ -103,21 +107,19 @@ class Draft:
                 edge if edge.created_at.timestamp() else replace(edge, created_at=self.now)
                 for edge in node.relations
             ),
-            basis=None,
+            basis="",
             problems=(),
         )
 
 
 def _content_file(node: ContextNode, stored: Stored | None, title: str) -> str:
     if stored is None:
-        lines, old_title = node.frontmatter, title
+        known = old = frontmatter.generate(title)
     else:
-        old_title = stored.meta.title
-        lines = stored.lines if node.frontmatter is None else node.frontmatter
-        if lines != stored.lines and lines is not None:
-            frontmatter.check(lines)
-    if stored is None and lines is not None:
+        known, old = stored.lines, frontmatter.generate(stored.meta.title)
+    lines = known if node.frontmatter is None else node.frontmatter
+    if lines != known:
         frontmatter.check(lines)
     if lines and not lines.endswith("\n"):
         lines += "\n"
-    return frontmatter.join(frontmatter.spliced(lines, old_title, title), node.content)
+    return frontmatter.join(frontmatter.spliced(lines, old, title), node.content)

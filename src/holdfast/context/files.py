@@ -3,15 +3,14 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from typing import NoReturn
 
-from holdfast.artifacts import CID
 from holdfast.errors import InvalidValueError
 from holdfast.model import ContextNode, NodeStatus, RelationEdge
-from holdfast.model.values import JSON, counted, moment, plain
+from holdfast.model.values import JSON, counted, encodable, frozen, moment, plain, shown
 
 CONTENT = "content.md"
 RELATIONS = ".relations.json"
@@ -29,16 +28,6 @@ OWNER = ".owner"
 """Whose a session is; written with its first node."""
 
 _FORMAT = 1
-_ORDER = (
-    "format",
-    "status",
-    "version",
-    "owner_space",
-    "created_at",
-    "updated_at",
-    "title",
-    "parts",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +75,13 @@ class Meta:
                 _read_time(said["updated_at"]),
                 _text(said["title"]),
                 {name: _text(cid) for name, cid in _mapping(said["parts"]).items()},
-                _mapping(said["metadata"]),
+                frozen(_mapping(said["metadata"]), "metadata"),
             )
         except KeyError as error:
             _refuse(f"it does not say {error.args[0]!a}")
         except InvalidValueError:
             raise
-        except ValueError as error:
+        except ValueError as error:  # of the status
             _refuse(str(error))
 
 
@@ -140,11 +129,6 @@ def parse_relations(text: str, uri: str) -> tuple[RelationEdge, ...]:
     return tuple(edges)
 
 
-def cid_text(text: str) -> str:
-    """Return the CID of a text as it is written."""
-    return str(CID(sha256(text.encode()).digest()))
-
-
 def _json(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -156,20 +140,32 @@ def _object(text: str) -> dict[str, JSON]:
 
 def _parsed(text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
+    except InvalidValueError:
+        raise
     except (ValueError, RecursionError) as error:
         _refuse(f"it is no JSON: {error}")
 
 
+def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """Return an object; what says a name twice may mean either."""
+    said = dict(pairs)
+    return said if len(said) == len(pairs) else _refuse("it says a name twice in one JSON object")
+
+
 def _mapping(value: object) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else _refuse(f"{value!r} is no JSON object")
+    return value if isinstance(value, dict) else _refuse(f"{shown(value)} is no JSON object")
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else _refuse(f"{value!r} is no text")
+    return (
+        encodable(value, "text")
+        if isinstance(value, str)
+        else _refuse(f"{shown(value)} is no text")
+    )
 
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def _written(time: datetime) -> str:
@@ -178,9 +174,10 @@ def _written(time: datetime) -> str:
 
 def _read_time(value: object) -> datetime:
     said = _text(value)
-    if not _TIME.fullmatch(said):
-        _refuse(f"{said!a} is no time")
-    return moment(datetime.fromisoformat(said), "time")
+    with suppress(ValueError):  # such as the 30th of February
+        if _TIME.fullmatch(said):
+            return moment(datetime.fromisoformat(said), "time")
+    return _refuse(f"{shown(said)} is no time")
 
 
 def _refuse(what: str) -> NoReturn:

@@ -8,12 +8,13 @@ wrong.
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from holdfast.context import links
-from holdfast.context.files import CONTENT, RELATIONS, parse_relations
+from holdfast.context.files import CONTENT, META, RELATIONS, parse_relations
 from holdfast.context.frontmatter import split
 from holdfast.errors import AbsentError, InvalidValueError, NotTextError
 from holdfast.model import Uri
@@ -21,15 +22,21 @@ from holdfast.storage import Locator
 from holdfast.storage.history import Event, History
 
 _SCHEMA = """
-CREATE TABLE followed (history BLOB NOT NULL, position INTEGER NOT NULL);
+CREATE TABLE followed (
+    history BLOB NOT NULL, position INTEGER NOT NULL, UNIQUE (history, position)
+);
 CREATE TABLE link (
     account TEXT NOT NULL, name TEXT NOT NULL, folder TEXT NOT NULL, part TEXT NOT NULL
 );
 CREATE INDEX link_by_name ON link (account, name, folder);
 CREATE INDEX link_by_folder ON link (folder, part);
 """
-_VERSION = 1
+_VERSION = 2
+_DAMAGE = frozenset({1, 11, 24, 26})
+"""What SQLite says of a file that is not what it was: ERROR, CORRUPT, FORMAT, NOTADB."""
 _ROOT = Locator("")
+
+Answer = TypeVar("Answer")
 
 
 class FollowedLinks:
@@ -44,13 +51,14 @@ class FollowedLinks:
         self._database: sqlite3.Connection | None = None
 
     def leading_to(self, place: Uri) -> list[Uri]:
-        with self._opened() as database:
+        def look(database: sqlite3.Connection) -> list[tuple[str]]:
             self._follow(database)
-            rows = database.execute(
+            return database.execute(
                 "SELECT DISTINCT folder FROM link WHERE account = ? AND name = ? ORDER BY folder",
                 (place.account, links.name_of(place)),
             ).fetchall()
-        places = (Uri.of_key(folder) for (folder,) in rows)
+
+        places = (Uri.of_key(folder) for (folder,) in self._ask(look))
         return [found for found in places if found is not None]
 
     # ------------------------------------------------------------ forgetting
@@ -63,9 +71,12 @@ class FollowedLinks:
         return self._delete("folder >= ? AND folder < ?", f"{folder}/", f"{folder}0")
 
     def _delete(self, which: str, *values: str) -> int:
-        with self._opened() as database, database:
-            database.execute("BEGIN IMMEDIATE")
-            return database.execute(f"DELETE FROM link WHERE {which}", values).rowcount  # noqa: S608 - our own words
+        def remove(database: sqlite3.Connection) -> int:
+            with database:
+                database.execute("BEGIN IMMEDIATE")
+                return database.execute(f"DELETE FROM link WHERE {which}", values).rowcount  # noqa: S608 - our own words
+
+        return self._ask(remove)
 
     def close(self) -> None:
         with self._lock:
@@ -102,56 +113,67 @@ class FollowedLinks:
         if part not in {CONTENT, RELATIONS} or not event.key.startswith(self._prefix):
             return
         place = Uri.of_key(folder)
-        if place is None:
+        names = None if place is None else self._names(event, place)
+        if place is None or names is None:
             return
         database.execute("DELETE FROM link WHERE folder = ? AND part = ?", (folder, part))
         database.executemany(
             "INSERT INTO link VALUES (?, ?, ?, ?)",
-            [(place.account, name, folder, part) for name in sorted(self._names(event, place))],
+            [(place.account, name, folder, part) for name in sorted(names)],
         )
 
-    def _names(self, event: Event, place: Uri) -> set[str]:
-        """Return the names that a text says; none if it is gone, or nobody could read it."""
+    def _names(self, event: Event, place: Uri) -> set[str] | None:
+        """Return the names that a text says.
+
+        None if somebody broke or removed it, for then the node is as it was before.
+        """
+        if event.unbound:
+            meta = Locator(event.key).parent.child(META).key
+            is_node = self._history.store.catalogue.content(meta, event.commit) is not None
+            return None if is_node else set()
         with suppress(AbsentError, NotTextError, InvalidValueError):
-            text = "" if event.unbound else self._history.text(event)
+            text = self._history.text(event)
             if event.key.endswith(RELATIONS):
-                return links.names_of_edges(parse_relations(text or "[]", str(place)))
+                return links.names_of_edges(parse_relations(text, str(place)))
             return set(map(links.name_in, links.targets(split(text)[1])))
-        return set()
+        return None
 
     # ------------------------------------------------------------ the file
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _ask(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer:
         """Give the database to one thread at a time; a damaged one is made anew."""
         with self._lock:
-            if self._database is None or self._pid != os.getpid():
-                self._database, self._pid = self._open(), os.getpid()
             try:
-                yield self._database
-            except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError):
+                return question(self._opened())
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                if getattr(error, "sqlite_errorcode", 1) & 0xFF not in _DAMAGE:
                     raise
                 self._discard()
-                raise
+                return question(self._opened())
 
-    def _open(self) -> sqlite3.Connection:
-        Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            return self._prepared()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            self._discard()
-            return self._prepared()
+    def _opened(self) -> sqlite3.Connection:
+        if self._database is None or self._pid != os.getpid():
+            Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._database, self._pid = self._prepared(), os.getpid()
+        return self._database
 
     def _prepared(self) -> sqlite3.Connection:
         os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         database = sqlite3.connect(
             self._path, timeout=30, isolation_level=None, check_same_thread=False
         )
+        try:
+            self._prepare(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA secure_delete = ON")
+        if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError(f"{self._path!a} is damaged, and is made anew.")
         if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
             tables = database.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -159,7 +181,6 @@ class FollowedLinks:
             for (table,) in tables:
                 database.execute(f'DROP TABLE "{table}"')
             database.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
-        return database
 
     def _discard(self) -> None:
         if self._database is not None:

@@ -1,35 +1,41 @@
 """The lines above a content that people see: made for display, and theirs to change."""
 
-import json
 import re
+from collections.abc import Iterable
+from json.encoder import encode_basestring
 
 from holdfast.errors import InvalidValueError
 
-_FENCE = re.compile(
-    r"\A---[ \t]*\r?\n(?P<lines>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
-)
-_OPENING = re.compile(r"\A---[ \t]*\r?\n")
+_OPENING = r"\A\ufeff?---[ \t]*\r?\n"
+_FENCED = re.compile(rf"{_OPENING}(?P<lines>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_OPENED = re.compile(_OPENING)
+_FENCE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What YAML does not let stand as it is, beyond what JSON escapes."""
+_DEPTH = 64
 
 
 def generate(title: str) -> str:
     """Return the lines that let a note be shown, and linked to, by its title."""
-    said = json.dumps(title, ensure_ascii=not title.isprintable())
+    said = encode_basestring(title)
+    if not title.isprintable():
+        said = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", said)
     return f"title: {said}\naliases:\n  - {said}\n"
 
 
 def join(lines: str, body: str) -> str:
     """Return the text of a file. `body` comes back from `split` to the letter."""
-    return f"---\n{lines}---\n{body}"
+    return f"---\n{lines}---\n{body}" if lines or _OPENED.match(body) else body
 
 
-def split(text: str) -> tuple[str | None, str]:
-    """Return the lines between the fences, None if there are no fences, and the body.
+def split(text: str) -> tuple[str, str]:
+    """Return the lines between the fences, none if there are no fences, and the body.
 
-    Lines that nobody could read are `InvalidValueError`.
+    Fences of which the second is missing are `InvalidValueError`.
     """
-    if not _OPENING.match(text):
-        return None, text
-    fenced = _FENCE.match(text)
+    if not _OPENED.match(text):
+        return "", text
+    fenced = _FENCED.match(text)
     if fenced is None:
         raise InvalidValueError(
             "its frontmatter has no end. Fix: put a line with --- after it, or take away the first."
@@ -38,12 +44,19 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def check(lines: str) -> None:
-    """Refuse lines that are no YAML mapping."""
+    """Refuse lines that are no YAML mapping, or that would end before their end."""
     import yaml  # noqa: PLC0415 - only what somebody wrote by hand must be looked at
 
+    if _FENCE.search(lines):
+        raise InvalidValueError("its frontmatter holds a line ---. Fix: take that line away.")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        said = yaml.load(lines, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        _refuse_deep(yaml.parse(lines, Loader=loader))
+        said = yaml.load(lines, Loader=loader)  # noqa: S506 - both are safe
+    except InvalidValueError:
+        raise
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        # The last but one are of values such as `!!int ""`, for which it has no errors of its own.
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 2}" if mark else ""
         what = getattr(error, "problem", None) or str(error).partition("\n")[0]
@@ -57,9 +70,20 @@ def check(lines: str) -> None:
         )
 
 
-def spliced(lines: str | None, old_title: str, new_title: str) -> str:
+def _refuse_deep(events: Iterable[object]) -> None:
+    """Refuse what is nested so deep that the loader, which is C, would end the process."""
+    depth = 0
+    for event in events:
+        kind = type(event).__name__
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if depth > _DEPTH:
+            raise InvalidValueError(
+                f"its frontmatter is nested more than {_DEPTH} levels deep. Fix: make it flatter."
+            )
+
+
+def spliced(lines: str, generated: str, title: str) -> str:
     """Return the lines with the title of today; whatever somebody wrote stays as it is."""
-    before, now = generate(old_title), generate(new_title)
-    if lines is None:
-        return now
-    return now + lines.removeprefix(before) if lines.startswith(before) else lines
+    if not lines.startswith(generated):
+        return lines
+    return generate(title) + lines.removeprefix(generated)

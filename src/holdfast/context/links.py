@@ -2,19 +2,23 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Protocol
 
 from holdfast.errors import InvalidValueError
 from holdfast.model import RelationEdge, Uri, slugify
 from holdfast.model.uri import PROFILE, SCHEME
 
-_CODE = r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)|\Z)|(?P<ticks>`+)[^`\n].*?(?P=ticks)"
 _LINK = re.compile(
-    rf"{_CODE}|(?<!\\)\[\[(?P<target>[^\[\]|#^\n]+)(?P<rest>[#^][^\[\]|\n]*)?"
-    r"(?P<shown>\|[^\[\]\n]*)?\]\]",
-    re.DOTALL | re.MULTILINE,
+    # code, in which a link is none: a block up to its last fence, a span within its paragraph
+    r"^[ \t>]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n)[\s\S])*?(?<!`)(?P=ticks)(?!`)"
+    r"|(?<!\\)\[\[(?P<target>[^\[\]|#^\n\\]+)(?P<rest>[#^][^\[\]|\n\\]*)?"
+    r"(?P<shown>\\?\|[^\[\]\n]*)?\]\]",
+    re.MULTILINE,
 )
 _FILE = "content"
+_OWNERS = frozenset({"users", "agents"})
 
 
 class Places(Protocol):
@@ -36,6 +40,8 @@ def targets(content: str) -> Iterator[str]:
 
 def name_in(target: str) -> str:
     """Return the name under which a link's target would be found."""
+    with suppress(InvalidValueError):
+        return name_of(Uri.parse(target))
     return slugify(_segments(target)[-1])
 
 
@@ -52,7 +58,7 @@ def resolve(target: str, start: Uri, places: Places) -> Uri | None:
     """Return the node that a link leads to; None if to none.
 
     A link says a URI, a slug, or a category and a slug. A slug is looked for beside the node that
-    holds the link, then in the other categories of its owner, then among the owner's skills and
+    holds the link, then in the other categories of its owner and among the owner's skills, then in
     what the account shares.
     """
     for place in _candidates(target, start, places):
@@ -77,20 +83,18 @@ def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
 
 
 def _owned_candidates(category: str, name: str, start: Uri, places: Places) -> Iterator[Uri]:
-    if start.path[0] not in {"users", "agents"}:
+    if start.path[0] not in _OWNERS:
         return
     owner = Uri(start.account, start.path[:2])
-    if name == PROFILE:
-        yield owner.child("memories", PROFILE)
-    for known in _beside_first(places.categories(owner), start.category):
-        if known != PROFILE and category in {"", known}:
-            yield owner.child("memories", known, name)
-    if start.path[0] == "agents" and category in {"", "skills"}:
-        yield owner.child("skills", name)
-
-
-def _beside_first(categories: list[str], own: str) -> list[str]:
-    return sorted(categories, key=lambda category: (category != own, category))
+    memories = owner.child("memories")
+    if name == PROFILE and category in {"", memories.name}:
+        yield memories.child(PROFILE)
+    folders = [memories.child(known) for known in sorted(places.categories(owner))]
+    if start.path[0] == "agents":
+        folders.append(owner.child("skills"))
+    for folder in sorted(folders, key=lambda folder: folder != start.parent):
+        if category in {"", folder.name} and not folder.is_node:
+            yield folder.child(name)
 
 
 def _segments(target: str) -> list[str]:
@@ -101,24 +105,31 @@ def _segments(target: str) -> list[str]:
     return parts or [target]
 
 
-def relinked(content: str, leads: Callable[[str], bool], start: Uri, new: Uri) -> str:
-    """Return the content with the links that `leads` is true for leading to `new`.
+def relinked(content: str, follow: Callable[[str], Uri | None], start: Uri) -> str:
+    """Return the content of a node at `start` with its links leading to where `follow` says.
 
-    What is shown to a reader stays as it was.
+    What is shown to a reader stays as it was, and so does a link that `follow` has no place for.
     """
 
-    def follow(match: re.Match[str]) -> str:
+    def relink(match: re.Match[str]) -> str:
         target = match["target"]
-        if not target or not leads(target.strip()):
+        new = follow(target.strip()) if target else None
+        if new is None:
             return match[0]
-        shown = match["shown"] or (f"|{target}" if not target.startswith(SCHEME) else "")
+        shown = match["shown"] or ("" if target.startswith(SCHEME) else _bar(match) + target)
         return f"[[{_said(new, start)}{match['rest'] or ''}{shown}]]"
 
-    return _LINK.sub(follow, content) if "[[" in content else content
+    return _LINK.sub(relink, content) if "[[" in content else content
+
+
+def _bar(match: re.Match[str]) -> str:
+    """Return what stands before a shown text; a bare bar would end a cell of a table."""
+    row = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    return "\\|" if row.lstrip().startswith("|") else "|"
 
 
 def _said(place: Uri, start: Uri) -> str:
     """Return the shortest way to name a place that is right from where the link stands."""
-    if place.owner_space == start.owner_space and place.category and start.category:
-        return place.name if place.category == start.category else f"{place.category}/{place.name}"
-    return str(place)
+    if place.path[:2] != start.path[:2] or place.path[0] not in _OWNERS:
+        return str(place)
+    return place.name if place.parent == start.parent else f"{place.parent.name}/{place.name}"

@@ -3,11 +3,11 @@
 from contextlib import suppress
 from dataclasses import replace
 
-from holdfast.context import frontmatter
 from holdfast.context.draft import Draft
 from holdfast.context.files import (
     ABSTRACT,
     CONTENT,
+    FILES,
     META,
     OVERVIEW,
     PARTS,
@@ -16,7 +16,7 @@ from holdfast.context.files import (
     parse_relations,
 )
 from holdfast.context.nodes import Nodes
-from holdfast.context.parts import Files, cid_of
+from holdfast.context.parts import Files, cid_of, edited_content, text_of
 from holdfast.errors import InvalidValueError
 from holdfast.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW
@@ -29,16 +29,27 @@ class Mending:
         self._nodes = nodes
 
     # ------------------------------------------------------------ looking
-    def has(self, place: Uri, name: str) -> bool:
-        return self._nodes.look(place, name) is not None
-
     def meta(self, place: Uri) -> Meta | None:
         """Return the meta; None if there is none that can be understood."""
-        said = self._nodes.look(place, META)
-        try:
-            return Meta.parse(said) if isinstance(said, str) else None
-        except InvalidValueError:
-            return None
+        return _understood(self._nodes.files(place))
+
+    def can_restore(self, place: Uri) -> bool:
+        """Whether there is an earlier meta, or a content that a new one could be made for."""
+        known = self._earlier_meta(place)
+        return known is not None or _new(place, self._nodes.files(place)) is not None
+
+    def has_leftovers(self, place: Uri) -> bool:
+        """Whether there is anything at a place that could be removed."""
+        exists, file = self._nodes.backend.exists, self._nodes.file
+        return self.is_empty(place) or any(exists(file(place, name)) for name in FILES)
+
+    def is_empty(self, place: Uri) -> bool:
+        """Whether a folder is there without anything in it, be it a memory or not."""
+        backend, folder = self._nodes.backend, self._nodes.folder(place)
+        with suppress(FileNotFoundError):
+            is_dir = backend.info(folder).is_dir
+            return is_dir and not backend.list(folder) and not backend.findings(folder)
+        return False
 
     def marked(self, place: Uri) -> bool:
         """Whether the folder above says that a node is put away."""
@@ -50,15 +61,19 @@ class Mending:
         place = self._nodes.reach.changed(uri, ctx)
 
         def plan(draft: Draft) -> None:
-            if not self.has(place, META):
-                self._plan_new(draft, place, ctx)
+            files = self._nodes.files(place)
+            if files[META] is None:
+                self._plan_new(draft, place, files, ctx)
 
         self._nodes.write(plan, ctx)
 
     def remove(self, uri: str, ctx: RequestContext) -> None:
-        """Remove the parts of a node that has neither content nor meta."""
+        """Remove the parts of a node that has neither content nor meta, and its empty folder."""
         place = self._nodes.reach.changed(uri, ctx)
-        if not self.has(place, META) and not self.has(place, CONTENT):
+        files = self._nodes.files(place)
+        if all(found is None for found in files.values()):
+            self._nodes.clear(place)
+        elif files[META] is None and files[CONTENT] is None:
             self._nodes.delete_node(uri, ctx)
 
     def activate(self, uri: str, ctx: RequestContext) -> None:
@@ -77,10 +92,10 @@ class Mending:
         place = self._nodes.reach.changed(uri, ctx)
 
         def plan(draft: Draft) -> None:
-            meta = self.meta(place)
+            files = self._nodes.files(place)
+            meta = _understood(files)
             if meta is None or meta.status is not NodeStatus.PENDING:
                 return
-            files = self._nodes.files(place)
             parts = {name: self._named(place, name, meta, files) for name in PARTS}
             if None in parts.values():
                 broken = replace(meta, status=NodeStatus.BROKEN)
@@ -98,16 +113,17 @@ class Mending:
         place = self._nodes.reach.changed(uri, ctx)
 
         def plan(draft: Draft) -> None:
-            if self.meta(place) is not None or not self.has(place, META):
+            files = self._nodes.files(place)
+            if files[META] is None or _understood(files) is not None:
                 return
             earlier = self._earlier_meta(place)
             if earlier is None:
-                self._plan_new(draft, place, ctx)
+                self._plan_new(draft, place, files, ctx)
             else:
-                locator = self._nodes.file(place, META)
-                draft.put(locator, earlier, self._nodes.look(place, META))
+                draft.put(self._nodes.file(place, META), earlier, files[META])
 
-        restored = not self._nodes.write(plan, ctx).written
+        draft = self._nodes.write(plan, ctx)
+        restored = bool(draft.changes) and not draft.written
         if restored and not self._nodes.adopt(uri, ctx):
             self._nodes.register(uri, ctx)
 
@@ -124,22 +140,17 @@ class Mending:
         self._nodes.change(plan, ctx)
 
     # ------------------------------------------------------------ what is left
-    def _plan_new(self, draft: Draft, place: Uri, ctx: RequestContext) -> None:
-        """Let the content, and what else can be read, be a new node."""
-        files = self._nodes.files(place)
-        try:
-            lines, body = _content(files)
-            node = ContextNode(
-                uri=str(place),
-                content=body,
-                frontmatter=lines,
-                relations=_edges(files, str(place)),
-                abstract=_short(files, ABSTRACT, MAX_ABSTRACT),
-                overview=_short(files, OVERVIEW, MAX_OVERVIEW),
-            )
-            draft.write(self._nodes.owned(draft, node, ctx), None, files=files)
-        except InvalidValueError:  # only its author can say what it should be
+    def _plan_new(self, draft: Draft, place: Uri, files: Files, ctx: RequestContext) -> None:
+        """Let the content, and what else can be read, be a new node.
+
+        Where the folder above says that it was put away, it stays so.
+        """
+        node = _new(place, files)
+        if node is None:
             return
+        status = NodeStatus.ARCHIVED if self.marked(place) else NodeStatus.ACTIVE
+        with suppress(InvalidValueError):  # a session says that it is nobody's
+            draft.write(self._nodes.owned(draft, node, ctx), None, status=status, files=files)
 
     def _named(self, place: Uri, name: str, meta: Meta, files: Files) -> str | None:
         """Return the part that a meta names: from its file, or from history."""
@@ -157,14 +168,28 @@ class Mending:
         return None
 
 
-def _content(files: Files) -> tuple[str | None, str]:
-    said = files[CONTENT]
-    if not isinstance(said, str):
-        raise InvalidValueError("there is no content. Fix: write one.")
-    lines, body = frontmatter.split(said)
-    if lines is not None:
-        frontmatter.check(lines)
-    return lines, body
+def _understood(files: Files) -> Meta | None:
+    said = files[META]
+    with suppress(InvalidValueError):
+        return Meta.parse(said) if isinstance(said, str) else None
+    return None
+
+
+def _new(place: Uri, files: Files) -> ContextNode | None:
+    """Return a node of what can be read; None if only its author can say what it should be."""
+    try:
+        said = files[CONTENT]
+        lines, body = edited_content(None if said is None else text_of(said))
+        return ContextNode(
+            uri=str(place),
+            content=body,
+            frontmatter=lines or None,
+            relations=_edges(files, str(place)),
+            abstract=_short(files, ABSTRACT, MAX_ABSTRACT),
+            overview=_short(files, OVERVIEW, MAX_OVERVIEW),
+        )
+    except InvalidValueError:
+        return None
 
 
 def _edges(files: Files, uri: str) -> tuple[RelationEdge, ...]:

@@ -9,9 +9,11 @@ from typing import Self
 
 from holdfast.context.backlinks import Backlinks, ScannedLinks
 from holdfast.context.contract import OutboxStore
+from holdfast.context.deletions import Deletions
 from holdfast.context.draft import Draft
-from holdfast.context.files import FILES, META
+from holdfast.context.files import ARCHIVED, FILES, META
 from holdfast.context.links import relinked, resolve
+from holdfast.context.parts import UNREADABLE, Found
 from holdfast.context.reading import NodeReader, Stored, absent
 from holdfast.errors import (
     BrokenNodeError,
@@ -49,6 +51,7 @@ class Nodes(NodeReader):
         self._outbox = outbox
         self._backlinks = backlinks or ScannedLinks(self)
         self._clock = clock
+        self._deletions = Deletions(backend, root)
 
     def because(self, reason: str = "", **more: JSON) -> Self:
         """Return the same nodes, for changes that are made for this reason."""
@@ -67,6 +70,8 @@ class Nodes(NodeReader):
             raise InvalidValueError("one node is to be written twice at once. Fix: write it once.")
         for node in every:
             self.reach.changed(node.uri, ctx)
+            for edge in node.relations:
+                self.reach.seen(edge.to_uri, ctx)
 
         def plan(draft: Draft) -> None:
             for node in every:
@@ -78,10 +83,11 @@ class Nodes(NodeReader):
         stored = self.load(node.place)
         if stored is None:
             self._refuse_unless_first(node)
-            node = self.owned(draft, node, ctx)
         else:
             _refuse_unless_next(node, stored)
-        draft.write(node, stored)
+            # What the author can't see, it can't have meant to take away.
+            node = replace(node, relations=(*node.relations, *self.hidden(stored.node, ctx)))
+        draft.write(self.owned(draft, node, ctx), stored)
 
     def _refuse_unless_first(self, node: ContextNode) -> None:
         if node.version != 1:
@@ -94,7 +100,7 @@ class Nodes(NodeReader):
         """Return the node with its owner; the first of a session settles whose the session is."""
         if not node.place.session:
             return node
-        owner = self.reach.session_owner(node.place)
+        owner = self.reach.session_owner(node.place) or draft.owner(node.place)
         if owner is None:
             owner = node.owner_space or f"user:{ctx.user_id}"
             if not ctx.reaches(owner):
@@ -132,18 +138,24 @@ class Nodes(NodeReader):
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
         place = self.reach.changed(uri, ctx)
         owner = ""
+        files: dict[str, Found] = {}
 
         def plan(draft: Draft) -> None:
-            nonlocal owner
+            nonlocal owner, files
             files = self.files(place)
             if all(found is None for found in files.values()):
                 raise absent(place)
             owner = self.reach.session_owner(place) or "" if place.session else place.owner_space
-            draft.remove(place, files)
+            texts = {name: found for name, found in files.items() if found is not UNREADABLE}
+            draft.remove(place, texts)
             draft.mark(place, archived=False)
 
         self.change(plan, ctx)
-        self._clear(place)
+        for name, found in files.items():
+            if found is UNREADABLE:  # no commit could give it back, so it goes on its own
+                with suppress(HoldfastError, OSError):  # a link is nothing of ours, and stays
+                    self._changing.remove(self.file(place, name))
+        self.clear(place)
         with self._told():
             self._outbox.register_delete(uri, ctx, owner_space=owner)
 
@@ -159,24 +171,39 @@ class Nodes(NodeReader):
             stored = self._unbroken(old)
             if self.load(new) is not None:
                 raise _occupied(new)
-            relations = tuple(replace(edge, from_uri=to_uri) for edge in stored.node.relations)
-            moved = replace(stored.node.revised(), uri=to_uri, owner_space="", relations=relations)
-            self._plan_arrival(draft, self.owned(draft, moved, ctx), stored)
+            self._plan_arrival(draft, stored, new, ctx)
             for follower in self._followers(old, ctx):
                 self._plan_following(draft, follower, old, new)
             draft.remove(old, stored.files)
 
         moved_from = {self.file(new, name).key: self.file(old, name).key for name in FILES}
         written = self.change(plan, ctx, moved_from=moved_from).written
-        self._clear(old)
+        self.clear(old)
         with self._told():
             self._outbox.register_move(from_uri, written[0], ctx)
             self._outbox.register_writes(written[1:], ctx)
 
-    def _plan_arrival(self, draft: Draft, node: ContextNode, stored: Stored) -> None:
+    def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
         """Let a node be written at a place where nothing is, with all that it had."""
-        before = replace(stored, files=dict.fromkeys(FILES))
-        draft.write(node, before)
+        node, uri = stored.node, str(new)
+
+        def follow(target: str) -> Uri | None:
+            led = resolve(target, node.place, self)
+            if led is None or led in {new, resolve(target, new, self)}:
+                return None
+            return led if self.reach.known_at(new, led) else None
+
+        shared = node.place.owner_space == f"account:{new.account}"
+        owner = f"user:{ctx.user_id}" if shared else node.owner_space
+        moved = node.revised(
+            uri=uri,
+            owner_space=owner if new.session else "",
+            content=relinked(node.content, follow, new),
+            relations=tuple(
+                replace(edge, from_uri=uri) for edge in node.relations if edge.to_uri != uri
+            ),
+        )
+        draft.write(self.owned(draft, moved, ctx), replace(stored, files=dict.fromkeys(FILES)))
 
     def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
         """Yield the nodes that lead to a place, of those that the caller may change."""
@@ -196,17 +223,22 @@ class Nodes(NodeReader):
         return stored
 
     def _plan_following(self, draft: Draft, follower: Stored, old: Uri, new: Uri) -> None:
-        """Let a node lead to the new place where it led to the old."""
-        node = follower.node
+        """Let a node lead to the new place where it led to the old.
 
-        def leads(target: str) -> bool:
-            return resolve(target, node.place, self) == old
+        Its links do so only if whoever reads it may know of both places: anybody can write a link
+        to a place that they can't see, and must not learn where that is now.
+        """
+        node = follower.node
+        known = self.reach.known_at(node.place, old) and self.reach.known_at(node.place, new)
+
+        def follow(target: str) -> Uri | None:
+            return new if known and resolve(target, node.place, self) == old else None
 
         relations = tuple(
             replace(edge, to_uri=str(new)) if edge.to_uri == str(old) else edge
             for edge in node.relations
         )
-        content = relinked(node.content, leads, node.place, new)
+        content = relinked(node.content, follow, node.place)
         if (relations, content) != (node.relations, node.content):
             draft.write(node.revised(relations=relations, content=content), follower)
 
@@ -245,6 +277,10 @@ class Nodes(NodeReader):
                 self._outbox.register_relations(node, ctx)
 
     # ------------------------------------------------------------ committing
+    def settle(self) -> None:
+        """Undo what a writer that died left unfinished, if one did."""
+        self._changing.settle()
+
     def write(self, plan: Callable[[Draft], None], ctx: RequestContext) -> Draft:
         """Commit what a plan drafts, and register the nodes that it wrote and that are in use."""
         draft = self.change(plan, ctx)
@@ -256,7 +292,7 @@ class Nodes(NodeReader):
 
     def register(self, uri: str, ctx: RequestContext) -> None:
         """Tell the index of a node as it is, if it is in use."""
-        if self.exists(uri, ctx):
+        if self.is_active(self.reach.changed(uri, ctx)):
             with self._told():
                 self._outbox.register_write(self.read_node(uri, ctx), ctx)
 
@@ -264,10 +300,11 @@ class Nodes(NodeReader):
         """Plan and commit; when somebody else was faster, plan again with what is there now."""
         said = {"session": ctx.session_id, "trace": ctx.trace_id}
         circumstances = {name: value for name, value in (said | more).items() if value}
-        actor = f"{ctx.user_id}/{ctx.agent_id}"
+        actor = f"{_escaped(ctx.user_id)}/{_escaped(ctx.agent_id)}"
         backend = self._changing.because(actor=actor, **circumstances)  # type: ignore[arg-type] # texts are among what circumstances may be
         for _ in range(_ATTEMPTS):
             draft = self._planned(plan)
+            self._refuse_sessions(draft, ctx)
             with suppress(ConcurrentModificationError):
                 if draft.changes:
                     backend.commit(draft.changes, expect=draft.expect)
@@ -281,26 +318,33 @@ class Nodes(NodeReader):
     def _planned(self, plan: Callable[[Draft], None]) -> Draft:
         draft = Draft(self, self._clock())
         plan(draft)
+        self._deletions.refuse_nodes(draft.written)
         return draft
+
+    def _refuse_sessions(self, draft: Draft, ctx: RequestContext) -> None:
+        """Refuse to change a session that became somebody else's since the caller was let in."""
+        for folder in {each.parent for each in draft.changes if "/sessions/" in each.key}:
+            place = Uri.of_key(folder.key.removeprefix(f"{self.root.key}/"))
+            if place is not None and not self.reach.may_see(place, ctx):
+                raise ctx.refuse(place)
 
     def _refuse_leftovers(self, draft: Draft) -> None:
         """Say so if files are in the way that belong to no node."""
         for node in draft.written:
-            if self.look(node.place, META) is None and any(
-                self.look(node.place, name) is not None for name in FILES
-            ):
+            files = self.files(node.place)
+            if files[META] is None and any(found is not None for found in files.values()):
                 raise BrokenNodeError(
                     f"files are at {node.uri!a}, but no node. Nothing was changed. "
                     "Fix: `holdfast repair` makes a node of them; or remove them."
                 )
 
-    def _clear(self, place: Uri) -> None:
+    def clear(self, place: Uri) -> None:
         """Remove the folders that a node left empty."""
         folder = self.folder(place)
         with suppress(HoldfastError, OSError):
-            self._changing.remove(folder.parent.child(".archived"))
+            self._changing.remove(folder.parent.child(ARCHIVED))
         with suppress(HoldfastError, OSError):  # the first that holds something ends it
-            for _ in range(len(place.path) - _OWNER_LEVEL):
+            for _ in range(max(len(place.path) - _OWNER_LEVEL, 1)):
                 self._changing.remove(folder)
                 folder = folder.parent
 
@@ -316,6 +360,11 @@ class Nodes(NodeReader):
             ) from error
 
 
+def _escaped(id_: str) -> str:
+    """Return an id so that two of them can be told apart with a slash between."""
+    return id_.replace("%", "%25").replace("/", "%2F")
+
+
 def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
     status, version = stored.meta.status, stored.node.version
     if node.version == 1 or status is NodeStatus.ARCHIVED:
@@ -325,7 +374,7 @@ def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
             f"{node.uri!a} is at version {version}, so {node.version} can't follow. "
             "Nothing was changed. Fix: read it again, then revise what you read."
         )
-    if node.basis is not None and node.basis != stored.node.basis:
+    if node.basis and node.basis != stored.node.basis:
         raise VersionMismatchError(
             f"{node.uri!a} was edited by hand since it was read. Nothing was changed. "
             "Fix: read it again, then revise what you read."

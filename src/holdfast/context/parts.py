@@ -1,12 +1,11 @@
 """The parts of a node, told from what their files say."""
 
-import base64
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 from typing import TypeVar
 
-from holdfast.artifacts import CID
 from holdfast.context import frontmatter
 from holdfast.context.files import PARTS, Meta, parse_relations
 from holdfast.errors import (
@@ -39,18 +38,37 @@ Earlier = Callable[[str], Iterator[str]]
 Part = TypeVar("Part")
 
 
+_BASE16 = "f01551220"
+"""What comes before the digest in a CIDv1 of raw content and sha2-256, in base 16."""
+
+
 def cid_of(text: str) -> str:
-    """Return the CID of a text, as it is written."""
-    digest = sha256(text.encode()).digest()
-    return "b" + base64.b32encode(b"\x01\x55\x12\x20" + digest).decode().lower().rstrip("=")
+    """Return the CID of a text, in base 16: it ends with what `sha256sum` prints for the file."""
+    return _BASE16 + sha256(text.encode()).hexdigest()
 
 
-def differ(meta: Meta, files: Files) -> bool:
-    for name in PARTS:
-        said = files[name]
-        if not isinstance(said, str) or cid_of(said) != meta.parts.get(name):
-            return True
-    return False
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the files of a node say, and the CID of each part that is a text."""
+
+    meta: Meta
+    files: Files
+    cids: Mapping[str, str]
+
+    @classmethod
+    def at(cls, meta: Meta, files: Files) -> "Look":
+        texts = ((name, files[name]) for name in PARTS)
+        return cls(meta, files, {name: cid_of(said) for name, said in texts if type(said) is str})
+
+    @property
+    def whole(self) -> bool:
+        """Whether all parts are what the meta names."""
+        return self.cids == self.meta.parts
+
+    @property
+    def basis(self) -> str:
+        """Tell what all parts say from whatever else they could say."""
+        return cid_of("\n".join(f"{name} {cid}" for name, cid in self.cids.items()))
 
 
 def said_at(locator: Locator, read: Callable[[Locator], str | None]) -> Found:
@@ -71,27 +89,26 @@ def text_of(said: str | Unreadable) -> str:
 class Parts:
     """The parts of one node, each as its file says, or as it was before somebody broke it."""
 
-    def __init__(self, uri: str, meta: Meta, files: Files, earlier: Earlier) -> None:
+    def __init__(self, uri: str, look: Look, earlier: Earlier) -> None:
         self.uri = uri
         self.problems: list[str] = []
-        self.edited = False
-        self._meta = meta
-        self._files = files
+        self.edited: set[str] = set()
+        self._look = look
         self._earlier = earlier
 
     def take(
         self, name: str, written: Callable[[str], Part], edited: Callable[[str | None], Part]
     ) -> Part:
         """Return what a part says: read as `written` by us, or as `edited` by somebody else."""
-        said = self._files[name]
-        if isinstance(said, str) and cid_of(said) == self._meta.parts.get(name):
+        said = self._look.files[name]
+        if isinstance(said, str) and self._look.cids[name] == self._look.meta.parts.get(name):
             return written(said)
         try:
             value = edited(None if said is None else text_of(said))
         except InvalidValueError as error:
             self.problems.append(f"{name}: {error}")
             return written(self._kept(name))
-        self.edited = True
+        self.edited.add(name)
         return value
 
     def edges(self, text: str) -> tuple[RelationEdge, ...]:
@@ -101,7 +118,7 @@ class Parts:
         return () if text is None else parse_relations(text, self.uri)
 
     def _kept(self, name: str) -> str:
-        cid = self._meta.parts.get(name)
+        cid = self._look.meta.parts.get(name)
         text = next((text for text in self._earlier(name) if cid_of(text) == cid), None)
         if text is None:
             raise BrokenNodeError(
@@ -111,15 +128,11 @@ class Parts:
         return text
 
 
-def basis_of(said: Found) -> CID | None:
-    return CID(sha256(said.encode()).digest()) if isinstance(said, str) else None
-
-
-def edited_content(said: str | None) -> tuple[str | None, str]:
+def edited_content(said: str | None) -> tuple[str, str]:
     if said is None:
         raise InvalidValueError("it is gone. Fix: restore it, or delete the node.")
     lines, body = frontmatter.split(said)
-    if lines is not None:
+    if lines:
         frontmatter.check(lines)
     return lines, _within(body, MAX_CONTENT)
 

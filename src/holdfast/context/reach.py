@@ -1,6 +1,7 @@
 """What a caller may see and change; a session's owner is written in the session."""
 
 from holdfast.context.files import OWNER
+from holdfast.context.parts import said_at
 from holdfast.model import RequestContext, Uri
 from holdfast.storage import Locator, StorageBackend
 
@@ -30,11 +31,17 @@ class Reach:
         return ctx.may_see(place) and self._session_open(place, ctx)
 
     def session_owner(self, place: Uri) -> str | None:
-        """Return whose a session is; None before its first node."""
-        try:
-            return self._backend.read(self.owner_file(place)).strip()
-        except FileNotFoundError:
+        """Return whose a session is; None before its first node, empty if nobody can tell."""
+        said = said_at(self.owner_file(place), self._backend.read)
+        if said is None:
             return None
+        return said.removesuffix("\n") if isinstance(said, str) else ""  # an id may end in space
+
+    def known_at(self, reader: Uri, place: Uri) -> bool:
+        """Whether all who see one place may know of another: it is the same owner's, or shared."""
+        owner = place.owner_space or self.session_owner(place)
+        own = reader.owner_space or self.session_owner(reader)
+        return bool(owner) and owner in {own, f"account:{reader.account}"}
 
     def owner_file(self, place: Uri) -> Locator:
         return self._root.child(Uri(place.account, place.path[:2]).key, OWNER)

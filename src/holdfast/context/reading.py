@@ -1,7 +1,8 @@
 """Nodes as their files say they are: whole, or as their owner edited them."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from holdfast.context import frontmatter
@@ -19,9 +20,8 @@ from holdfast.context.files import (
 from holdfast.context.parts import (
     Files,
     Found,
+    Look,
     Parts,
-    basis_of,
-    differ,
     edited_abstract,
     edited_content,
     edited_overview,
@@ -35,15 +35,19 @@ from holdfast.errors import (
     InvalidValueError,
     NodeNotFoundError,
 )
-from holdfast.model import ContextNode, NodeStatus, RequestContext, Uri
-from holdfast.model.uri import name_of
+from holdfast.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
+from holdfast.model.uri import SLUG, name_of
 from holdfast.storage import Locator, StorageBackend, TransactionalBackend
 
 _LOOKS = 50
 _SIBLINGS = 20
 _OWNER_LEVEL = 2
 _FILE_NAMES = frozenset(FILES)
+_PLAIN_SLUGS = re.compile(r"(?:[a-z0-9_-]{5,100}/)*")
+"""Slugs that are too long to be a device anywhere, so that their folders have their names."""
 _ROOT = Locator("")
+
+Read = Callable[[Locator], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,19 @@ class Stored:
     node: ContextNode
     meta: Meta
     files: Files
-    lines: str | None
+    lines: str
     """The frontmatter as it is in the file."""
+    by_hand: frozenset[str] = frozenset()
+    """The parts that somebody edited, and did not break."""
 
     @property
     def edited(self) -> bool:
         """Whether somebody changed its files since its meta was written."""
         return self.node.version > self.meta.version or bool(self.node.problems)
+
+    def keeps(self, name: str, cid: str) -> bool:
+        """Whether a part need not be written to be this: it is, or only its file is broken."""
+        return name not in self.by_hand and self.meta.parts.get(name) == cid
 
 
 class NodeReader:
@@ -69,14 +79,26 @@ class NodeReader:
         self.backend = backend
         self.root = root
         self.reach = Reach(backend, root)
+        self._committed = backend.committed if isinstance(backend, TransactionalBackend) else None
 
     # ------------------------------------------------------------ the verbs
     def read_node(self, uri: str, ctx: RequestContext) -> ContextNode:
-        return self.active(self.reach.seen(uri, ctx)).node
+        node = self.active(self.reach.seen(uri, ctx)).node
+        self.reach.seen(uri, ctx)  # again: a session may have become somebody's meanwhile
+        hidden = self.hidden(node, ctx)
+        if not hidden:
+            return node
+        return replace(node, relations=tuple(e for e in node.relations if e not in hidden))
+
+    def hidden(self, node: ContextNode, ctx: RequestContext) -> tuple[RelationEdge, ...]:
+        """Return the edges of a node that lead out of the caller's reach."""
+        may_see = self.reach.may_see
+        return tuple(e for e in node.relations if not may_see(Uri.parse(e.to_uri), ctx))
 
     def exists(self, uri: str, ctx: RequestContext) -> bool:
         place = Uri.parse(uri)
-        return self.reach.may_see(place, ctx) and self.is_active(place)
+        may_see = self.reach.may_see
+        return may_see(place, ctx) and self.is_active(place) and may_see(place, ctx)  # as above
 
     def is_active(self, place: Uri) -> bool:
         """Whether a node is in use there."""
@@ -91,15 +113,15 @@ class NodeReader:
     def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
         place = self.reach.seen(uri, ctx)
         names = self._names(place)
+        self.reach.seen(uri, ctx)  # as above
         if not names:
             return []
-        put_away = {child.name for child in self.backend.list(self.file(place, ARCHIVED))}
-        prefix = f"{uri}/"
-        return [
-            prefix + name if name.isalnum() and name.isascii() else str(place.child(name))
-            for name in self._visible(place, names, put_away, ctx)
-            if name.isalnum() or _child(place, name) is not None
-        ]
+        put_away = {name_of(child.name) for child in self.backend.list(self.file(place, ARCHIVED))}
+        visible = self._visible(place, names, put_away, ctx)
+        if _holds_slugs(place):
+            return sorted(f"{uri}/{name}" for name in visible)
+        children = (_child(place, name) for name in visible)
+        return sorted(str(child) for child in children if child is not None)
 
     def siblings(self, node: ContextNode, ctx: RequestContext) -> Iterator[tuple[str, str]]:
         """Yield the URIs and abstracts of the first nodes in the same folder, but not its own."""
@@ -108,12 +130,15 @@ class NodeReader:
         return islice(((uri, text) for uri, text in found if isinstance(text, str)), _SIBLINGS)
 
     def walk(self, place: Uri) -> Iterator[Uri]:
-        """Yield every place below, in order, where files of a node are, in whatever state."""
+        """Yield every place below, in order, where files of a node are, in whatever state.
+
+        Also a folder without anything in it, which could have been one.
+        """
         pending = [place]
         while pending:
             here = pending.pop()
             segments = self._segments(here)
-            if here.is_node and not _FILE_NAMES.isdisjoint(segments):
+            if here.is_node and (not segments or not _FILE_NAMES.isdisjoint(segments)):
                 yield here
             names = reversed(self._named(here, segments))
             pending.extend(filter(None, (_child(here, name) for name in names)))
@@ -145,35 +170,34 @@ class NodeReader:
         if not place.is_node:
             raise absent(place)
         folder = self.folder(place)
-        found = self._found(folder, self.backend.read)
-        if found is None:
-            return None
-        if differ(*found) and isinstance(self.backend, TransactionalBackend):
-            found = self._settled(folder, found, self.backend)
-        return None if found is None else self._assembled(place, *found)
+        look = self._look(folder, self.backend.read)
+        if look is not None and not look.whole and self._committed is not None:
+            look = self._settled(folder, self._committed)
+        return None if look is None else self._assembled(place, look)
 
-    def _settled(
-        self, folder: Locator, found: tuple[Meta, Files], backend: TransactionalBackend
-    ) -> tuple[Meta, Files] | None:
-        """Look past commits that are under way, until the files agree or are really so."""
+    def _settled(self, folder: Locator, committed: Read) -> Look | None:
+        """Look past commits that are under way, until the files agree or are really so.
+
+        They are if two looks past all commits saw the same. One that did not look past them may
+        have seen what the next one sees, because a commit ended in the midst of each.
+        """
+        look = None
         for _ in range(_LOOKS):
-            again = self._found(folder, backend.committed)
-            if again is None or again == found or not differ(*again):
+            again = self._look(folder, committed)
+            if again is None or again.whole or again == look:
                 return again
-            found = again
-        raise ConcurrentModificationError(
-            f"{folder.key!a} is written again and again while it is read. Fix: try again."
-        )
+            look = again
+        raise _busy(folder)
 
-    def _found(
-        self, folder: Locator, read: Callable[[Locator], str | None]
-    ) -> tuple[Meta, Files] | None:
+    def _look(self, folder: Locator, read: Read) -> Look | None:
         """Return what the files say, the meta first; None if there is no meta."""
         said = said_at(folder.child(META), read)
         meta = self._meta(folder, said)
         if meta is None:
             return None
-        return meta, {META: said, **{name: said_at(folder.child(name), read) for name in PARTS}}
+        files = {name: said_at(folder.child(name), read) for name in PARTS}
+        files[META] = said
+        return Look.at(meta, files)
 
     def _meta(self, folder: Locator, said: Found) -> Meta | None:
         if said is None:
@@ -185,11 +209,15 @@ class NodeReader:
                 f"{folder.key!a} has a meta that says nothing: {error}"
             ) from error
 
-    def _assembled(self, place: Uri, meta: Meta, files: Files) -> Stored:
-        folder = self.folder(place)
-        parts = Parts(
-            str(place), meta, files, lambda name: self.backend.earlier(folder.child(name))
-        )
+    def _assembled(self, place: Uri, look: Look) -> Stored:
+        try:
+            return self._put_together(place, look)
+        except InvalidValueError as error:  # then its meta says what can't be
+            raise BrokenNodeError(f"{str(place)!a} can't be as its meta says: {error}") from error
+
+    def _put_together(self, place: Uri, look: Look) -> Stored:
+        meta = look.meta
+        parts = Parts(str(place), look, lambda name: self.backend.earlier(self.file(place, name)))
         lines, body = parts.take(CONTENT, frontmatter.split, edited_content)
         node = ContextNode(
             uri=parts.uri,
@@ -200,14 +228,14 @@ class NodeReader:
             metadata=meta.metadata,
             frontmatter=None if lines == frontmatter.generate(meta.title) else lines,
             status=meta.status,
-            version=meta.version + parts.edited,
+            version=meta.version + bool(parts.edited),
             owner_space=meta.owner_space,
             created_at=meta.created_at,
             updated_at=meta.updated_at,
-            basis=basis_of(files[CONTENT]),
+            basis=look.basis,
             problems=tuple(parts.problems),
         )
-        return Stored(node, meta, files, lines)
+        return Stored(node, meta, look.files, lines, frozenset(parts.edited))
 
     # ------------------------------------------------------------ places
     def folder(self, place: Uri) -> Locator:
@@ -226,7 +254,16 @@ class NodeReader:
         return said_at(self.file(place, name), self.backend.read)
 
     def files(self, place: Uri) -> dict[str, Found]:
-        return {name: self.look(place, name) for name in FILES}
+        """Return what all files of a node say, past any commit that is under way or was left."""
+        read = self._committed or self.backend.read
+        folder = self.folder(place)
+        found: dict[str, Found] = {}
+        for _ in range(_LOOKS):
+            again = {name: said_at(folder.child(name), read) for name in FILES}
+            if again == found:
+                return again
+            found = again
+        raise _busy(folder)
 
     def _names(self, place: Uri) -> list[str]:
         """Return the ids that have a folder here."""
@@ -238,8 +275,8 @@ class NodeReader:
         return [child.key[prefix:] for child in self.backend.list(folder)]
 
     def _named(self, place: Uri, segments: list[str]) -> list[str]:
-        if not place.is_node and len(place.path) > _OWNER_LEVEL:  # below an owner are slugs
-            return [segment for segment in segments if "." not in segment and "%" not in segment]
+        if _holds_slugs(place):
+            return _slugs([segment for segment in segments if "." not in segment])
         names = []
         for segment in segments:
             name = name_of(segment)
@@ -254,19 +291,43 @@ class NodeReader:
             return False
 
     def _visible(
-        self, place: Uri, names: list[str], put_away: set[str], ctx: RequestContext
+        self, place: Uri, names: list[str], put_away: set[str | None], ctx: RequestContext
     ) -> Iterable[str]:
+        if not place.path and not ctx.governs:  # a folder tells that something is in it
+            return [name for name in names if self._holds_something(_child(place, name), ctx)]
         if place.path in {("users",), ("agents",), ("sessions",)}:
             return [name for name in names if self.reach.may_see(place.child(name), ctx)]
         if not put_away:
             return names
         return [name for name in names if name not in put_away]
 
+    def _holds_something(self, folder: Uri | None, ctx: RequestContext) -> bool:
+        return folder is not None and bool(self.list_children(str(folder), ctx))
+
 
 def absent(place: Uri) -> NodeNotFoundError:
     return NodeNotFoundError(
         f"no node is at {str(place)!a}. Fix: list {str(place.parent)!a} to see what is there."
     )
+
+
+def _busy(folder: Locator) -> ConcurrentModificationError:
+    return ConcurrentModificationError(
+        f"{folder.key!a} is written again and again while it is read. Fix: try again."
+    )
+
+
+def _holds_slugs(place: Uri) -> bool:
+    """Whether all names below are slugs."""
+    return len(place.path) > _OWNER_LEVEL and place.path[0] in {"users", "agents"}
+
+
+def _slugs(segments: list[str]) -> list[str]:
+    """Return the slugs whose folders have these names."""
+    if _PLAIN_SLUGS.fullmatch("/".join((*segments, ""))):  # as nearly always
+        return segments
+    names = map(name_of, segments)
+    return [name for name in names if name is not None and SLUG.fullmatch(name)]
 
 
 def _child(place: Uri, name: str) -> Uri | None:

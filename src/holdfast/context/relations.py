@@ -30,6 +30,8 @@ class RelationReader:
             node = self._reader.active(place).node
         except (NodeNotFoundError, BrokenNodeError):
             return []
+        if not self._reader.reach.may_see(place, ctx):  # a session may be somebody's by now
+            return []
         written = {edge.identity: edge for edge in [*self._mentions(node), *node.relations]}
         may_see = self._reader.reach.may_see
         return [edge for edge in written.values() if may_see(Uri.parse(edge.to_uri), ctx)]
@@ -84,6 +86,9 @@ class Relations(RelationReader):
         self._nodes.relate(_starts(edges), change, ctx)
 
     def remove_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
+        for edge in edges:
+            self._nodes.reach.changed(edge.from_uri, ctx)
+            self._nodes.reach.seen(edge.to_uri, ctx)
         gone = {edge.identity for edge in edges}
 
         def change(node: ContextNode) -> ContextNode:

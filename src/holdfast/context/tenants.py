@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
-from holdfast.context.files import META
+from holdfast.context.files import META, OWNER
 from holdfast.context.reach import Reach
-from holdfast.errors import HoldfastError
+from holdfast.errors import AccessRefusedError, HoldfastError, LinkRefusedError, NotTextError
 from holdfast.model import Uri
 from holdfast.storage import Locator, TransactionalBackend
 
@@ -36,26 +36,38 @@ class NodeData:
         return removed + sum(map(self._remove, self._sessions(account_id, owner_space)))
 
     def _sessions(self, account_id: str, owner_space: str) -> list[Locator]:
-        """Return the folders of the sessions that belong to an owner."""
+        """Return the folders of the sessions that belong to an owner, and those left empty."""
         every = self._backend.list(self._root.child(Uri(account_id, ("sessions",)).key))
         return [
             folder
             for folder in every
             if (place := Uri.of_key(self._below_root(folder))) is not None
-            and self._reach.session_owner(place) == owner_space
+            and (self._owner(place) == owner_space or not self._backend.list(folder))
         ]
+
+    def _owner(self, session: Uri) -> str | None:
+        with suppress(NotTextError, LinkRefusedError, AccessRefusedError):  # then nobody can tell
+            return self._reach.session_owner(session)
+        return None
 
     def _below_root(self, locator: Locator) -> str:
         return locator.key[len(self._root.key) + 1 :] if self._root.key else locator.key
 
     def _remove(self, folder: Locator) -> int:
-        """Remove every text below a folder; return how many nodes that were."""
-        texts = self._texts(folder)
+        """Remove every text below a folder; return how many nodes that were.
+
+        Whose a session is goes last, or nobody would know it who has to go on with the rest.
+        """
+        owner = folder.child(OWNER)
+        texts = (text for text in self._texts(folder) if text != owner)
         removed = 0
         while batch := list(islice(texts, _BATCH)):
             self._backend.commit(dict.fromkeys(batch))
             removed += sum(locator.name == META for locator in batch)
         self._remove_folders(folder)
+        if self._backend.exists(owner):
+            self._backend.commit({owner: None})
+            self._remove_folders(folder)
         return removed
 
     def _texts(self, folder: Locator) -> Iterator[Locator]:

@@ -1,20 +1,19 @@
 """Accounts, and the users and agents in them: who is there, and how all of one goes."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
 
 from holdfast.context.contract import TenantData
-from holdfast.errors import AccessDeniedError, HoldfastError, NodeExistsError, NodeNotFoundError
+from holdfast.context.deletions import Deletions
+from holdfast.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from holdfast.model import RequestContext, Role, Uri
 from holdfast.model.uri import name_of
 from holdfast.storage import ABSENT, ConcurrentModificationError, Locator, TransactionalBackend
 
 _RECORD = ".namespace.json"
-_DELETING = ".deleting"
 _ROOT = Locator("")
 _KINDS = {"users": "user", "agents": "agent"}
 
@@ -33,7 +32,8 @@ class NamespaceManager:
     """Makes, lists and deletes accounts, users and agents.
 
     ROOT does all of it everywhere, ADMIN does it for users and agents of its own account, and a
-    MEMBER sees what is within its reach. A deletion that was interrupted is finished by `resume`.
+    MEMBER sees what is within its reach. While something is deleted, nothing new is written there.
+    A deletion that was interrupted is finished by `resume`, or by deleting again.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class NamespaceManager:
         self._backend = backend
         self._holders = holders
         self._root = root
+        self._deletions = Deletions(backend, root)
 
     # ------------------------------------------------------------ accounts
     def create_account(self, account_id: str, ctx: RequestContext) -> None:
@@ -98,15 +99,11 @@ class NamespaceManager:
     def resume(self, ctx: RequestContext) -> list[Deleted]:
         """Finish the deletions that were begun and not ended."""
         _demand(ctx.role is Role.ROOT, ctx, "finish deletions")
-        folder = self._root.child("accounts", _DELETING)
-        finished = []
-        for note in self._backend.list(folder):
-            said = json.loads(self._backend.read(note))
-            finished.append(self._finish(note, said["account_id"], said["owner_space"]))
-        return finished
+        return [self._finish(account, space) for account, space in self._deletions.begun()]
 
     # ------------------------------------------------------------ the files
     def _create(self, place: Uri) -> None:
+        self._deletions.refuse(place.account, place.owner_space)
         record = {"created_at": datetime.now(UTC).isoformat()}
         locator = self._root.child(place.key, _RECORD)
         try:
@@ -117,36 +114,50 @@ class NamespaceManager:
             ) from None
 
     def _delete(self, place: Uri, owner_space: str) -> Deleted:
-        note = self._note(place)
-        if not self._backend.exists(self._root.child(place.key)) and not self._backend.exists(note):
+        known = self._backend.exists(self._root.child(place.key))
+        known = known or self._deletions.is_begun(place.account, owner_space)
+        self._deletions.begin(place.account, owner_space)
+        deleted = self._finish(place.account, owner_space)
+        if not known and not any(deleted.counts.values()):
             raise NodeNotFoundError(
                 f"nothing is at {str(place)!a}. Fix: list what there is, and name one of them."
             )
-        said = {"account_id": place.account, "owner_space": owner_space}
-        self._backend.write(note, json.dumps(said) + "\n")
-        return self._finish(note, place.account, owner_space)
+        return deleted
 
-    def _finish(self, note: Locator, account_id: str, owner_space: str) -> Deleted:
-        """Let every holder forget, then the note. Each may be asked again after a crash."""
-        counts = {
-            name: holder.delete_by_owner_space(account_id, owner_space)
-            if owner_space
-            else holder.delete_account_data(account_id)
-            for name, holder in self._holders.items()
-        }
-        with suppress(FileNotFoundError):  # another one finished it too
-            self._backend.remove(note)
-        with suppress(HoldfastError, OSError):  # others are under way
-            self._backend.remove(note.parent)
-        return Deleted(account_id, owner_space, counts)
+    def _finish(self, account_id: str, owner_space: str) -> Deleted:
+        """Let every holder forget, until none has anything left; then it is no more under way.
 
-    def _note(self, place: Uri) -> Locator:
-        name = sha256(str(place).encode()).hexdigest()[:32]
-        return self._root.child("accounts", _DELETING, f"{name}.json")
+        Each may be asked again after a crash. Who was about to write when this began may come in
+        between, so all are asked once more.
+        """
+        counts = Counter(dict.fromkeys(self._holders, 0))
+        while any((forgotten := self._forget(account_id, owner_space)).values()):
+            counts.update(forgotten)
+        self._deletions.end(account_id, owner_space)
+        return Deleted(account_id, owner_space, dict(counts))
+
+    def _forget(self, account_id: str, owner_space: str) -> dict[str, int]:
+        forgotten = {}
+        for name, holder in self._holders.items():
+            if not self._deletions.is_begun(account_id, owner_space):
+                break  # another one finished it; what is there by now is somebody's anew
+            forgotten[name] = (
+                holder.delete_by_owner_space(account_id, owner_space)
+                if owner_space
+                else holder.delete_account_data(account_id)
+            )
+        return forgotten
 
     def _names(self, folder: Locator) -> list[str]:
-        names = (name_of(child.name) for child in self._backend.list(folder))
+        folders = (child for child in self._backend.list(folder) if self._is_folder(child))
+        names = (name_of(child.name) for child in folders)
         return [name for name in names if name is not None]
+
+    def _is_folder(self, locator: Locator) -> bool:
+        try:
+            return self._backend.info(locator).is_dir
+        except FileNotFoundError:
+            return False
 
 
 def _governs(ctx: RequestContext, account_id: str) -> bool:

@@ -1,17 +1,28 @@
 """Finds nodes that something left in a state that no verb leaves them in, and mends them."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from holdfast.artifacts import CID
 from holdfast.context.contract import OutboxStore
-from holdfast.context.files import CONTENT
+from holdfast.context.files import CONTENT, META
 from holdfast.context.mending import Mending
 from holdfast.context.nodes import Nodes
 from holdfast.context.reading import Stored
-from holdfast.errors import BrokenNodeError
+from holdfast.errors import (
+    AccessRefusedError,
+    BrokenNodeError,
+    ConcurrentModificationError,
+    DirectoryInTheWayError,
+    FileAboveError,
+    LinkRefusedError,
+    NodeExistsError,
+    NodeNotFoundError,
+    NotTextError,
+)
 from holdfast.model import EventType, NodeStatus, RequestContext, Uri
 
 
@@ -21,12 +32,12 @@ class State(Enum):
     META_MISSING = "meta missing"
     """A content without a meta: a note that somebody made by hand, or a create that died."""
     LEFTOVER = "leftover"
-    """Parts without a content and without a meta."""
+    """Parts without a content and without a meta, or an empty folder."""
     PENDING_COMPLETE = "pending, complete"
     PENDING_INCOMPLETE = "pending, incomplete"
     META_UNREADABLE = "meta unreadable"
     BROKEN = "broken"
-    """Set aside by an earlier repair, or edited so that it can't be read."""
+    """Set aside by an earlier repair, or such that nobody could read or mend it."""
     EDITED = "edited by hand"
     MARK_WRONG = "archive mark wrong"
     NOT_INDEXED = "not indexed"
@@ -61,6 +72,12 @@ ACTIONS = {
     State.NOT_INDEXED: Action.REGISTER,
     State.INDEX_ORPHAN: Action.UNREGISTER,
 }
+
+
+_FASTER = (NodeNotFoundError, NodeExistsError, ConcurrentModificationError, BrokenNodeError)
+"""Somebody else changed the node meanwhile, or made it what only they can mend."""
+_NOT_OURS = (LinkRefusedError, AccessRefusedError, DirectoryInTheWayError, FileAboveError)
+"""Something lies among the files that is no file of ours to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +118,7 @@ class Repair:
 
     def run(self, ctx: RequestContext) -> list[Finding]:
         """Mend what is wrong; return what it was. What was mended is registered for the index."""
+        self._nodes.settle()
         files = list(self._files(ctx))
         for finding in files:
             self._mend(finding, ctx)
@@ -121,6 +139,8 @@ class Repair:
             stored = self._nodes.load(place)
         except BrokenNodeError as error:
             return Finding(str(place), self._broken(place), str(error))
+        except ConcurrentModificationError:  # it is being written, so somebody takes care of it
+            return None
         found = self._without_meta(place) if stored is None else self._state_of(stored)
         problems = "" if stored is None else "; ".join(stored.node.problems)
         return None if found is None else Finding(str(place), found, problems)
@@ -128,12 +148,18 @@ class Repair:
     def _broken(self, place: Uri) -> State:
         meta = self._mending.meta(place)
         if meta is None:
-            return State.META_UNREADABLE
+            mends = self._mending.can_restore(place)
+            return State.META_UNREADABLE if mends else State.BROKEN
         pending = meta.status is NodeStatus.PENDING
         return State.PENDING_INCOMPLETE if pending else State.BROKEN
 
-    def _without_meta(self, place: Uri) -> State:
-        return State.META_MISSING if self._mending.has(place, CONTENT) else State.LEFTOVER
+    def _without_meta(self, place: Uri) -> State | None:
+        files = self._nodes.files(place)
+        if files[META] is not None:
+            return None  # somebody was just about to write it, or to remove it
+        if files[CONTENT] is not None:
+            return State.META_MISSING
+        return State.LEFTOVER if self._mending.has_leftovers(place) else None
 
     def _state_of(self, stored: Stored) -> State | None:
         status = stored.meta.status
@@ -148,29 +174,41 @@ class Repair:
         return None
 
     def _unindexed(self, ctx: RequestContext, passed_over: set[str]) -> Iterator[Finding]:
-        """Compare with the index; what is on its way there already is let be."""
+        """Compare the nodes with what the index will have when all that waits is done."""
         if self._index is None:
             return
-        indexed = dict(self._index.contents(ctx.account_id))
-        waiting = dict(self._outbox.list_unfinished(ctx.account_id))
+        expected = self._expected(self._index, ctx.account_id)
         for place in self._nodes.walk(Uri(ctx.account_id)):
-            uri = str(place)
-            if not self._nodes.is_active(place):
+            uri, content = str(place), self._content(place)
+            if content is None:
                 continue
-            known = indexed.pop(uri, None)
-            if uri in waiting or uri in passed_over or not self._may(place, ctx):
-                continue
-            if known != CID.of(self._nodes.active(place).node.content.encode()):
+            known = expected.pop(uri, None)
+            if known != content and uri not in passed_over and self._may(place, ctx):
                 yield Finding(uri, State.NOT_INDEXED)
-        for uri in sorted(indexed):
-            gone = waiting.get(uri)
-            if self._may(Uri.parse(uri), ctx) and (
-                gone is None or gone.event_type is EventType.UPSERT_NODE
-            ):
+        for uri in sorted(expected.keys() - passed_over):
+            if self._may(Uri.parse(uri), ctx):
                 yield Finding(uri, State.INDEX_ORPHAN)
 
+    def _expected(self, index: Indexed, account_id: str) -> dict[str, CID]:
+        contents = dict(index.contents(account_id))
+        for uri, event in self._outbox.list_unfinished(account_id):
+            if event.event_type in {EventType.UPSERT_NODE, EventType.MOVE_NODE}:
+                contents.pop(str(event.payload.get("from_uri")), None)
+                contents[uri] = CID.parse(str(event.payload["cid"]))
+            elif event.event_type in {EventType.DELETE_NODE, EventType.ARCHIVE_NODE}:
+                contents.pop(uri, None)
+        return contents
+
+    def _content(self, place: Uri) -> CID | None:
+        """Return the content of a node in use; None if there is none that could be indexed."""
+        with suppress(*_FASTER):
+            return CID.of(self._nodes.active(place).node.content.encode())
+        return None
+
     def _may(self, place: Uri, ctx: RequestContext) -> bool:
-        return ctx.may_change(place) and self._nodes.reach.may_see(place, ctx)
+        with suppress(NotTextError, *_NOT_OURS):  # then nobody can tell whose the session is
+            return ctx.may_change(place) and self._nodes.reach.may_see(place, ctx)
+        return False
 
     # ------------------------------------------------------------ mending
     def _mend(self, finding: Finding, ctx: RequestContext) -> None:
@@ -184,10 +222,16 @@ class Repair:
             Action.MARK: self._mending.mark,
             Action.TELL: lambda *_: None,
         }
-        verbs[finding.action](finding.uri, ctx)
+        with suppress(*_FASTER, *_NOT_OURS):  # the next run sees what it is then
+            verbs[finding.action](finding.uri, ctx)
+            if finding.action is not Action.TELL:
+                self._mending.mark(finding.uri, ctx)
 
     def _register(self, finding: Finding, ctx: RequestContext) -> None:
         if finding.state is State.NOT_INDEXED:
-            self._outbox.register_write(self._nodes.read_node(finding.uri, ctx), ctx)
-        else:
-            self._outbox.register_delete(finding.uri, ctx)
+            with suppress(*_FASTER):
+                self._outbox.register_write(self._nodes.read_node(finding.uri, ctx), ctx)
+            return
+        place = Uri.parse(finding.uri)
+        owner = place.owner_space or self._nodes.reach.session_owner(place)
+        self._outbox.register_delete(finding.uri, ctx, owner_space=owner or f"user:{ctx.user_id}")

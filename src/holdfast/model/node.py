@@ -84,7 +84,7 @@ class ContextNode:
     """Set by the write that makes it."""
     updated_at: datetime = _EPOCH
     basis: str = field(default="", compare=False, repr=False)
-    """The CID of `content.md` when it was read, so that no edit since is overwritten."""
+    """Tells what its files said when it was read, so that no edit since is overwritten."""
     problems: tuple[str, ...] = field(default=(), compare=False)
     """What an edit by hand broke; of that, this node has what was there before."""
 

@@ -1,79 +1,73 @@
-"""The command line."""
+"""The command line. Every command is imported when it is asked for; no other one pays."""
 
-import json
-import os
+import re
 import sys
-from dataclasses import asdict, fields
 
 import click
 
 from holdfast.errors import HoldfastError
-from holdfast.storage import Capabilities, StoragePreview
-from holdfast.surfaces.history import history
+from holdfast.surfaces.lazy import Commands, Later
+from holdfast.surfaces.telling import mention, shown
 
-CAPABILITY_NAMES = tuple(field.name for field in fields(Capabilities))
+_HERE = "holdfast.surfaces"
+_LINE_BREAK = re.compile(r"\s*\n\s*")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def _verb(module: str, name: str, told: str) -> Later:
+    return Later(f"{_HERE}.nodes.{module}:{name}_command", told)
+
+
+SECTIONS = {
+    "Memories": {
+        "write": _verb("writing", "write", "Write a node, or the next version of one."),
+        "read": _verb("reading", "read", "Print the content of a node."),
+        "edit": _verb("editing", "edit", "Change a node in your editor."),
+        "list": _verb("listing", "list", "List what is in a folder."),
+        "tree": _verb("listing", "tree", "Show all nodes below a folder."),
+        "move": _verb("moving", "move", "Give a node another name."),
+        "archive": _verb("moving", "archive", "Put a node away, so that nobody finds it."),
+        "unarchive": _verb("moving", "unarchive", "Take an archived node back into use."),
+        "delete": _verb("moving", "delete", "Remove a node."),
+        "relate": _verb("relating", "relate", "Relate a node to another, or list its relations."),
+    },
+    "Upkeep": {
+        "history": Later(
+            f"{_HERE}.history:history",
+            "See, compare, restore and prove every version of every text.",
+        ),
+        "repair": _verb("mending", "repair", "Find what is wrong with nodes, and mend it."),
+        "outbox": _verb("outbox", "outbox", "Look after what the index was not told of yet."),
+        "account": _verb("tenants", "account", "Make, list and delete accounts."),
+        "user": _verb("tenants", "user", "Make, list and delete users."),
+        "agent": _verb("tenants", "agent", "Make, list and delete agents."),
+        "doctor": Later(
+            f"{_HERE}.doctor:doctor_command",
+            "Say where memory is kept and whether it can be opened.",
+        ),
+        "demo": Later(
+            f"{_HERE}.demo:demo_command",
+            "Show Holdfast at work, in a folder of its own that is removed again.",
+        ),
+    },
+}
+
+
+@click.group(
+    cls=Commands, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="holdfast")
 def cli() -> None:
-    """Memory for AI agents that its owner can read, edit, search, rewind and prove."""
+    """Memory for AI agents that its owner can read, edit, search, rewind and prove.
 
-
-@cli.command()
-@click.option(
-    "--requires",
-    metavar="NAMES",
-    default="",
-    help=f"Fail unless the storage promises these, comma-separated: {', '.join(CAPABILITY_NAMES)}.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def doctor(requires: str, *, as_json: bool) -> None:
-    """Say where memory is kept and whether it can be opened. Changes nothing."""
-    from holdfast.app import preview_storage  # noqa: PLC0415 - no other command pays for it
-
-    preview = preview_storage(os.environ, required=_capabilities(requires))
-    click.echo(json.dumps(asdict(preview)) if as_json else _told(preview))
-    sys.exit(0 if preview.ok else 1)
-
-
-@cli.command()
-def demo() -> None:
-    """Show Holdfast at work, in a folder of its own that is removed again."""
-    from holdfast.surfaces.demo import run  # noqa: PLC0415 - no other command pays for its imports
-
-    run(click.echo)
-
-
-cli.add_command(history)
-
-
-def _capabilities(names: str) -> Capabilities | None:
-    wanted = {name.strip() for name in names.split(",") if name.strip()}
-    unknown = wanted - set(CAPABILITY_NAMES)
-    if unknown:
-        raise click.BadParameter(
-            f"{', '.join(sorted(unknown))} is not known. Fix: use {', '.join(CAPABILITY_NAMES)}.",
-            param_hint="--requires",
-        )
-    return Capabilities(**dict.fromkeys(wanted, True)) if wanted else None
-
-
-def _told(preview: StoragePreview) -> str:
-    lines = [
-        f"{'ok  ' if preview.ok else 'FAIL'} storage   {preview.message}",
-        f"     chosen by {preview.reason}",
-    ]
-    if preview.capabilities:
-        promised = [name for name in CAPABILITY_NAMES if getattr(preview.capabilities, name)]
-        lines.append(f"     promises  {', '.join(promised) or 'nothing beyond the verbs'}")
-    return "\n".join(lines)
+    A node is one memory, skill or resource. Yours are named as preference/indentation, profile,
+    skills/NAME, resources/NAME or sessions/ID/NAME; any other by its whole URI, ctx://...
+    """
 
 
 def main() -> None:
-    """Run the command line; an error of ours is a message, not a traceback."""
+    """Run the command line; an error of ours is one line, not a traceback."""
     try:
         cli()
     except HoldfastError as error:
-        click.echo(f"holdfast: {error}", err=True)
+        mention(f"holdfast: {shown(_LINE_BREAK.sub(' ', str(error)))}")
         sys.exit(1)

@@ -1,9 +1,15 @@
 """What exists so far, shown on the embedded default."""
 
 import multiprocessing
+import os
+import shlex
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+import click
 
 from holdfast.app import open_recorded, open_storage, preview_storage
 from holdfast.errors import HoldfastError
@@ -18,6 +24,7 @@ from holdfast.storage import (
 )
 from holdfast.storage.sweep import sweep
 from holdfast.storage.wrappers.view import View
+from holdfast.surfaces.telling import tell_line
 
 Say = Callable[[str], object]
 Environment = dict[str, str]
@@ -25,6 +32,12 @@ Environment = dict[str, str]
 COUNTER = Locator("counter.md")
 PROCESSES = 4
 LOOPS = 25
+
+
+@click.command("demo")
+def demo_command() -> None:
+    """Show Holdfast at work, in a folder of its own that is removed again."""
+    run(tell_line)
 
 
 def run(say: Say) -> None:
@@ -36,7 +49,9 @@ def run(say: Say) -> None:
         _show_conditional_writes(say, open_storage(environ))
         _show_many_writers(say, environ)
         _show_a_vault(say, environ, Path(folder, "Notes"))
-        _show_history(say, {**environ, "MEMORY_VAULT_PATH": str(Path(folder, "Notes"))})
+        environ_of_ana = {**environ, "USER": "ana", "MEMORY_VAULT_PATH": str(Path(folder, "Notes"))}
+        _show_history(say, environ_of_ana)
+        _show_verbs(say, environ_of_ana)
         _show_refusals(say, environ)
     say("\nNext: `make test` proves it; README.md tells the rest.")
 
@@ -124,8 +139,51 @@ def _show_history(say: Say, environ: Environment) -> None:
         say(f"   {report.commits} commits, every byte of {report.contents} contents checked")
 
 
+def _show_verbs(say: Say, environ: Environment) -> None:
+    say("\n6. Memories by name, with verbs for people and agents; edit the files as you like")
+    ana = Path(environ["MEMORY_VAULT_PATH"], "accounts", "local", "users", "ana", "memories")
+    _type(say, environ, "write", "preference/indentation", "Prefers tabs.")
+    _type(say, environ, "write", "habit/editor", "Uses vim, for the sake of [[indentation]].")
+    before = _position(environ)
+    by_hand = ana / "preference" / "indentation" / "content.md"
+    by_hand.write_text(by_hand.read_text().replace("tabs", "tabs, but not in YAML"))
+    say("   (Ana changes that note in Obsidian)")
+    _type(say, environ, "read", "preference/indentation")
+    _type(say, environ, "move", "preference/indentation", "style/tabs")
+    _type(say, environ, "read", "habit/editor")
+    _type(say, environ, "read", "preference/indentation", "--at", before)
+    _type(say, environ, "archive", "habit/editor")
+    new = ana / "habit" / "tea" / "content.md"
+    new.parent.mkdir()
+    new.write_text("# Tea\n\nNo milk.\n")
+    say("   (Ana makes a folder habit/tea, with a note in it)")
+    _type(say, environ, "repair", "--apply")
+    _type(say, environ, "tree")
+
+
+def _type(say: Say, environ: Environment, *words: str) -> None:
+    """Run a command line in a process of its own, and show what was typed and answered."""
+    say(f"   $ holdfast {shlex.join(words)}")
+    done = subprocess.run(  # noqa: S603 - it is this program
+        [sys.executable, "-c", "from holdfast.surfaces.cli import main; main()", *words],
+        env={**os.environ, "HOLDFAST_HOME": f"{environ['HOME']}/.holdfast", **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    for line in done.stdout.splitlines():
+        say(f"   {line}".rstrip())
+
+
+def _position(environ: Environment) -> str:
+    with open_recorded(environ) as memory:
+        return str(memory.history.position())
+
+
 def _show_refusals(say: Say, environ: Environment) -> None:
-    say("\n6. What goes wrong is said, with the fix, and nothing is done instead")
+    say("\n7. What goes wrong is said, with the fix, and nothing is done instead")
     absent = str(Path(environ["HOME"], "NotMounted"))
     attempts: list[Callable[[], object]] = [
         lambda: Locator("../../etc/passwd"),

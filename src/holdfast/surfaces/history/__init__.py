@@ -1,55 +1,31 @@
 """`holdfast history`. Its commands are imported when they are asked for; no other one pays."""
 
-import os
-import sys
-from importlib import import_module
-
 import click
 
-from holdfast.errors import HoldfastError, StorageError, StorageFaultError
-from holdfast.faults import explain
+from holdfast.surfaces.lazy import Commands, Later
 
-_MODULES = {
-    "log": "reading",
-    "show": "reading",
-    "diff": "reading",
-    "blame": "reading",
-    "restore": "restoring",
-    "verify": "verifying",
-    "prove": "proving",
-    "gc": "sweeping",
-    "export": "carrying",
-    "import": "carrying",
-    "adopt": "adopting",
+_COMMANDS = {
+    "log": ("reading", "Show what happened, or the versions of KEY."),
+    "show": ("reading", "Print the text of KEY, byte for byte."),
+    "diff": ("reading", "Show what changed in KEY from version A to B."),
+    "blame": ("reading", "Show which version wrote each line of KEY, and who."),
+    "restore": ("restoring", "Write the text of an earlier VERSION of KEY as a new version."),
+    "verify": ("verifying", "Look at every byte, and say what is damaged."),
+    "prove": ("proving", "Prove that KEY had its text, and since when."),
+    "gc": ("sweeping", "Erase content that was withdrawn, for good."),
+    "export": ("carrying", "Write the whole history into FILE."),
+    "import": ("carrying", "Take in the history in FILE."),
+    "adopt": ("adopting", "Take over the history of a memory that was moved or renamed."),
+}
+_SECTIONS = {
+    "Commands": {
+        name: Later(f"{__name__}.{module}:{name}_command", told)
+        for name, (module, told) in _COMMANDS.items()
+    }
 }
 
 
-class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return list(_MODULES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in _MODULES:
-            return None
-        module = import_module(f"{__name__}.{_MODULES[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
-        return command
-
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except HoldfastError:
-            raise
-        except BrokenPipeError:  # whoever read our answer has read enough
-            _forget_output()
-            return None
-        except OSError as error:
-            raise _explained(error) from error
-
-
-@click.group(cls=_Commands)
+@click.group(cls=Commands, sections=_SECTIONS)
 def history() -> None:
     """See, compare, restore and prove every version of every text.
 
@@ -57,19 +33,3 @@ def history() -> None:
     shows. A moment is a date (2026-03-01, all of that day), a time (2026-03-01T10:00:00Z; without
     a zone, in UTC) or a position that `log` shows.
     """
-
-
-def _explained(error: OSError) -> StorageError:
-    if isinstance(error.filename, str):
-        return explain(error, *os.path.split(error.filename))
-    return StorageFaultError(
-        f"the answer can't be written: the system said {error.strerror!a}. "
-        "Fix: check where it goes."
-    )
-
-
-def _forget_output() -> None:
-    """Let nothing complain when what is left in the buffer is written at the end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)

@@ -5,17 +5,17 @@ import os
 import click
 
 from holdfast.app import adopt_history
-from holdfast.surfaces.history.asking import ONE_OBJECT, as_json
-from holdfast.surfaces.history.telling import tell_json, tell_line
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.telling import tell_json, tell_line
 
 
 @click.command("adopt")
 @click.argument("folder", type=click.Path())
 @as_json(ONE_OBJECT)
 def adopt_command(folder: str, *, as_json: bool) -> None:
-    """Take over the history of the memory that was in FOLDER, which was moved or renamed.
+    """Take over the history of a memory that was moved or renamed.
 
-    A history that this memory has begun since is put aside, not removed.
+    FOLDER is where it was. A history that this memory has begun since is put aside, not removed.
     """
     aside = adopt_history(os.environ, folder)
     if as_json:

@@ -8,19 +8,12 @@ from holdfast.app import open_signing_key, open_storage
 from holdfast.artifacts.exporting import Exported, export
 from holdfast.artifacts.importing import How, Taken, import_archive
 from holdfast.artifacts.keys import PublicKey
-from holdfast.surfaces.history.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.history.files import STANDARD, reading, refuse_terminal, writing
 from holdfast.surfaces.history.opening import history_alone
-from holdfast.surfaces.history.telling import (
-    counted,
-    mention,
-    progress,
-    shown,
-    sized,
-    tell_json,
-    tell_line,
-)
+from holdfast.surfaces.history.telling import progress
 from holdfast.surfaces.history.texts import Landed, land, waiting
+from holdfast.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
 
 
 @click.command("export")
@@ -83,6 +76,8 @@ def import_command(file: str, key: str | None, *, texts: bool, as_json: bool) ->
         history_alone() as history,
         progress("importing") as show,
     ):
+        with history.fence.held():
+            history.fence.take_in()
         taken = import_archive(history.store, source, public_key=public_key, progress=show)
         landed = land(history, open_storage(os.environ)) if texts else None
         still_waiting = 0 if texts else len(waiting(history))

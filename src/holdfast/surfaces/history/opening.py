@@ -1,7 +1,7 @@
 """The memory that a command speaks of, with what others did to it recorded first."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,14 +11,13 @@ from typing import Concatenate, ParamSpec
 import click
 
 from holdfast.app import open_history, open_recorded
+from holdfast.context.files import CONTENT
 from holdfast.errors import AbsentError, StorageSelectionError
 from holdfast.storage import Locator
 from holdfast.storage.history import History, Version
-from holdfast.storage.sweep import Found, Kind, sweep
 from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.surfaces.history.telling import counted, mention, shown
-
-_MOST_NAMED = 3
+from holdfast.surfaces.noticing import record_edits
+from holdfast.surfaces.telling import mention
 
 Rest = ParamSpec("Rest")
 
@@ -41,9 +40,12 @@ class Memory:
         if locator in self.unreadable:
             return "none; it is no UTF-8 text or may not be read, and only texts have one"
         names = self.history.store.catalogue.names("", self.history.position())
+        if f"{locator.key}/{CONTENT}" in names:
+            return f"try {f'{locator.key}/{CONTENT}'!a}"
         if not locator.key or any(name.startswith(f"{locator.key}/") for name in names):
             return "it is a folder; name a text in it"
-        ends_so = [name for name in names if name.endswith(f"/{locator.key}")]
+        ends = (f"/{locator.key}", f"/{locator.key}/{CONTENT}")  # of a text, or of a node
+        ends_so = [name for name in names if name.endswith(ends)]
         like = ends_so or get_close_matches(locator.key, names, 1)
         if like:
             return f"try {like[0]!a}"
@@ -58,15 +60,7 @@ def opened(*, looking: bool) -> Iterator[Memory]:
             yield memory
         return
     with open_recorded(os.environ) as recorded:
-        found = sweep(recorded)
-        edits = [each for each in found if each.kind is not Kind.UNREADABLE]
-        if edits:
-            mention(f"recorded {_told(edits)}")
-        unreadable = [each.locator for each in found if each.kind is Kind.UNREADABLE]
-        lost = [each for each in unreadable if recorded.history.current(each) is not None]
-        if lost:
-            names = ", ".join(shown(each.key) for each in lost[:_MOST_NAMED])
-            mention(f"no text any more, and left alone: {names}{_and_more(lost)}")
+        unreadable = record_edits(recorded)
         yield Memory(recorded.history, frozenset(unreadable), recorded)
 
 
@@ -110,17 +104,3 @@ def with_memory(
             command(memory, *args, **kwargs)
 
     return run
-
-
-def _told(edits: list[Found]) -> str:
-    names = [
-        shown(each.locator.key) + ("" if each.kind is Kind.EDITED else f" ({each.kind.value})")
-        for each in edits[:_MOST_NAMED]
-    ]
-    told = f"{counted(len(edits), 'edit')} made outside Holdfast: {', '.join(names)}"
-    return told + _and_more(edits)
-
-
-def _and_more(every: Sequence[object]) -> str:
-    more = len(every) - _MOST_NAMED
-    return f" and {more} more" if more > 0 else ""

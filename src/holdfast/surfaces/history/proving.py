@@ -13,16 +13,10 @@ from holdfast.artifacts.proving import Prover
 from holdfast.errors import AbsentError, InvalidCIDError, ProofError
 from holdfast.storage import Locator
 from holdfast.storage.history import History
-from holdfast.surfaces.history.asking import (
-    ONE_OBJECT,
-    Moment,
-    as_json,
-    parse_moment,
-    state_at,
-)
+from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, parse_moment, state_at
 from holdfast.surfaces.history.files import STANDARD, reading, writing
 from holdfast.surfaces.history.opening import history_alone
-from holdfast.surfaces.history.telling import (
+from holdfast.surfaces.telling import (
     local_time,
     mention,
     shown,

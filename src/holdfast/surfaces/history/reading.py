@@ -1,7 +1,5 @@
 """`log`, `show`, `diff` and `blame`."""
 
-import os
-import sys
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
@@ -13,26 +11,19 @@ from holdfast.artifacts import CID, lines
 from holdfast.errors import AbsentError
 from holdfast.storage import Locator
 from holdfast.storage.history import Event, History, Version
-from holdfast.surfaces.history.asking import (
-    OBJECT_PER_LINE,
-    ONE_OBJECT,
-    Which,
-    as_json,
-    choose,
-    choosing_version,
-    parse_version,
-)
+from holdfast.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from holdfast.surfaces.history.asking import Which, choose, choosing_version, parse_version
 from holdfast.surfaces.history.opening import Memory, with_memory
-from holdfast.surfaces.history.telling import (
+from holdfast.surfaces.history.telling import shown_reason, told_event
+from holdfast.surfaces.telling import (
+    coloured,
     local_date,
     local_time,
     mention,
     shown,
-    shown_reason,
     tell,
     tell_json,
     tell_table,
-    told_event,
 )
 
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
@@ -150,7 +141,7 @@ def _diff(history: History, first: Version | None, last: Version) -> str:
 
 
 def _coloured(changed: str) -> str:
-    if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+    if not coloured():
         return changed
     old, new, *rest = lines.split(changed)
     heads = [click.style(line, bold=True) for line in (old, new)]

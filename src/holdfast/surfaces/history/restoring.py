@@ -10,9 +10,11 @@ from holdfast.errors import AbsentError, NotTextError, StorageUnavailableError
 from holdfast.storage import ABSENT, Locator, content_hash
 from holdfast.storage.content import Expectation
 from holdfast.storage.history import History, Version
-from holdfast.surfaces.history.asking import ONE_OBJECT, as_json, parse_version
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.history.asking import parse_version
 from holdfast.surfaces.history.opening import Memory, with_memory
-from holdfast.surfaces.history.telling import shown, tell_json, tell_line, told_event
+from holdfast.surfaces.history.telling import told_event
+from holdfast.surfaces.telling import shown, tell_json, tell_line
 
 
 @click.command("restore")

@@ -10,16 +10,9 @@ from holdfast.artifacts import CID, ArtifactStore
 from holdfast.artifacts.entry import Lift, Put, Sweep, Tombstone
 from holdfast.errors import AccessRefusedError
 from holdfast.storage.history import History
-from holdfast.surfaces.history.asking import ONE_OBJECT, Moment, as_json, parse_moment, state_at
+from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, parse_moment, state_at
 from holdfast.surfaces.history.opening import history_alone
-from holdfast.surfaces.history.telling import (
-    counted,
-    local_time,
-    mention,
-    sized,
-    tell_json,
-    tell_line,
-)
+from holdfast.surfaces.telling import counted, local_time, mention, sized, tell_json, tell_line
 
 
 @dataclass(frozen=True, slots=True)

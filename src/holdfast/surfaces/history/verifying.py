@@ -16,16 +16,9 @@ from holdfast.artifacts.disk import FolderDisk
 from holdfast.artifacts.store import CATALOGUE
 from holdfast.artifacts.verify import Fault, Report, verify
 from holdfast.errors import DamageError
-from holdfast.surfaces.history.asking import ONE_OBJECT, as_json
-from holdfast.surfaces.history.telling import (
-    counted,
-    mention,
-    progress,
-    shown,
-    sized,
-    tell_json,
-    tell_line,
-)
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.history.telling import progress
+from holdfast.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
 
 _NAMED = """SELECT name, position, (SELECT count(*) FROM binds AS earlier
         WHERE earlier.name = binds.name AND earlier.position <= binds.position)

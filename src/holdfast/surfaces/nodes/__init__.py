@@ -1,0 +1,1 @@
+"""The verbs of the command line for nodes, and for those who own them."""

@@ -1,0 +1,89 @@
+"""What is printed of nodes and edges."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from holdfast.artifacts import CID
+from holdfast.model import ContextNode, RelationEdge
+from holdfast.model.values import plain
+from holdfast.surfaces.telling import local_date, local_time, milliseconds_of, shown, utc_time
+
+
+def day(moment: datetime) -> str:
+    return local_date(milliseconds_of(moment))
+
+
+def time(moment: datetime) -> str:
+    return local_time(milliseconds_of(moment))
+
+
+def stamp(moment: datetime) -> str:
+    """Return a time as JSON says it."""
+    return utc_time(milliseconds_of(moment))
+
+
+def gist(node: ContextNode) -> str:
+    """Return what a node is about, in one line: its title, its abstract, else how it begins."""
+    title, abstract = node.title, _first_line(node.abstract)
+    if abstract and abstract.startswith(title.removesuffix("…")):
+        return abstract
+    if title != _spoken(node):
+        return f"{title}: {abstract}" if abstract else title
+    return abstract or _first_line(node.content) or title
+
+
+def _spoken(node: ContextNode) -> str:
+    """Return the title of a node that has no other than its name."""
+    return node.place.name.replace("-", " ").replace("_", " ")
+
+
+def _first_line(text: str) -> str:
+    return next((" ".join(line.split()) for line in text.splitlines() if line.strip()), "")
+
+
+def told_node(node: ContextNode) -> dict[str, object]:
+    """Return what JSON says of a node, but for its texts and edges."""
+    return {
+        "uri": node.uri,
+        "title": node.title,
+        "abstract": node.abstract,
+        "status": node.status.value,
+        "version": node.version,
+        "created_at": stamp(node.created_at),
+        "updated_at": stamp(node.updated_at),
+        "problems": list(node.problems),
+    }
+
+
+def told_whole(node: ContextNode) -> dict[str, object]:
+    """Return all that JSON says of a node itself."""
+    return {
+        **told_node(node),
+        "type": node.context_type.value,
+        "category": node.category or None,
+        "owner_space": node.owner_space,
+        "overview": node.overview,
+        "content": node.content,
+        "cid": str(CID.of(node.content.encode())),
+        "frontmatter": node.frontmatter,
+        "metadata": plain(node.metadata),
+    }
+
+
+def told_edge(edge: RelationEdge) -> dict[str, object]:
+    return {
+        "from_uri": edge.from_uri,
+        "to_uri": edge.to_uri,
+        "type": edge.relation_type,
+        "weight": edge.weight,
+        "reason": edge.reason,
+        "created_at": stamp(edge.created_at),
+    }
+
+
+def told_edges(edges: Iterable[RelationEdge]) -> list[dict[str, object]]:
+    return [told_edge(edge) for edge in edges]
+
+
+def version_line(uri: str, version: int) -> str:
+    return f"{shown(uri)} version {version}"

@@ -1,0 +1,193 @@
+"""The memory that a command works on, and on whose behalf."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypedDict
+
+import click
+
+from holdfast.app import Context, default_request, open_context
+from holdfast.context.backlinks import ScannedLinks
+from holdfast.context.files import CONTENT
+from holdfast.context.reading import NodeReader
+from holdfast.context.relations import RelationReader
+from holdfast.errors import AccessDeniedError, ContextError, InvalidValueError, NodeNotFoundError
+from holdfast.model import ContextNode, RequestContext, Role, Uri
+from holdfast.storage.wrappers.view import View
+from holdfast.surfaces.asking import Command, Moment, state_at
+from holdfast.surfaces.nodes.naming import name_for, place_named
+from holdfast.surfaces.noticing import record_edits
+
+Rest = ParamSpec("Rest")
+
+NAMES = (
+    "A NODE is named as preference/indentation, profile, skills/NAME, resources/NAME or "
+    "sessions/ID/NAME, and a FOLDER likewise, or either by its whole URI, ctx://..."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory as one caller sees it, now or at a moment of the past."""
+
+    context: Context
+    request: RequestContext
+    reader: NodeReader
+    relations: RelationReader
+    then: Moment | None = None
+
+    def at(self, moment: Moment | None) -> "Memory":
+        """Return the memory as it was; what others did to its files is recorded before."""
+        if moment is None:
+            return self
+        record_edits(self.context.recorded)
+        history = self.context.recorded.history
+        reader = NodeReader(View(history, state_at(history, moment)))
+        relations = RelationReader(reader, ScannedLinks(reader))
+        return replace(self, reader=reader, relations=relations, then=moment)
+
+    # ------------------------------------------------------------ names
+    def place(self, text: str) -> Uri:
+        return place_named(text, self.request)
+
+    def node_place(self, text: str) -> Uri:
+        """Return the place of a node; a folder is refused."""
+        place = self.place(text)
+        if not place.is_node:
+            fix = "" if self.is_there(place) else self._alike(place)
+            raise InvalidValueError(
+                f"{self.name(place)!a} is the name of a folder, and no node's. "
+                f"Fix: {fix or self._look_in(place)}."
+            )
+        return place
+
+    def name(self, place: Uri) -> str:
+        return name_for(place, self.request)
+
+    # ------------------------------------------------------------ nodes
+    def node(self, place: Uri) -> ContextNode:
+        """Return a node in use; `NodeNotFoundError` says what may have been meant."""
+        try:
+            return self.reader.read_node(str(place), self.request)
+        except NodeNotFoundError:
+            if not self.is_nothing(place):
+                raise
+            raise self.absent(place) from None
+
+    def known(self, place: Uri) -> ContextNode | None:
+        """Return a node in use; None if there is none."""
+        try:
+            return self.reader.read_node(str(place), self.request)
+        except NodeNotFoundError:
+            return None
+
+    def absent(self, place: Uri) -> NodeNotFoundError:
+        when = "" if self.then is None else f" at {self.then}"
+        return NodeNotFoundError(
+            f"no node {'is' if self.then is None else 'was'} at {str(place)!a}{when}. "
+            f"Fix: {self._alike(place) or self._look_in(place.parent)}."
+        )
+
+    def is_nothing(self, place: Uri) -> bool:
+        """Whether no file of a node is there."""
+        return all(found is None for found in self.reader.files(place).values())
+
+    def is_there(self, folder: Uri) -> bool:
+        return self.reader.backend.exists(self.reader.folder(folder))
+
+    def key(self, place: Uri) -> str:
+        """Return the key under which the history knows the content of a node."""
+        return self.reader.file(place, CONTENT).key
+
+    # ------------------------------------------------------------ what may have been meant
+    def _look_in(self, folder: Uri) -> str:
+        while folder.path and not self.is_there(folder):
+            folder = folder.parent
+        when = "" if self.then is None else f" --at {self.then}"
+        return f"`holdfast list {self.name(folder)}{when}` shows what is there"
+
+    def _alike(self, place: Uri) -> str:
+        own = self.place("")
+        names = [self.name(each) for each in self._around({place.parent, own})]
+        same = [name for name in names if name.rpartition("/")[2] == place.name]
+        like = same or get_close_matches(self.name(place), names, 1)
+        return f"try {like[0]!a}" if like else ""
+
+    def _around(self, folders: set[Uri]) -> Iterator[Uri]:
+        """Yield the nodes in some folders, and in the folders in them."""
+        for folder in folders:
+            for child in self.children(folder):
+                yield from [child] if child.is_node else self.children(child)
+
+    def children(self, folder: Uri) -> Iterator[Uri]:
+        with suppress(ContextError):
+            yield from map(Uri.parse, self.reader.list_children(str(folder), self.request))
+
+
+class Caller(TypedDict):
+    """Who asks, as far as it was said."""
+
+    account: str | None
+    user: str | None
+    agent: str | None
+    as_role: str
+
+
+@contextmanager
+def opened(caller: Caller) -> Iterator[Memory]:
+    request = _request(caller)
+    with open_context(os.environ) as context:
+        yield Memory(context, request, context.nodes, context.relations)
+
+
+def _request(caller: Caller) -> RequestContext:
+    default = default_request(os.environ)
+    return replace(
+        default,
+        account_id=default.account_id if caller["account"] is None else caller["account"],
+        user_id=default.user_id if caller["user"] is None else caller["user"],
+        agent_id=default.agent_id if caller["agent"] is None else caller["agent"],
+        role=Role(caller["as_role"]),
+    )
+
+
+def with_memory(command: Callable[Concatenate[Memory, Rest], None]) -> Callable[Rest, None]:
+    """Give a command the memory, and the options that say who asks."""
+
+    @wraps(command)
+    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
+        caller = Caller(**{name: kwargs.pop(name) for name in Caller.__annotations__})  # type: ignore[typeddict-item] # click has checked them
+        with opened(caller) as memory:
+            command(memory, *args, **kwargs)
+
+    return _asked_by(run)
+
+
+def _asked_by(command: Command) -> Command:
+    """Add the options that say who asks."""
+    roles = [role.value for role in Role]
+    options = (
+        click.option(
+            "--as-role", type=click.Choice(roles), default="root", help="What you may do; root."
+        ),
+        click.option("--agent", metavar="ID", help="Whose skills; agent default."),
+        click.option("--user", metavar="ID", help="Whose memories; your own."),
+        click.option("--account", metavar="ID", help="In which account; local."),
+    )
+    for option in options:
+        command = option(command)
+    return command
+
+
+def demand_governing(memory: Memory, what: str) -> None:
+    """Refuse what is only for those who reach all of an account."""
+    ctx = memory.request
+    if not ctx.governs:
+        raise AccessDeniedError(
+            f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "
+            f"not {what}. Fix: ask somebody who may."
+        )

@@ -1,0 +1,229 @@
+"""`write`."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypedDict, Unpack
+
+import click
+
+from holdfast.errors import InvalidValueError, NodeExistsError, NotTextError, VersionMismatchError
+from holdfast.model import ContextNode, Uri
+from holdfast.model.values import JSON
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.nodes.describing import gist, time, version_line
+from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
+from holdfast.surfaces.telling import cut_to, mention, shown, tell_json, tell_line
+
+_STDIN = "-"
+_MOST_BYTES = 1_000_000
+_ATTEMPTS = 20
+_GIST = 60
+
+
+class Options(TypedDict):
+    text: str | None
+    abstract: str | None
+    overview: str | None
+    meta: tuple[tuple[str, JSON], ...]
+    reason: str
+    version: int | None
+    replace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is to be in a node; None stays as it is."""
+
+    content: str | None
+    abstract: str | None
+    overview: str | None
+    metadata: Mapping[str, JSON]
+
+    def new(self, place: Uri) -> ContextNode:
+        nothing = ContextNode(uri=str(place))
+        return nothing.revised(version=1, metadata=self.metadata, **self._texts())
+
+    def revising(self, node: ContextNode) -> ContextNode | None:
+        """Return the next version of a node; None if it says all of this already."""
+        revised = node.revised(metadata={**node.metadata, **self.metadata}, **self._texts())
+        kept = {name: value for name, value in revised.metadata.items() if value is not None}
+        same = all(getattr(revised, name) == getattr(node, name) for name in self._texts())
+        return None if same and kept == node.metadata else revised
+
+    def cut_in(self, node: ContextNode) -> list[str]:
+        """Return the texts that were too long, and are not all there."""
+        return [name for name, text in self._texts().items() if getattr(node, name) != text]
+
+    def _texts(self) -> dict[str, str]:
+        texts = (("content", self.content), ("abstract", self.abstract))
+        every = (*texts, ("overview", self.overview))
+        return {name: text for name, text in every if text is not None}
+
+
+def parse_meta(text: str) -> tuple[str, JSON]:
+    """Read `key=text` or, with anything that JSON can say, `key:=value`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.rstrip(":"):
+        raise click.BadParameter(f"{text!a} is no key=value. Fix: write it so.")
+    if not key.endswith(":"):
+        return key, value
+    try:
+        return key.removesuffix(":"), json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(
+            f"{value!a} is no JSON. Fix: write {key.removesuffix(':')}={value} for a text."
+        ) from error
+
+
+class Writing(click.Command):
+    """Takes a text that begins with a dash, as a list in Markdown does, for a text."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        valued = {name for option in options if not option.is_flag for name in option.opts}
+        given = args[: args.index("--")] if "--" in args else args
+        for at, arg in enumerate(given):
+            if _is_dashed_text(arg) and (at == 0 or args[at - 1] not in valued):
+                return super().parse_args(ctx, [*args[:at], *args[at + 1 :], "--", arg])
+        return super().parse_args(ctx, args)
+
+
+def _is_dashed_text(arg: str) -> bool:
+    """Whether it begins like an option, and has a space where no option has one."""
+    return arg.startswith("-") and any(c.isspace() for c in arg.partition("=")[0])
+
+
+@click.command("write", cls=Writing, epilog=NAMES)
+@click.argument("node")
+@click.argument("text", required=False)
+@click.option("--abstract", metavar="TEXT", help="What it says in one sentence.")
+@click.option("--overview", metavar="TEXT", help="What it says in some more.")
+@click.option(
+    "--meta",
+    type=parse_meta,
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Something of your own, kept with it; KEY:=VALUE is JSON, and KEY:=null takes it away.",
+)
+@click.option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
+@click.option(
+    "--version", type=click.IntRange(min=1), metavar="N", help="Follow this version, and no other."
+)
+@click.option("--replace", is_flag=True, help="Follow whatever version is there.")
+@as_json(ONE_OBJECT)
+@with_memory
+def write_command(memory: Memory, node: str, *, as_json: bool, **options: Unpack[Options]) -> None:
+    """Write a node, or the next version of one.
+
+    TEXT is the content, in Markdown; if it is - or left out, it is read from stdin. A node that is
+    there already is written only with --version or --replace. What no option names stays as it
+    is, and what says all of it already is not written again.
+    """
+    if options["version"] is not None and options["replace"]:
+        raise click.UsageError("--version and --replace contradict each other. Fix: give one.")
+    place = memory.node_place(node)
+    said = _said(options)
+    before, after = _write(memory, place, said, options)
+    now = before if after is None else after
+    assert now is not None  # noqa: S101 - either it was there, or it was written
+    if as_json:
+        written = after is not None
+        told = {"uri": now.uri, "version": now.version}
+        tell_json({**told, "written": written, "created": written and before is None})
+    else:
+        tell_line(version_line(now.uri, now.version))
+    if after is None:
+        mention("it says that already; nothing was written")
+    for name in said.cut_in(now):
+        mention(f"the {name} was too long; what is written ends in [cut]")
+
+
+def _said(options: Options) -> Said:
+    text = options["text"]
+    others = options["abstract"], options["overview"], dict(options["meta"])
+    if text is not None and text != _STDIN:
+        return Said(text, *others)
+    piped = "" if text is None and sys.stdin.isatty() else _piped()
+    if piped:
+        return Said(piped, *others)
+    if text is None and any(each or each == "" for each in others):
+        return Said(None, *others)
+    raise click.UsageError(
+        'there is no text. Fix: give it behind the name, or pipe it in; "" is an empty one.'
+    )
+
+
+def _piped() -> str:
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InvalidValueError(
+            f"more than {_MOST_BYTES:,} bytes came on stdin. Fix: split it into several nodes."
+        )
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise NotTextError("what came on stdin is no text. Fix: give it as UTF-8.") from error
+
+
+# ---------------------------------------------------------------- writing
+def _write(
+    memory: Memory, place: Uri, said: Said, options: Options
+) -> tuple[ContextNode | None, ContextNode | None]:
+    """Return what was there, and what was written; None if nothing was."""
+    nodes = memory.context.nodes.because(options["reason"])
+    attempts = _ATTEMPTS
+    while True:
+        before = memory.known(place)
+        after = said.new(place) if before is None else said.revising(before)
+        if after is None:
+            return before, None
+        _refuse_unless_told(memory, place, before, options)
+        try:
+            nodes.write_node(after, memory.request)
+        except (NodeExistsError, VersionMismatchError):  # somebody was faster, or it is archived
+            attempts -= 1
+            if not attempts or not nodes.exists(str(place), memory.request):
+                raise
+        else:
+            return before, after
+
+
+def _refuse_unless_told(
+    memory: Memory, place: Uri, before: ContextNode | None, options: Options
+) -> None:
+    version = options["version"]
+    if before is None:
+        if version is not None:
+            raise VersionMismatchError(
+                f"{str(place)!a} has no version {version}: no node is there. Nothing was written. "
+                "Fix: leave --version out."
+            )
+        return
+    if options["replace"]:
+        return
+    refuse_broken(before, "--replace writes it all the same")
+    if version == before.version:
+        return
+    there = f"version {before.version} of {time(before.updated_at)}"
+    says = f"{there}, which says {cut_to(_GIST, gist(before))!a}"
+    name = memory.name(place)
+    if version is None:
+        raise NodeExistsError(
+            f"{before.uri!a} is there already: {says}. Nothing was written. Fix: add --version "
+            f"{before.version} to write the next one, or --replace to do so whatever is there."
+        )
+    raise VersionMismatchError(
+        f"{before.uri!a} is not at version {version} but at {says}. Nothing was written. "
+        f"Fix: `holdfast read {name}`, then give --version {before.version}."
+    )
+
+
+def refuse_broken(node: ContextNode, otherwise: str) -> None:
+    """Refuse to write over what somebody wrote by hand and nobody can read."""
+    for problem in node.problems:
+        raise VersionMismatchError(
+            f"{node.uri!a} was edited by hand and can't be read as it is: {shown(problem)} "
+            f"Nothing was written; {otherwise}."
+        )

@@ -1,0 +1,689 @@
+"""Nodes and relations with one fault each. The name says the fault.
+
+A class stands for its healthy base; a function patches a part that both are made of.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.context import draft, files, frontmatter, links, nodes, reading, relations
+from holdfast.context.draft import Draft
+from holdfast.context.files import CONTENT, META
+from holdfast.context.followed import FollowedLinks
+from holdfast.context.nodes import Nodes
+from holdfast.context.outbox import MemoryOutbox
+from holdfast.context.parts import Look, Parts
+from holdfast.context.reach import Reach
+from holdfast.context.reading import NodeReader, Stored, absent
+from holdfast.context.relations import Relations
+from holdfast.errors import (
+    AccessDeniedError,
+    BrokenNodeError,
+    InvalidValueError,
+    NodeNotFoundError,
+)
+from holdfast.model import ContextNode, RelationEdge, RequestContext, Uri, slugify
+from holdfast.storage import Locator
+from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.testing.context.seam import Seam
+
+Patch = pytest.MonkeyPatch
+Plan = Callable[[Draft], None]
+
+
+def nothing(*_: object, **__: object) -> None:
+    """Do not do it."""
+
+
+# ---------------------------------------------------------------- where and how nodes are written
+
+
+def goes_past_the_seam(patch: Patch) -> None:
+    patch.setattr(Seam, "__call__", lambda _, inner: inner)
+
+
+class LacksAVerb(Nodes):
+    unarchive_node = None  # type: ignore[assignment] # it lacks it
+
+
+class LivesElsewhere(Nodes):
+    def folder(self, place: Uri) -> Locator:
+        return self.root.child("nodes", place.key)
+
+    def file(self, place: Uri, name: str) -> Locator:
+        return self.root.child("nodes", place.key, name)
+
+
+class Writing(Nodes):
+    """Writes something else than it was given."""
+
+    def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
+        super().write_nodes(map(self.instead, nodes), ctx)
+
+    def instead(self, node: ContextNode) -> ContextNode:
+        return node
+
+
+class ForgetsOverviews(Writing):
+    def instead(self, node: ContextNode) -> ContextNode:
+        return replace(node, overview="")
+
+
+class TranslatesLineEnds(Writing):
+    def instead(self, node: ContextNode) -> ContextNode:
+        return replace(node, content="\n".join(node.content.splitlines()))
+
+
+class CutsLongContents(Writing):
+    def instead(self, node: ContextNode) -> ContextNode:
+        return replace(node, content=node.content[:65_536])
+
+
+class StripsSummaries(Writing):
+    def instead(self, node: ContextNode) -> ContextNode:
+        return replace(node, abstract=node.abstract.strip(), overview=node.overview.strip())
+
+
+class IgnoresGivenFrontmatter(Writing):
+    def instead(self, node: ContextNode) -> ContextNode:
+        return replace(node, frontmatter=None)
+
+
+def takes_contents_for_frontmatter(patch: Patch) -> None:
+    patch.setattr(frontmatter, "join", lambda lines, body: lines and f"---\n{lines}---\n{body}")
+    split = frontmatter.split
+    patch.setattr(frontmatter, "split", lambda text: (split(text)[0], split(split(text)[1])[1]))
+
+
+def writes_summaries_first(patch: Patch) -> None:
+    texts_of = files.texts_of
+    patch.setattr(draft, "texts_of", lambda *given: dict(reversed(list(texts_of(*given).items()))))
+
+
+class WritesOneByOne(Nodes):
+    def change(self, plan: Plan, ctx: RequestContext, **more: Any) -> Draft:  # noqa: ANN401
+        planned = self._planned(plan)
+        for locator, text in self.in_order(planned.changes):
+            if text is None:
+                self._inner.remove(locator)
+            else:
+                self._inner.write(locator, text)
+        return planned
+
+    def in_order(self, changes: Mapping[Locator, str | None]) -> list[tuple[Locator, str | None]]:
+        return list(changes.items())
+
+    @property
+    def _inner(self) -> Any:  # noqa: ANN401
+        return self.backend.inner  # type: ignore[attr-defined] # it is wrapped here
+
+
+class WritesTheMetaFirst(WritesOneByOne):
+    def in_order(self, changes: Mapping[Locator, str | None]) -> list[tuple[Locator, str | None]]:
+        return list(changes.items())[::-1]
+
+
+def tells_nobody_of_writes(patch: Patch) -> None:
+    patch.setattr(MemoryOutbox, "register_writes", nothing)
+
+
+def tells_nobody_of_moves(patch: Patch) -> None:
+    patch.setattr(MemoryOutbox, "register_move", nothing)
+
+
+def tells_nobody_of_archives(patch: Patch) -> None:
+    patch.setattr(MemoryOutbox, "register_archive", nothing)
+
+
+def tells_nobody_of_relations(patch: Patch) -> None:
+    patch.setattr(MemoryOutbox, "register_relations", nothing)
+
+
+class TellsTooEarly(Nodes):
+    def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
+        every = list(nodes)
+        self._outbox.register_writes(every, ctx)
+        super().write_nodes(every, ctx)
+
+
+# ---------------------------------------------------------------- versions
+
+
+def writes_version_one_always(patch: Patch) -> None:
+    final = Draft._final
+    patch.setattr(Draft, "_final", lambda *given: replace(final(*given), version=1))
+
+
+def overwrites_any_version(patch: Patch) -> None:
+    patch.setattr(nodes, "_refuse_unless_next", nothing)
+
+
+def revives_what_was_archived(patch: Patch) -> None:
+    def refuse(node: ContextNode, stored: Stored) -> None:
+        if node.version != stored.node.version + 1:
+            raise nodes._occupied(node.place)
+
+    patch.setattr(nodes, "_refuse_unless_next", refuse)
+
+
+class BeginsAnywhere(Nodes):
+    def _refuse_unless_first(self, node: ContextNode) -> None: ...
+
+
+def replaces_metadata(patch: Patch) -> None:
+    final = Draft._final
+    patch.setattr(
+        Draft,
+        "_final",
+        lambda self, node, *more: replace(final(self, node, *more), metadata=node.metadata),
+    )
+
+
+class ForgetsMetadataOnTheWay(Nodes):
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        super().move_node(from_uri, to_uri, ctx)
+        moved = self.read_node(to_uri, ctx)
+        self.write_node(moved.revised(metadata=dict.fromkeys(moved.metadata)), ctx)
+
+
+def takes_times_from_the_caller(patch: Patch) -> None:
+    final = Draft._final
+
+    def told(self: Draft, node: ContextNode, *more: Any) -> ContextNode:  # noqa: ANN401
+        done = final(self, node, *more)
+        return replace(done, created_at=node.created_at, updated_at=node.updated_at)
+
+    patch.setattr(Draft, "_final", told)
+
+
+class WritesTheFirstOnly(Nodes):
+    def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
+        super().write_nodes(list(nodes)[:1], ctx)
+
+
+class WritesOneAfterAnother(Nodes):
+    def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
+        for node in nodes:
+            super().write_nodes([node], ctx)
+
+
+def expects_nothing(patch: Patch) -> None:
+    def put(self: Draft, locator: Locator, text: str | None, found: object) -> None:
+        self.changes[locator] = text
+
+    patch.setattr(Draft, "put", put)
+
+
+# ---------------------------------------------------------------- reach
+
+
+def reaches_other_accounts(patch: Patch) -> None:
+    patch.setattr(RequestContext, "may_see", lambda *_: True)
+
+
+def reaches_other_users(patch: Patch) -> None:
+    patch.setattr(RequestContext, "reaches", lambda *_: True)
+
+
+class LooksBeforeItAsks(Nodes):
+    def read_node(self, uri: str, ctx: RequestContext) -> ContextNode:
+        self.active(Uri.parse(uri))
+        return super().read_node(uri, ctx)
+
+
+def ignores_what_was_shown(patch: Patch) -> None:
+    own = property(lambda self: frozenset({f"user:{self.user_id}", f"agent:{self.agent_id}"}))
+    patch.setattr(RequestContext, "owner_spaces", own)
+
+
+def knows_no_admins(patch: Patch) -> None:
+    patch.setattr(RequestContext, "governs", property(lambda _: False))
+
+
+def lets_all_change_what_is_shared(patch: Patch) -> None:
+    patch.setattr(RequestContext, "may_change", RequestContext.may_see)
+
+
+def opens_every_session(patch: Patch) -> None:
+    patch.setattr(Reach, "_session_open", lambda *_: True)
+
+
+class ListsEverybody(Nodes):
+    def _visible(
+        self, place: Uri, names: list[str], put_away: set[str | None], ctx: RequestContext
+    ) -> Iterable[str]:
+        return names
+
+
+# ---------------------------------------------------------------- states
+
+
+class ReadsNothingAsEmpty(Nodes):
+    def read_node(self, uri: str, ctx: RequestContext) -> ContextNode:
+        try:
+            return super().read_node(uri, ctx)
+        except NodeNotFoundError:
+            return ContextNode(uri=uri)
+
+
+def shows_what_is_not_active(patch: Patch) -> None:
+    patch.setattr(NodeReader, "_refuse_inactive", nothing)
+
+
+class DeletesNothing(Nodes):
+    def delete_node(self, uri: str, ctx: RequestContext) -> None:
+        self._outbox.register_delete(uri, ctx)
+
+
+class DeletesTheMetaOnly(Nodes):
+    def delete_node(self, uri: str, ctx: RequestContext) -> None:
+        self._changing.remove(self.file(self.reach.changed(uri, ctx), META))
+
+
+class DeletesWhatIsNotThere(Nodes):
+    def delete_node(self, uri: str, ctx: RequestContext) -> None:
+        with suppress(NodeNotFoundError):
+            super().delete_node(uri, ctx)
+
+
+class DeletesOnlyWhatItCanRead(Nodes):
+    def delete_node(self, uri: str, ctx: RequestContext) -> None:
+        self.read_node(uri, ctx)
+        super().delete_node(uri, ctx)
+
+
+class ArchivesByDeleting(Nodes):
+    def archive_node(self, uri: str, ctx: RequestContext) -> None:
+        self.delete_node(uri, ctx)
+
+
+class ArchivesNothing(Nodes):
+    def archive_node(self, uri: str, ctx: RequestContext) -> None: ...
+
+
+class ArchivesTheAbsent(Nodes):
+    def archive_node(self, uri: str, ctx: RequestContext) -> None:
+        with suppress(NodeNotFoundError):
+            super().archive_node(uri, ctx)
+
+
+class TakesNothingBack(Nodes):
+    def unarchive_node(self, uri: str, ctx: RequestContext) -> None: ...
+
+
+class TakesAnythingBack(Nodes):
+    def unarchive_node(self, uri: str, ctx: RequestContext) -> None:
+        with suppress(NodeNotFoundError):
+            super().unarchive_node(uri, ctx)
+
+
+# ---------------------------------------------------------------- moving
+
+
+class MovesByCopying(Nodes):
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        node = self.read_node(from_uri, ctx)
+        self.write_node(replace(node, uri=to_uri, version=1, relations=(), owner_space=""), ctx)
+
+
+class MovesTheMetaOnly(MovesByCopying):
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        super().move_node(from_uri, to_uri, ctx)
+        self._changing.remove(self.file(Uri.parse(from_uri), META))
+
+
+class MovesByMakingAnew(MovesByCopying):
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        super().move_node(from_uri, to_uri, ctx)
+        self.delete_node(from_uri, ctx)
+
+
+class StaysWithItsOwner(Nodes):
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        if Uri.parse(from_uri).owner_space != Uri.parse(to_uri).owner_space:
+            raise AccessDeniedError(to_uri)
+        super().move_node(from_uri, to_uri, ctx)
+
+
+class MovesOverOthers(Nodes):
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        with suppress(NodeNotFoundError):
+            self.delete_node(to_uri, ctx)
+        super().move_node(from_uri, to_uri, ctx)
+
+
+class MovesTheArchived(Nodes):
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        with suppress(NodeNotFoundError):
+            self.unarchive_node(from_uri, ctx)
+        super().move_node(from_uri, to_uri, ctx)
+
+
+class MovesToWhereItIs(Nodes):
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        if from_uri != to_uri:
+            super().move_node(from_uri, to_uri, ctx)
+
+
+class IsFollowedByNobody(Nodes):
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+        return iter(())
+
+
+class IsFollowedByAll(Nodes):
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+        return (self.active(other) for other in self._backlinks.leading_to(place))
+
+
+def shows_the_new_name(patch: Patch) -> None:
+    def renamed(content: str, follow: Callable[[str], Uri | None], start: Uri) -> str:
+        new = next(filter(None, map(follow, links.targets(content))), None)
+        return content if new is None else re.sub(r"\[\[[^]]*tabs[^]]*]]", f"[[{new}]]", content)
+
+    patch.setattr(nodes, "relinked", renamed)
+
+
+def breaks_tables(patch: Patch) -> None:
+    patch.setattr(links, "_bar", lambda _: "|")
+
+
+class LeavesItsOwnLinks(Nodes):
+    def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
+        edges = tuple(replace(edge, from_uri=str(new)) for edge in stored.node.relations)
+        moved = stored.node.revised(uri=str(new), owner_space="", relations=edges)
+        draft.write(moved, replace(stored, files=dict.fromkeys(stored.files)))
+
+
+def names_skills_by_their_category(patch: Patch) -> None:
+    patch.setattr(links, "_said", lambda place, _: f"{place.category}/{place.name}")
+
+
+# ---------------------------------------------------------------- listing
+
+
+class ListsBackwards(Nodes):
+    def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
+        return super().list_children(uri, ctx)[::-1]
+
+
+class ListsThePlaceItself(Nodes):
+    def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
+        return super().list_children(uri, ctx) or [uri]
+
+
+class ListsPlainNamesOnly(Nodes):
+    def _named(self, place: Uri, segments: list[str]) -> list[str]:
+        return [segment for segment in segments if segment.isalnum()]
+
+
+class ListsWhateverIsThere(Nodes):
+    def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
+        return [f"{uri}/{segment}" for segment in self._segments(self.reach.seen(uri, ctx))]
+
+
+def marks_nothing_as_archived(patch: Patch) -> None:
+    patch.setattr(Draft, "mark", nothing)
+
+
+class LeavesFolders(Nodes):
+    def clear(self, place: Uri) -> None: ...
+
+
+# ---------------------------------------------------------------- frontmatter and edits
+
+
+def writes_no_title(patch: Patch) -> None:
+    patch.setattr(frontmatter, "generate", lambda _: "")
+
+
+def keeps_the_old_title(patch: Patch) -> None:
+    patch.setattr(frontmatter, "spliced", lambda lines, *_: lines)
+
+
+def drops_lines_that_it_did_not_write(patch: Patch) -> None:
+    patch.setattr(frontmatter, "spliced", lambda _lines, _old, title: frontmatter.generate(title))
+
+
+def knows_plain_fences_only(patch: Patch) -> None:
+    patch.setattr(frontmatter, "_OPENED", re.compile(r"\A---\n"))
+    fenced = re.compile(r"\A---\n(?P<lines>.*?)^---\n", re.DOTALL | re.MULTILINE)
+    patch.setattr(frontmatter, "_FENCED", fenced)
+
+
+def takes_any_frontmatter(patch: Patch) -> None:
+    patch.setattr(frontmatter, "check", nothing)
+
+
+def sees_no_edits(patch: Patch) -> None:
+    def take(self: Parts, name: str, written: Callable[[str], Any], edited: object) -> Any:  # noqa: ANN401
+        return written(self._kept(name))
+
+    patch.setattr(Parts, "take", take)
+
+
+def refuses_missing_summaries(patch: Patch) -> None:
+    def edited(said: str | None) -> str:
+        if said is None:
+            raise InvalidValueError("it is gone. Fix: write it.")
+        return said
+
+    patch.setattr(reading, "edited_abstract", edited)
+
+
+class DoesNotCountEdits(Nodes):
+    def load(self, place: Uri) -> Stored | None:
+        stored = super().load(place)
+        if stored is None:
+            return None
+        node = replace(stored.node, version=stored.meta.version, basis="")
+        return replace(stored, node=node)
+
+
+class ForgetsWhatItWasBasedOn(Writing):
+    def instead(self, node: ContextNode) -> ContextNode:
+        return replace(node, basis="")
+
+
+def looks_at_the_content_only(patch: Patch) -> None:
+    patch.setattr(Look, "basis", property(lambda self: self.cids.get(CONTENT, "")))
+
+
+def compares_with_the_meta_only(patch: Patch) -> None:
+    patch.setattr(Stored, "keeps", lambda self, name, cid: self.meta.parts.get(name) == cid)
+
+
+class AdoptsNothing(Nodes):
+    def adopt(self, uri: str, ctx: RequestContext) -> bool:
+        return False
+
+
+def finds_no_earlier_text(patch: Patch) -> None:
+    patch.setattr(Recorded, "earlier", lambda *_: iter(()))
+
+
+class NamesNoProblem(Nodes):
+    def load(self, place: Uri) -> Stored | None:
+        stored = super().load(place)
+        return stored and replace(stored, node=replace(stored.node, problems=()))
+
+
+class TakesBrokenForAbsent(Nodes):
+    def active(self, place: Uri) -> Stored:
+        try:
+            return super().active(place)
+        except BrokenNodeError:
+            raise absent(place) from None
+
+
+# ---------------------------------------------------------------- edges
+
+
+class AddsTheFirstOnly(Relations):
+    def upsert_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
+        super().upsert_edges(edges[:1], ctx)
+
+
+def dates_edges_anew(patch: Patch) -> None:
+    patch.setattr(relations, "_dated", lambda edge, _: edge)
+
+
+class RelatesBothWays(Relations):
+    def upsert_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
+        back = [replace(e, from_uri=e.to_uri, to_uri=e.from_uri) for e in edges]
+        super().upsert_edges([*edges, *back], ctx)
+
+
+class RaisesForTheAbsent(Relations):
+    def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        self._nodes.read_node(uri, ctx)
+        return super().get_edges(uri, ctx)
+
+
+class RemovesAllEdges(Relations):
+    def remove_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
+        for one in edges:
+            super().remove_edges(self._nodes.read_node(one.from_uri, ctx).relations, ctx)
+
+
+class WipesTheNode(Nodes):
+    def relate(
+        self,
+        uris: Sequence[str],
+        change: Callable[[ContextNode], ContextNode],
+        ctx: RequestContext,
+    ) -> None:
+        super().relate(uris, lambda node: replace(change(node), content=""), ctx)
+
+
+class RefusesNoEdge(Relations):
+    def _refuse(self, edge: RelationEdge, ctx: RequestContext) -> None: ...
+
+
+def changes_whatever_it_is_told_to(patch: Patch) -> None:
+    patch.setattr(Reach, "changed", lambda _self, uri, _ctx: Uri.parse(uri))
+    patch.setattr(Reach, "seen", lambda _self, uri, _ctx: Uri.parse(uri))
+
+
+class PutsTheLightestFirst(Relations):
+    def get_one_hop(self, uri: str, ctx: RequestContext, limit: int = 3) -> list[RelationEdge]:
+        return sorted(self.get_edges(uri, ctx), key=lambda e: e.weight)[:limit]
+
+
+class GivesAllNeighbours(Relations):
+    def get_one_hop(self, uri: str, ctx: RequestContext, limit: int = 3) -> list[RelationEdge]:
+        return super().get_one_hop(uri, ctx, 1000)
+
+
+# ---------------------------------------------------------------- links
+
+
+def knows_plain_links_only(patch: Patch) -> None:
+    form = r"\[\[(?P<target>[a-z-]+)(?P<rest>#)?(?P<shown>\|)?\]\]"
+    patch.setattr(links, "_LINK", re.compile(form))
+
+
+def knows_no_code(patch: Patch) -> None:
+    form = r"\[\[(?P<target>[^\[\]|#\n\\]+)(?P<rest>#[^\[\]|]*)?(?P<shown>\|[^\[\]]*)?\]\]"
+    patch.setattr(links, "_LINK", re.compile(form))
+
+
+def takes_stray_ticks_for_code(patch: Patch) -> None:
+    form = r"(?P<ticks>`+)[^`\n].*?(?P=ticks)|\[\[(?P<target>[^\[\]|#\n]+)\]\]"
+    patch.setattr(links, "_LINK", re.compile(form, re.DOTALL))
+
+
+def links_to_what_is_not_there(patch: Patch) -> None:
+    patch.setattr(NodeReader, "is_active", lambda *_: True)
+
+
+def looks_far_away_first(patch: Patch) -> None:
+    candidates = links._candidates
+    patch.setattr(links, "_candidates", lambda *given: reversed(list(candidates(*given))))
+
+
+def ignores_categories(patch: Patch) -> None:
+    owned = links._owned_candidates
+    patch.setattr(links, "_owned_candidates", lambda _, *given: owned("", *given))
+
+
+def links_to_itself(patch: Patch) -> None:
+    def resolve(target: str, start: Uri, places: links.Places) -> Uri | None:
+        found = (p for p in links._candidates(target, start, places) if places.is_active(p))
+        return next(found, None)
+
+    patch.setattr(links, "resolve", resolve)
+
+
+def takes_other_accounts_for_its_own(patch: Patch) -> None:
+    resolve = links.resolve
+    patch.setattr(
+        links,
+        "resolve",
+        lambda target, *given: resolve(target.replace("//other/", "//acme/"), *given),
+    )
+
+
+class GivesOneEdgeForEachTarget(Relations):
+    def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        return list({edge.to_uri: edge for edge in super().get_edges(uri, ctx)}.values())
+
+
+def files_uris_by_their_last_part(patch: Patch) -> None:
+    patch.setattr(
+        links, "name_in", lambda target: slugify(target.removesuffix(".md").split("/")[-1])
+    )
+
+
+def takes_any_folder_for_a_category(patch: Patch) -> None:
+    patch.setattr(NodeReader, "_named", lambda _self, _place, segments: segments)
+
+
+class SeesNoLinks(Relations):
+    def _mentions(self, node: ContextNode) -> Iterator[RelationEdge]:
+        return iter(())
+
+
+# ---------------------------------------------------------------- what leads to a node
+
+
+def looks_for_links_only(patch: Patch) -> None:
+    patch.setattr(links, "names_of_edges", lambda _: set())
+
+
+class RemembersWhatLedHere(Relations):
+    def get_incoming(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        found: list[RelationEdge] = self.__dict__.setdefault(uri, super().get_incoming(uri, ctx))
+        return found
+
+
+def follows_from_now_on(patch: Patch) -> None:
+    opened = FollowedLinks.__init__
+
+    def begin(self: FollowedLinks, *given: Any) -> None:  # noqa: ANN401
+        opened(self, *given)
+        self._begun = self._history.position()  # type: ignore[attr-defined] # it is its own
+
+    def take(self: FollowedLinks, database: object, event: Any) -> None:  # noqa: ANN401
+        if event.position > self._begun:  # type: ignore[attr-defined] # it is its own
+            healthy(self, database, event)  # type: ignore[arg-type] # as it was
+
+    healthy = FollowedLinks._take
+    patch.setattr(FollowedLinks, "__init__", begin)
+    patch.setattr(FollowedLinks, "_take", take)
+    patch.setattr(FollowedLinks, "_position", lambda *_: None)
+
+
+class PassesOverTheBroken(Relations):
+    def get_incoming(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        found = super().get_incoming(uri, ctx)
+        return [e for e in found if not self._nodes.read_node(e.from_uri, ctx).problems]
+
+
+class FindsOneOnly(Relations):
+    def get_incoming(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        return super().get_incoming(uri, ctx)[:1]

@@ -1,0 +1,176 @@
+"""A memory opened on a ground, with all that works on it; and an index that is a dictionary."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from unittest.mock import patch
+
+from holdfast.artifacts import CID
+from holdfast.context.contract import TenantData
+from holdfast.context.nodes import Nodes
+from holdfast.context.outbox import SqliteOutbox
+from holdfast.context.relations import Relations
+from holdfast.context.tenants import NodeData
+from holdfast.engine.namespaces import NamespaceManager
+from holdfast.engine.repair import Repair
+from holdfast.errors import BrokenNodeError, NodeNotFoundError
+from holdfast.model import ContextNode, EventType, OutboxEvent, RequestContext, Role, Uri
+from holdfast.storage import TransactionalBackend
+from holdfast.storage.history import History
+from holdfast.storage.joint import Joint
+from holdfast.storage.wrappers.journaled import Journaled
+from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround
+
+ACCOUNT = "acme"
+ANA = RequestContext(ACCOUNT, "ana")
+ADMIN = RequestContext(ACCOUNT, "boss", role=Role.ADMIN)
+ROOT = RequestContext(ACCOUNT, "root", role=Role.ROOT)
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+EVENING = datetime(2026, 3, 2, 20, tzinfo=UTC)
+
+GROUNDS: Mapping[str, Callable[[Path], Ground]] = {
+    "memory": MemoryGround,
+    "device-local": FolderGround,
+}
+KINDS = ("recorded", "journaled")
+MEMORIES = [f"{ground} {kind}" for ground in GROUNDS for kind in KINDS]
+
+WORKER_NEEDS = {
+    "version",
+    "cid",
+    "title",
+    "abstract",
+    "overview",
+    "context_type",
+    "category",
+    "level",
+    "owner_space",
+    "created_at",
+    "updated_at",
+}
+
+
+class DictIndex:
+    """What a worker would make of the events, without any search."""
+
+    def __init__(self, contents: Mapping[str, CID] | None = None) -> None:
+        self._contents = dict(contents or {})
+
+    def contents(self, account_id: str) -> Mapping[str, CID]:
+        return {uri: cid for uri, cid in self._contents.items() if _is_of(uri, account_id)}
+
+    def take(self, events: Iterable[OutboxEvent]) -> "DictIndex":
+        """Return the index as it is after these."""
+        contents = dict(self._contents)
+        for event in events:
+            assert event.payload["owner_space"] == event.owner_space
+            if event.event_type in {EventType.UPSERT_NODE, EventType.MOVE_NODE}:
+                assert event.payload.keys() >= WORKER_NEEDS
+                contents.pop(str(event.payload.get("from_uri")), None)
+                contents[event.uri] = CID.parse(str(event.payload["cid"]))
+            elif event.event_type in {EventType.DELETE_NODE, EventType.ARCHIVE_NODE}:
+                contents.pop(event.uri, None)
+        return DictIndex(contents)
+
+
+def _is_of(uri: str, account_id: str) -> bool:
+    return Uri.parse(uri).account == account_id
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    backend: TransactionalBackend
+    nodes: Nodes
+    relations: Relations
+    outbox: SqliteOutbox
+    repair: Repair
+    namespaces: NamespaceManager
+
+    def read_all(self, uris: Iterable[str], ctx: RequestContext = ADMIN) -> dict[str, object]:
+        """Return the nodes as `read_node` has them; those not in use as they lie there."""
+        return {uri: self._read(uri, ctx) for uri in uris}
+
+    def _read(self, uri: str, ctx: RequestContext) -> ContextNode | str | None:
+        try:
+            return self.nodes.read_node(uri, ctx)
+        except BrokenNodeError:
+            return "broken"
+        except NodeNotFoundError:
+            stored = self.nodes.load(Uri.parse(uri))
+            return None if stored is None else stored.node
+
+    def active(self, account_id: str = ACCOUNT) -> dict[str, CID]:
+        """Return the content of each node that is in use."""
+        places = self.nodes.walk(Uri(account_id))
+        return {
+            str(place): CID.of(self.nodes.active(place).node.content.encode())
+            for place in places
+            if self.nodes.is_active(place)
+        }
+
+    def events(self, account_id: str = ACCOUNT) -> list[OutboxEvent]:
+        return [event for _, event in self.outbox.list_unfinished(account_id)]
+
+    def drain(self, account_id: str = ACCOUNT) -> list[OutboxEvent]:
+        """Take all events out, as a worker does."""
+        events = self.events(account_id)
+        for event in events:
+            self.outbox.mark_done(event, event.uri)
+        return events
+
+
+@contextmanager
+def opened(  # noqa: PLR0913 - a test says which of them matters
+    ground: Ground,
+    kind: str = "recorded",
+    index: DictIndex | None = None,
+    *,
+    now: datetime = NOON,
+    settle: bool = True,
+    holders: Callable[[Mapping[str, TenantData]], Mapping[str, TenantData]] = dict,
+) -> Iterator[Opened]:
+    """Open a memory as a process that starts does, and let go of it as one that ends.
+
+    Without `settle` it is one that was open all the while, and found nothing to settle.
+    """
+    texts, disk = ground.texts(), ground.disk()
+    backend: TransactionalBackend
+    with ExitStack() as patches:
+        for settling in () if settle else (Joint, Journaled):
+            patches.enter_context(patch.object(settling, "settle", lambda _: None))
+        is_recorded = kind == "recorded"
+        backend = Recorded(texts, History.on(disk)) if is_recorded else Journaled(texts, disk)
+    outbox = ground.outbox()
+    nodes = Nodes(backend, outbox, clock=lambda: now)
+    kept: Mapping[str, TenantData] = {"nodes": NodeData(backend), "events": outbox}
+    try:
+        yield Opened(
+            backend,
+            nodes,
+            Relations(nodes, nodes._backlinks),
+            outbox,
+            Repair(nodes, outbox, index),
+            NamespaceManager(backend, holders(kept)),
+        )
+    finally:
+        outbox.close()
+        if isinstance(backend, Recorded):
+            backend.close()
+
+
+def memory_uri(slug: str, user: str = "ana", account: str = ACCOUNT) -> str:
+    return str(Uri(account, ("users", user, "memories", "preference", slug)))
+
+
+def note(slug: str, text: str = "first", **more: object) -> ContextNode:
+    """Return a node that says the same in each of its parts."""
+    said: dict[str, object] = {
+        "abstract": f"{text}, in short",
+        "overview": f"{text}, in some words",
+    }
+    said |= more
+    uri = said.pop("uri", memory_uri(slug))
+    return ContextNode(uri=str(uri), content=f"# {slug}\n\n{text}\n", **said)  # type: ignore[arg-type] # the fields' own types

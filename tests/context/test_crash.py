@@ -1,0 +1,283 @@
+"""Killed at any moment, a verb leaves each node wholly old or wholly new, and repair ends it."""
+
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.repair import Repair
+from holdfast.errors import (
+    ConcurrentModificationError,
+    ContextError,
+    NodeExistsError,
+    NodeNotFoundError,
+)
+from holdfast.model import ContextNode, RelationEdge, Uri
+from holdfast.testing.context.crashes import Crash, FolderGround, Ground, every_crash
+from holdfast.testing.storage.processes import start
+from tests.context.opened import (
+    ADMIN,
+    ANA,
+    EVENING,
+    GROUNDS,
+    MEMORIES,
+    DictIndex,
+    Opened,
+    memory_uri,
+    note,
+    opened,
+)
+
+ONE, TWO, AWAY, EDITED, NEW, MOVED = map(
+    memory_uri, ("one", "two", "away", "edited", "new", "moved")
+)
+TALK = "ctx://acme/sessions/monday/talk"
+URIS = (ONE, TWO, AWAY, EDITED, NEW, MOVED, TALK, memory_uri("newer"), memory_uri("newest"))
+EDGE = RelationEdge(TWO, ONE, "supports", 0.7, "since it says so")
+
+
+def fill(memory: Opened) -> None:
+    """Have nodes in every state that a verb leaves, and one that was edited since."""
+    memory.nodes.write_node(note("one"), ANA)
+    two = replace(note("two", "as in [[one]]"), relations=(EDGE,))
+    memory.nodes.write_nodes([two, note("away"), note("edited")], ANA)
+    memory.nodes.archive_node(AWAY, ANA)
+    content = memory.nodes.file(note("edited").place, "content.md")
+    memory.backend.inner.write(content, "by hand\n")  # type: ignore[attr-defined] # behind its back
+
+
+def update(memory: Opened) -> None:
+    one = memory.nodes.read_node(ONE, ANA)
+    changed = one.revised(content="second", abstract="2", overview="II", metadata={"k": 2})
+    memory.nodes.write_node(changed, ANA)
+
+
+VERBS: dict[str, Callable[[Opened], object]] = {
+    "create": lambda memory: memory.nodes.write_node(note("new"), ANA),
+    "create in a session": lambda memory: memory.nodes.write_node(
+        note("talk", uri=TALK, owner_space="user:ana"), replace(ANA, session_id="monday")
+    ),
+    "update": update,
+    "write three": lambda memory: memory.nodes.write_nodes(
+        [note("new"), memory.nodes.read_node(ONE, ANA).revised(content="2"), note("newest")], ANA
+    ),
+    "archive": lambda memory: memory.nodes.archive_node(ONE, ANA),
+    "unarchive": lambda memory: memory.nodes.unarchive_node(AWAY, ANA),
+    "delete": lambda memory: memory.nodes.delete_node(ONE, ANA),
+    "delete the archived": lambda memory: memory.nodes.delete_node(AWAY, ANA),
+    "move": lambda memory: memory.nodes.move_node(ONE, MOVED, ANA),
+    "adopt": lambda memory: memory.nodes.adopt(EDITED, ANA),
+    "relate": lambda memory: memory.relations.upsert_edges(
+        [RelationEdge(ONE, TWO, "refutes"), RelationEdge(TWO, ONE, "supports", 0.9)], ANA
+    ),
+    "unrelate": lambda memory: memory.relations.remove_edges([EDGE], ANA),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for no disk: a kill takes nothing away that was written."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fdatasync", lambda _: None)
+
+
+@pytest.fixture(params=MEMORIES)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def ground(kind: str, tmp_path: Path) -> Ground:
+    return GROUNDS[kind.partition(" ")[0]](tmp_path / "ground")
+
+
+class Watched:
+    """A memory before and after a verb, and what its index had before."""
+
+    def __init__(self, ground: Ground, kind: str, verb: Callable[[Opened], object]) -> None:
+        self.ground, self.kind, self.verb = ground, kind.split()[1], verb
+        with opened(ground, self.kind) as memory:
+            fill(memory)
+            self.index = DictIndex().take(memory.drain())
+            self.before = memory.read_all(URIS)
+        self.after = self._after()
+
+    def _after(self) -> dict[str, object]:
+        copied = self.ground.copied(self.ground.folder.parent / "after")
+        with opened(copied, self.kind, now=EVENING) as memory:
+            self.verb(memory)
+            return memory.read_all(URIS)
+
+    def crashes(self) -> Iterator[Crash]:
+        """Return what each kill leaves. Whoever reads meanwhile sees whole nodes only."""
+        with opened(self.ground, self.kind) as reader:
+            seen: list[str] = []
+
+            def look(moment: str) -> None:
+                seen.append(moment)
+                self.check_whole(reader.read_all(URIS), moment)
+
+            def run(ground: Ground) -> None:
+                with opened(ground, self.kind, now=EVENING) as memory:
+                    self.verb(memory)
+
+            yield from every_crash(self.ground, run, look)
+            assert len(seen) > 3, "the verb was stopped nowhere"
+
+    def check_unsettled(self, left: Ground, moment: str) -> None:
+        """Let a process that was open all the while go on, on a copy of what is left."""
+        copied = left.copied(left.folder.parent / "unsettled")
+        with opened(copied, self.kind, self.index, settle=False) as memory:
+            self.check_whole(memory.read_all(URIS), moment)
+            memory.repair.run(ADMIN)
+            found = memory.read_all(URIS)
+            assert memory.repair.run(ADMIN) == [], moment
+        with opened(copied, self.kind, self.index) as memory:
+            assert memory.repair.run(ADMIN) == [], moment
+            check_kept(memory, found, moment)
+            self.check_whole(found | {EDITED: self.before[EDITED]}, moment)
+        shutil.rmtree(copied.folder)
+
+    def check_whole(self, found: dict[str, object], moment: str) -> None:
+        for uri, node in found.items():
+            assert node in (self.before[uri], self.after[uri]), f"{moment}: {uri}"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_who_is_killed_leaves_whole_nodes_and_repair_ends_it(
+    verb: str, ground: Ground, kind: str
+) -> None:
+    watched = Watched(ground, kind, VERBS[verb])
+    states = set()
+    for moment, left in watched.crashes():
+        if kind.startswith("memory"):
+            watched.check_unsettled(left, moment)
+        with opened(left, watched.kind, watched.index) as memory:
+            found = memory.read_all(URIS)
+            assert found in (watched.before, watched.after), moment
+            states.add(found == watched.after)
+            check_repair(memory, left, watched.index, moment)
+            check_kept(memory, found, moment)
+    assert states == {False, True}
+
+
+def check_kept(memory: Opened, found: dict[str, object], moment: str) -> None:
+    """All is as it was found, but for the edit, which is a version of its own by now."""
+    repaired = memory.read_all(URIS)
+    edited = repaired[EDITED]
+    assert repaired == found | {EDITED: edited}, moment
+    assert isinstance(edited, ContextNode)
+    assert edited.content == "by hand\n"
+
+
+def check_repair(memory: Opened, ground: Ground, index: DictIndex, moment: str) -> None:
+    """Repair leaves an index that would be right, registers no more than that, and is quiet."""
+    bytes_before = ground.everything()
+    found = memory.repair.examine(ADMIN)
+    assert ground.everything() == bytes_before, moment
+    events = memory.events()
+    behind = index.take(events).contents("acme")
+
+    ran = memory.repair.run(ADMIN)
+
+    assert {finding.uri for finding in found} == {finding.uri for finding in ran}, moment
+    registered = [event for event in memory.events() if event not in events]
+    active = memory.active()
+    missing = {uri for uri in active.keys() | behind.keys() if active.get(uri) != behind.get(uri)}
+    assert sorted(event.uri for event in registered) == sorted(missing), moment
+    assert index.take(memory.events()).contents("acme") == active, moment
+    assert memory.repair.run(ADMIN) == [], moment
+    assert memory.repair.examine(ADMIN) == [], moment
+
+
+AGAIN = ("create", "archive", "unarchive", "delete", "delete the archived", "move")
+
+
+@pytest.mark.parametrize("verb", AGAIN)
+@pytest.mark.parametrize("kind", [kind for kind in MEMORIES if kind.startswith("memory")])
+def test_the_next_process_can_call_the_verb_again(verb: str, ground: Ground, kind: str) -> None:
+    """It was open all the while, so it meets what the other left before anybody settled it."""
+    watched = Watched(ground, kind, VERBS[verb])
+    for moment, left in watched.crashes():
+        with opened(left, watched.kind, watched.index, now=EVENING, settle=False) as memory:
+            with suppress(NodeExistsError, NodeNotFoundError):  # the other had finished
+                VERBS[verb](memory)
+            assert memory.read_all(URIS) == watched.after, moment
+            memory.repair.run(ADMIN)
+            check_kept(memory, watched.after, moment)
+
+
+# ---------------------------------------------------------------- real kills
+
+SHARED = tuple(memory_uri(f"shared-{number}") for number in range(3))
+
+
+def write_for_ever(folder: Path, seed: int) -> None:
+    """Write, move, put away and delete nodes, each of which says one number in all its parts."""
+    with opened(FolderGround(folder)) as memory:
+        for turn in count(seed * 1_000_000):
+            verb = VERBS_FOR_EVER[turn % len(VERBS_FOR_EVER)]
+            with suppress(ContextError, ConcurrentModificationError):
+                verb(memory, SHARED[turn // 7 % 3], str(turn))
+
+
+def _save(memory: Opened, uri: str, text: str) -> None:
+    try:
+        node = memory.nodes.read_node(uri, ANA).revised(content=text, abstract=text, overview=text)
+    except NodeNotFoundError:
+        node = ContextNode(uri=uri, content=text, abstract=text, overview=text)
+    memory.nodes.write_node(replace(node, metadata={"text": text}), ANA)
+
+
+VERBS_FOR_EVER: tuple[Callable[[Opened, str, str], object], ...] = (
+    _save,
+    _save,
+    lambda memory, uri, _: memory.nodes.archive_node(uri, ANA),
+    lambda memory, uri, _: memory.nodes.unarchive_node(uri, ANA),
+    _save,
+    lambda memory, uri, _: memory.nodes.delete_node(uri, ANA),
+    lambda memory, uri, text: memory.nodes.move_node(uri, memory_uri(f"moved-{text}"), ANA),
+)
+
+
+def test_processes_that_are_killed_leave_whole_nodes(tmp_path: Path) -> None:
+    ground = FolderGround(tmp_path / "ground")
+    index = DictIndex()
+    with opened(ground, index=index) as watching:
+        for turn in range(10):
+            writers = [start(partial(write_for_ever, ground.folder, 2 * turn + n)) for n in (0, 1)]
+            threading.Event().wait(0.25 + 0.03 * turn)
+            for writer in writers:
+                writer.kill()
+                writer.join()
+                assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
+            check_whole_nodes(watching)
+            repair = Repair(watching.nodes, watching.outbox, index)
+            if turn % 2:
+                with opened(ground) as another:
+                    check_whole_nodes(another)
+            repair.run(ADMIN)
+
+            check_whole_nodes(watching)
+            assert repair.run(ADMIN) == []
+            index = index.take(watching.drain())
+            assert index.contents("acme") == watching.active()
+        assert watching.active()
+
+
+def check_whole_nodes(memory: Opened) -> None:
+    for place in memory.nodes.walk(Uri("acme")):
+        stored = memory.nodes.load(place)
+        if stored is not None:
+            node = stored.node
+            said = {node.content, node.abstract, node.overview, str(node.metadata["text"])}
+            assert len(said) == 1, node
+            assert not stored.edited

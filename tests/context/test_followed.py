@@ -1,0 +1,200 @@
+"""What is followed from the log gives the same answers as reading everything."""
+
+import os
+import random
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from holdfast.context.backlinks import ScannedLinks
+from holdfast.context.followed import FollowedLinks
+from holdfast.context.nodes import Nodes
+from holdfast.context.outbox import MemoryOutbox
+from holdfast.context.relations import RelationReader, Relations
+from holdfast.errors import ContextError
+from holdfast.model import RelationEdge, Uri
+from holdfast.storage import Locator
+from holdfast.storage.backends.memory import MemoryBackend
+from holdfast.storage.history import History
+from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.testing.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
+
+SLUGS = ("a", "b", "style/a", "style/c", "profile")
+
+
+class Memory:
+    """Nodes whose links are followed, and the file of that."""
+
+    def __init__(self, place: Path) -> None:
+        self.file = place / "links.db"
+        self.inner = MemoryBackend()
+        self.history = History.open(str(place / "history"))
+        self.backend = Recorded(self.inner, self.history)
+        self.links = FollowedLinks(self.history, str(self.file))
+        self.nodes = Nodes(self.backend, MemoryOutbox(), backlinks=self.links)
+        self.relations = Relations(self.nodes, self.links)
+
+    def check(self) -> None:
+        """Compare with what a scan of all nodes finds."""
+        scanned = RelationReader(self.nodes, ScannedLinks(self.nodes))
+        for slug in SLUGS:
+            found = self.relations.get_incoming(uri_of(slug), ANA)
+            assert found == scanned.get_incoming(uri_of(slug), ANA)
+
+    def walk(self, seed: int, steps: int) -> None:
+        chance = random.Random(seed)  # noqa: S311 - a repeatable walk
+        for _ in range(steps):
+            self.step(chance)
+
+    def step(self, chance: random.Random) -> None:
+        slug, other = chance.choice(SLUGS), chance.choice(SLUGS)
+        uri, nodes = uri_of(slug), self.nodes
+        with suppress(ContextError):
+            match chance.randrange(9):
+                case 0 | 1 | 2 if not nodes.exists(uri, ANA):
+                    nodes.write_node(memory(slug, content=f"[[{other}]]"), ANA)
+                case 0 | 1 | 2:
+                    node = nodes.read_node(uri, ANA)
+                    nodes.write_node(node.revised(content=f"[[{other}]] [[a]]"), ANA)
+                case 3 | 4:
+                    edges = [RelationEdge(uri, uri_of(other), "related")]
+                    self.relations.upsert_edges(edges, ANA)
+                case 5:
+                    nodes.delete_node(uri, ANA)
+                case 6:
+                    nodes.move_node(uri, uri_of(other), ANA)
+                case 7 if nodes.exists(uri, ANA):
+                    self.edit(slug, chance.choice(["---\nno end", f"by hand [[{other}]]"]))
+                case 8 if nodes.exists(uri, ANA):
+                    self.take_away(slug, chance.choice([CONTENT, RELATIONS]))
+
+    def edit(self, slug: str, text: str, name: str = CONTENT) -> None:
+        """Edit a file by hand, and let history notice."""
+        self.inner.write(self.locator(slug, name), text)
+        self.backend.notice([self.locator(slug, name)])
+
+    def take_away(self, slug: str, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self.inner.remove(self.locator(slug, name))
+        self.backend.notice([self.locator(slug, name)])
+
+    def locator(self, slug: str, name: str) -> Locator:
+        return Locator(f"{Uri.parse(uri_of(slug)).key}/{name}")
+
+    def reopen(self) -> None:
+        self.links.close()
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Memory:
+    return Memory(tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_finds_what_a_scan_finds(kept: Memory, seed: int) -> None:
+    for part in range(5):
+        kept.walk(seed * 100 + part, 12)
+        kept.check()
+
+
+def test_links_of_a_text_that_was_broken_or_removed_by_hand_are_still_found(kept: Memory) -> None:
+    kept.nodes.write_node(memory("b"), ANA)
+    for slug in ("a", "style/a"):
+        kept.nodes.write_node(memory(slug, content="[[b]]"), ANA)
+    kept.check()
+    kept.edit("a", "---\nno end")
+    kept.take_away("style/a", CONTENT)
+
+    kept.check()
+    assert len(kept.relations.get_incoming(uri_of("b"), ANA)) == 2
+
+
+def test_what_was_deleted_leaves_no_trace(kept: Memory) -> None:
+    kept.nodes.write_node(memory("b"), ANA)
+    kept.nodes.write_node(memory("a", content="[[b]]"), ANA)
+    kept.relations.upsert_edges([RelationEdge(uri_of("a"), uri_of("b"), "related")], ANA)
+    assert kept.links.leading_to(Uri.parse(uri_of("b"))) != []
+    kept.nodes.delete_node(uri_of("a"), ANA)
+
+    assert kept.links.leading_to(Uri.parse(uri_of("b"))) == []
+
+
+@pytest.mark.parametrize("while_open", [True, False])
+def test_a_file_that_is_gone_is_made_again(kept: Memory, while_open: bool) -> None:  # noqa: FBT001
+    kept.walk(1, 40)
+    kept.check()
+    if not while_open:
+        kept.reopen()
+    kept.file.unlink()
+    kept.walk(2, 10)
+    kept.check()
+    kept.reopen()
+    kept.check()
+
+
+@pytest.mark.parametrize("kept_of_it", [0, 1, 50, 99, 100, 4096, 5000, 12_000])
+def test_a_file_that_was_cut_is_made_again(kept: Memory, kept_of_it: int) -> None:
+    kept.walk(1, 40)
+    kept.check()
+    kept.reopen()
+    os.truncate(kept.file, kept_of_it)
+    kept.check()
+    kept.walk(2, 10)
+    kept.check()
+
+
+def test_a_file_with_a_flipped_bit_gives_no_wrong_answer(kept: Memory) -> None:
+    kept.walk(1, 60)
+    kept.check()
+    kept.reopen()
+    good = kept.file.read_bytes()
+    chance = random.Random(3)  # noqa: S311 - a repeatable choice
+    in_use = [at for at, byte in enumerate(good) if byte]
+    for at in [*range(0, 100, 9), *chance.sample(in_use, 70)]:
+        bad = bytearray(good)
+        bad[at] ^= 1 << chance.randrange(8)
+        kept.file.write_bytes(bad)
+        kept.check()
+        kept.reopen()
+        for name in ("-wal", "-shm"):
+            Path(f"{kept.file}{name}").unlink(missing_ok=True)
+
+
+def test_a_file_of_somebody_else_is_made_anew(kept: Memory) -> None:
+    kept.walk(1, 40)
+    kept.file.write_text("no database at all, but somebody's notes")
+    kept.check()
+    kept.reopen()
+    kept.file.unlink()
+    with sqlite3.connect(kept.file) as other:
+        other.execute("CREATE TABLE link (other TEXT)")
+    other.close()
+
+    kept.check()
+
+
+def test_a_file_of_another_history_is_made_anew(tmp_path: Path) -> None:
+    first, second = Memory(tmp_path / "one"), Memory(tmp_path / "two")
+    first.walk(1, 40)
+    second.walk(2, 40)
+    second.check()
+    second.reopen()
+    first.reopen()
+    first.file.parent.mkdir(exist_ok=True)
+    first.file.write_bytes(second.file.read_bytes())
+
+    first.check()
+
+
+def test_a_tenant_is_forgotten(kept: Memory) -> None:
+    kept.nodes.write_node(memory("b"), ANA)
+    kept.nodes.write_node(memory("a", content="[[b]]"), ANA)
+    place = Uri.parse(uri_of("b"))
+    assert kept.links.leading_to(place) == [Uri.parse(uri_of("a"))]
+
+    assert kept.links.delete_by_owner_space("acme", "user:an") == 0
+    assert kept.links.delete_by_owner_space("acme", "user:ana") == 1
+    assert kept.links.leading_to(place) == []
+    assert kept.links.delete_account_data("acme") == 0

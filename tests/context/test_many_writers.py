@@ -1,0 +1,134 @@
+"""Eight processes write the same nodes: no update is lost, none is half seen, each is told once."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from holdfast.context.nodes import Nodes
+from holdfast.context.outbox import SqliteOutbox
+from holdfast.errors import (
+    ConcurrentModificationError,
+    NodeExistsError,
+    NodeNotFoundError,
+    VersionMismatchError,
+)
+from holdfast.model import ContextNode, RelationEdge
+from holdfast.storage import LockTiming
+from holdfast.storage.backends.device_local import DeviceLocalBackend
+from holdfast.storage.history import History
+from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.testing.storage.processes import finish, start
+from tests.context.opened import ACCOUNT, ANA, memory_uri
+
+WRITERS = 8
+WRITES = 500
+READERS = 2
+URIS = tuple(memory_uri(f"node-{number}") for number in range(12))
+TARGET = memory_uri("target")
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[tuple[Nodes, SqliteOutbox]]:
+    texts = DeviceLocalBackend(str(folder / "texts"), str(folder / "home"), LockTiming(timeout=100))
+    history = History.open(str(folder / "home" / "history"))
+    with (
+        Recorded(texts, history) as backend,
+        SqliteOutbox(str(folder / "home" / "outbox.sqlite")) as outbox,
+    ):
+        yield Nodes(backend, outbox), outbox
+
+
+def token_in(uri: str, token: str) -> ContextNode:
+    """Return a node that says the same in each of its parts."""
+    edge = RelationEdge(uri, TARGET, "supports", 0.5, token)
+    return ContextNode(
+        uri=uri,
+        content=f"{token}\n" * 40,
+        abstract=token,
+        overview=token * 3,
+        metadata={"token": token},
+        relations=(edge,),
+    )
+
+
+def tokens(node: ContextNode) -> set[str]:
+    return {
+        *node.content.split(),
+        node.abstract,
+        node.overview[: len(node.overview) // 3],
+        str(node.metadata["token"]),
+        *(edge.reason for edge in node.relations),
+    }
+
+
+def update(nodes: Nodes, uri: str) -> None:
+    """Write the next version of a node, whoever else does; read again for each that was faster."""
+    while True:
+        fresh = token_in(uri, secrets.token_hex(8))
+        try:
+            before = nodes.read_node(uri, ANA)
+        except NodeNotFoundError:
+            following = fresh
+        else:
+            following = before.revised(
+                content=fresh.content,
+                abstract=fresh.abstract,
+                overview=fresh.overview,
+                metadata=fresh.metadata,
+                relations=fresh.relations,
+            )
+        try:
+            nodes.write_node(following, ANA)
+        except (VersionMismatchError, ConcurrentModificationError, NodeExistsError):
+            continue
+        return
+
+
+def write(folder: Path, number: int) -> None:
+    with opened(folder) as (nodes, _):
+        for turn in range(WRITES):
+            update(nodes, URIS[(number + turn * 5) % len(URIS)])
+
+
+def read(folder: Path) -> None:
+    """Read all nodes until somebody says that it is enough; none may ever be torn."""
+    versions: Counter[str] = Counter()
+    with opened(folder) as (nodes, _):
+        while not (folder / "enough").exists():
+            for uri in URIS:
+                try:
+                    node = nodes.read_node(uri, ANA)
+                except NodeNotFoundError:
+                    assert not versions[uri], "a node went away"
+                    continue
+                assert len(tokens(node)) == 1, node
+                assert node.version >= versions[uri], "a node became older"
+                assert not node.problems
+                versions[uri] = node.version
+    assert sum(versions.values()) > len(URIS), "it saw nothing"
+
+
+@pytest.mark.timeout(600)
+def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path) -> None:
+    with opened(tmp_path) as (nodes, _):
+        nodes.write_node(ContextNode(uri=TARGET, content="target"), ANA)
+    began = time.monotonic()
+    readers = [start(partial(read, tmp_path)) for _ in range(READERS)]
+
+    finish([start(partial(write, tmp_path, number)) for number in range(WRITERS)])
+
+    (tmp_path / "enough").touch()
+    finish(readers)
+    print(f"{WRITERS} x {WRITES} writes took {time.monotonic() - began:.1f} s")  # noqa: T201 - a figure to look at
+    with opened(tmp_path) as (nodes, outbox):
+        versions = [nodes.read_node(uri, ANA).version for uri in URIS]
+        assert sum(versions) == WRITERS * WRITES
+        told = Counter(uri for uri, _ in outbox.list_pending(ACCOUNT))
+        assert told == {TARGET: 1} | dict(zip(URIS, versions, strict=True))
+        assert [len(tokens(nodes.read_node(uri, ANA))) for uri in URIS] == [1] * len(URIS)

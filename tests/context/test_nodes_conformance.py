@@ -1,0 +1,156 @@
+"""Nodes and relations pass their contracts on every backend, with a history and without."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.artifacts.disk import FolderDisk
+from holdfast.context.backlinks import ScannedLinks
+from holdfast.context.contract import OutboxStore
+from holdfast.context.followed import FollowedLinks
+from holdfast.context.nodes import Nodes
+from holdfast.context.outbox import Clock
+from holdfast.context.relations import Relations
+from holdfast.storage import StorageBackend
+from holdfast.storage.backends.device_local import DeviceLocalBackend
+from holdfast.storage.backends.memory import MemoryBackend
+from holdfast.storage.backends.vault import VaultBackend
+from holdfast.storage.history import History
+from holdfast.storage.wrappers.journaled import Journaled
+from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.testing.context import (
+    KEEPS_HISTORY,
+    ON_THE_SEAM,
+    ContextFSSuite,
+    RelationSuite,
+    Stores,
+)
+
+Seam = Callable[[StorageBackend], StorageBackend]
+
+
+def plain(backend: StorageBackend, place: Path, outbox: OutboxStore, clock: Clock) -> Stores:
+    journaled = Journaled(backend, FolderDisk(str(place / "home" / "rollback")))
+    nodes = Nodes(journaled, outbox, clock=clock)
+    return Stores(nodes, Relations(nodes, ScannedLinks(nodes)))
+
+
+def recorded(backend: StorageBackend, place: Path, outbox: OutboxStore, clock: Clock) -> Stores:
+    history = History.open(str(place / "home" / "history"))
+    links = FollowedLinks(history, str(place / "home" / "links.db"))
+    nodes = Nodes(Recorded(backend, history), outbox, backlinks=links, clock=clock)
+
+    def close() -> None:
+        links.close()
+        history.close()
+
+    return Stores(nodes, Relations(nodes, links), close)
+
+
+def vault(place: Path) -> VaultBackend:
+    (place / "vault").mkdir(exist_ok=True)
+    return VaultBackend(str(place / "vault"), str(place / "home"))
+
+
+def device_local(place: Path) -> DeviceLocalBackend:
+    return DeviceLocalBackend(str(place / "memory"), str(place / "home"))
+
+
+class OnMemory:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return plain(seam(MemoryBackend()), place, outbox, clock)
+
+
+class OnDeviceLocal:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return plain(seam(device_local(place)), place, outbox, clock)
+
+
+class OnVault:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return plain(seam(vault(place)), place, outbox, clock)
+
+
+class OnRecordedMemory:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(MemoryBackend()), place, outbox, clock)
+
+
+class OnRecordedDeviceLocal:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(device_local(place)), place, outbox, clock)
+
+
+class OnRecordedVault:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(vault(place)), place, outbox, clock)
+
+
+class TestNodesInMemory(OnMemory, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM})
+
+
+class TestNodesOnDeviceLocal(OnDeviceLocal, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM})
+
+
+class TestNodesInAVault(OnVault, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM})
+
+
+class TestRecordedNodesInMemory(OnRecordedMemory, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestRecordedNodesOnDeviceLocal(OnRecordedDeviceLocal, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestRecordedNodesInAVault(OnRecordedVault, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestRelationsInMemory(OnMemory, RelationSuite):
+    promises = frozenset({ON_THE_SEAM})
+
+
+class TestRelationsOnDeviceLocal(OnDeviceLocal, RelationSuite):
+    promises = frozenset({ON_THE_SEAM})
+
+
+class TestRelationsInAVault(OnVault, RelationSuite):
+    promises = frozenset({ON_THE_SEAM})
+
+
+class TestRecordedRelationsInMemory(OnRecordedMemory, RelationSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestRecordedRelationsOnDeviceLocal(OnRecordedDeviceLocal, RelationSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestRecordedRelationsInAVault(OnRecordedVault, RelationSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class BeyondTheSeam:
+    """Stands for somebody whose nodes are no files; the rest of the contracts holds for it."""
+
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        del seam
+        return plain(MemoryBackend(), place, outbox, clock)
+
+
+class TestNodesBeyondTheSeam(BeyondTheSeam, ContextFSSuite):
+    promises = frozenset()
+
+
+class TestRelationsBeyondTheSeam(BeyondTheSeam, RelationSuite):
+    promises = frozenset()

@@ -1,0 +1,220 @@
+"""Tenancy is a property of every verb, not a check in some of them."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+from holdfast.context.contract import ContextFS, OutboxStore, RelationStore
+from holdfast.context.files import META
+from holdfast.context.nodes import Nodes
+from holdfast.context.outbox import MemoryOutbox, SqliteOutbox
+from holdfast.context.relations import Relations
+from holdfast.engine.namespaces import NamespaceManager
+from holdfast.engine.repair import Repair
+from holdfast.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
+from holdfast.model import ContextNode, RelationEdge, RequestContext, Role, Uri
+from holdfast.storage import Locator
+from holdfast.storage.backends.memory import MemoryBackend
+from holdfast.storage.wrappers.journaled import Journaled
+from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from holdfast.testing.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
+from holdfast.testing.requirement import requirement
+from tests.context.broken_tenancy import BROKEN, opened
+from tests.context.tenancy_worlds import open_in_memory, open_on_disk
+
+PARTS: dict[str, tuple[type, ...]] = {
+    "nodes": (ContextFS, Nodes),
+    "relations": (RelationStore, Relations),
+    "outbox": (OutboxStore, MemoryOutbox, SqliteOutbox),
+    "namespaces": (NamespaceManager,),
+    "repair": (Repair,),
+}
+TRUSTED = {
+    "nodes": {
+        # They take no request: whoever calls has asked `reach`, or works for nobody.
+        *("active", "load", "is_active", "walk", "categories", "hidden"),
+        *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
+        # They take a plan that asks by itself.
+        *("write", "change", "owned"),
+    },
+    "outbox": {"close"},
+}
+"""What no caller reaches, so that no rule asks for it; a new verb is not among them."""
+
+ANA = RequestContext("acme", "ana", session_id="s")
+BOB = RequestContext("acme", "bob", session_id="s")
+ADMIN = RequestContext("acme", "eve", role=Role.ADMIN)
+
+
+def note(uri: str, content: str = "", **more: Any) -> ContextNode:  # noqa: ANN401 - its fields
+    return ContextNode(uri=uri, content=content, **more)
+
+
+# ---------------------------------------------------------------- the property
+@requirement("003-contextfs-access-every-method")
+def test_nothing_out_of_reach_is_told_or_touched_in_memory() -> None:
+    asked = run_tenancy(open_in_memory, examples=25, steps=30)
+
+    assert asked == set(VERBS) - {"edit"}
+
+
+def test_nothing_out_of_reach_is_told_or_touched_on_disk() -> None:
+    run_tenancy(open_on_disk, examples=5, steps=20)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_public_verb_is_asked_for(part: str) -> None:
+    public = {
+        name
+        for each in PARTS[part]
+        for name, _ in inspect.getmembers(each, callable)
+        if not name.startswith("_")
+    }
+    asked = {name.partition(".")[2] for name in VERBS if name.startswith(f"{part}.")}
+    in_table = {row[0].partition(" ")[0] for row in rows()}
+
+    assert public - TRUSTED.get(part, set()) == asked
+    assert {f"{part}.{name}" for name in asked} <= in_table
+
+
+@requirement("003-contextfs-account-prefix")
+@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row[0]}, {row[1].value}")
+def test_each_role_does_what_it_may_and_no_more(row: Row) -> None:
+    assert check_row(open_in_memory, row) == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_memory_without_one_check_is_caught(name: str) -> None:
+    break_it, verbs = BROKEN[name]
+    open_world = opened(break_it, open_in_memory)
+    in_table = (row for row in rows() if row[0].partition(" ")[0] in verbs)
+
+    if not any(check_row(open_world, row) for row in in_table):
+        with pytest.raises(Leak):
+            run_tenancy(open_world, verbs=verbs, examples=60, steps=25, shrink=False)
+
+
+@pytest.mark.parametrize("what", ["account", "user", "agent"])
+def test_an_id_of_ten_thousand_letters_is_refused(what: str) -> None:
+    ids = {"account": "acme", "user": "ana", "agent": "bot", what: "a" * 10_000}
+
+    with pytest.raises(InvalidUriError, match="too long"):
+        RequestContext(ids["account"], ids["user"], ids["agent"])
+
+
+# ---------------------------------------------------------------- what was once told
+class TestASessionThatBecomesSomebodysMeanwhile:
+    """Bob is let in while the session is nobody's; before he does what he came for, it is Ana's."""
+
+    PLACE = "ctx://acme/sessions/s/m"
+
+    @pytest.fixture
+    def nodes(self) -> Nodes:
+        inner = MemoryBackend()
+        nodes = Nodes(Journaled(inner, MemoryDisk()), MemoryOutbox())
+        read = inner.read
+        pending = [
+            lambda: nodes.write_node(note(self.PLACE, "secret", owner_space="user:ana"), ANA)
+        ]
+
+        def read_late(locator: Locator) -> str:
+            try:
+                return read(locator)
+            except FileNotFoundError:
+                if locator.name == ".owner" and pending:
+                    pending.pop()()
+                raise
+
+        inner.read = read_late  # type: ignore[method-assign]
+        return nodes
+
+    def test_is_not_read(self, nodes: Nodes) -> None:
+        with pytest.raises(AccessDeniedError):
+            nodes.read_node(self.PLACE, BOB)
+
+    def test_is_not_listed(self, nodes: Nodes) -> None:
+        with pytest.raises(AccessDeniedError):
+            nodes.list_children("ctx://acme/sessions/s", BOB)
+
+    def test_is_not_said_to_be_there(self, nodes: Nodes) -> None:
+        assert not nodes.exists(self.PLACE, BOB)
+
+    @pytest.mark.parametrize("verb", ["archive_node", "delete_node"])
+    def test_is_not_changed(self, nodes: Nodes, verb: str) -> None:
+        with pytest.raises(AccessDeniedError):
+            getattr(nodes, verb)(self.PLACE, BOB)
+
+        assert nodes.read_node(self.PLACE, ANA).content == "secret"
+
+    def test_is_not_written_to(self, nodes: Nodes) -> None:
+        other = note("ctx://acme/sessions/s/other", owner_space="user:bob")
+
+        with pytest.raises(AccessDeniedError):
+            nodes.write_node(other, BOB)
+
+        assert nodes.list_children("ctx://acme/sessions/s", ANA) == [self.PLACE]
+
+
+def test_a_broken_node_of_somebody_else_is_not_told_of() -> None:
+    world = open_in_memory()
+    mine, theirs = (f"ctx://acme/users/{who}/memories/event/x" for who in ("ana", "bob"))
+    for uri in (mine, theirs):
+        world.nodes.write_node(note(uri), ADMIN)
+    world.relations.upsert_edges([RelationEdge(theirs, mine, "knows")], ADMIN)
+    assert isinstance(world.nodes, Nodes)
+    meta = world.nodes.file(Uri.parse(theirs), META)
+    said = world.nodes.backend.read(meta)
+    world.nodes.backend.write(meta, said.replace("user:bob", "user:ana"))
+
+    assert world.relations.get_incoming(mine, ANA) == []
+
+
+def test_a_link_that_somebody_planted_does_not_tell_where_a_node_went() -> None:
+    world = open_in_memory()
+    mine = "ctx://acme/users/ana/memories/event/x"
+    old, new = (f"ctx://acme/users/bob/memories/event/{name}" for name in ("old", "new"))
+    world.nodes.write_node(note(mine, f"[[{old}]]"), ANA)
+    world.nodes.write_node(note(old), BOB)
+
+    world.nodes.move_node(old, new, ADMIN)
+
+    assert world.nodes.read_node(mine, ANA).content == f"[[{old}]]"
+
+
+def test_an_edge_out_of_reach_stays_when_its_start_is_rewritten() -> None:
+    world = open_in_memory()
+    mine, theirs = (f"ctx://acme/users/{who}/memories/event/x" for who in ("ana", "bob"))
+    for uri in (mine, theirs):
+        world.nodes.write_node(note(uri), ADMIN)
+    world.relations.upsert_edges([RelationEdge(mine, theirs, "knows")], ADMIN)
+    seen = world.nodes.read_node(mine, ANA)
+
+    world.nodes.write_node(seen.revised(content="rewritten"), ANA)
+
+    assert seen.relations == ()
+    assert [edge.to_uri for edge in world.relations.get_edges(mine, ADMIN)] == [theirs]
+
+
+def test_a_node_can_be_moved_into_a_session() -> None:
+    world = open_in_memory()
+    mine, there = "ctx://acme/users/ana/memories/event/x", "ctx://acme/sessions/s/x"
+    world.nodes.write_node(note(mine, "mine"), ANA)
+
+    world.nodes.move_node(mine, there, ANA)
+
+    assert world.nodes.read_node(there, ANA).owner_space == "user:ana"
+    with pytest.raises(AccessDeniedError):
+        world.nodes.read_node(there, BOB)
+
+
+def test_an_archived_resource_is_not_listed_whatever_its_name() -> None:
+    world = open_in_memory()
+    for name in ("A", "%2541"):
+        world.nodes.write_node(note(f"ctx://acme/resources/{name}"), ADMIN)
+
+    world.nodes.archive_node("ctx://acme/resources/A", ADMIN)
+
+    assert world.nodes.list_children("ctx://acme/resources", ANA) == ["ctx://acme/resources/%2541"]
+    with pytest.raises(NodeNotFoundError):
+        world.nodes.read_node("ctx://acme/resources/A", ANA)

@@ -1,0 +1,615 @@
+"""What repair finds in each state, what it does about it, and what it must never do."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.artifacts import CID
+from holdfast.context.files import FILES
+from holdfast.engine.repair import ACTIONS, Action, Repair, State
+from holdfast.errors import BrokenNodeError, NodeNotFoundError
+from holdfast.model import EventType, NodeStatus, RelationEdge, Uri
+from holdfast.storage import Locator, StorageBackend
+from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
+from tests.context.opened import (
+    ACCOUNT,
+    ADMIN,
+    ANA,
+    KINDS,
+    DictIndex,
+    Opened,
+    memory_uri,
+    note,
+    opened,
+)
+
+ONE, TWO = memory_uri("one"), memory_uri("two")
+TALK = "ctx://acme/sessions/monday/talk"
+HUMAN = {State.BROKEN, State.META_MISSING}
+"""What stays until a human settles it."""
+
+
+@pytest.fixture(autouse=True)
+def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for no disk: nothing here takes away what was written."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fdatasync", lambda _: None)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> MemoryGround:
+    return MemoryGround(tmp_path / "ground")
+
+
+class Planter:
+    """Puts files among those of nodes, behind everybody's back."""
+
+    def __init__(self, memory: Opened) -> None:
+        self._memory = memory
+        self._texts: StorageBackend = memory.backend.inner  # type: ignore[attr-defined] # a wrapper
+
+    def at(self, uri: str, name: str) -> Locator:
+        return self._memory.nodes.file(Uri.parse(uri), name)
+
+    def put(self, uri: str, name: str, text: str) -> None:
+        self._texts.write(self.at(uri, name), text)
+
+    def take(self, uri: str, *names: str) -> None:
+        for name in names:
+            self._texts.remove(self.at(uri, name))
+
+    def meta(self, uri: str, **changes: object) -> None:
+        """Let the meta say something else."""
+        said = json.loads(self._texts.read(self.at(uri, ".meta.json")))
+        self.put(uri, ".meta.json", json.dumps(said | changes))
+
+    def mark(self, uri: str, *, archived: bool) -> None:
+        marker = self._memory.nodes.marker(Uri.parse(uri))
+        if archived:
+            self._texts.write(marker, "")
+        else:
+            self._texts.remove(marker)
+
+
+# ---------------------------------------------------------------- the table
+
+
+def meta_missing(memory: Opened, plant: Planter) -> None:
+    plant.take(ONE, ".meta.json")
+
+
+def made_by_hand(memory: Opened, plant: Planter) -> None:
+    memory.nodes.delete_node(ONE, ANA)
+    plant.put(ONE, "content.md", "---\ntags: [a]\n---\n# Mine\n")
+
+
+def leftover(memory: Opened, plant: Planter) -> None:
+    plant.take(ONE, ".meta.json", "content.md")
+
+
+def pending_complete(memory: Opened, plant: Planter) -> None:
+    plant.meta(ONE, status="PENDING")
+
+
+def pending_incomplete(memory: Opened, plant: Planter) -> None:
+    plant.meta(ONE, status="PENDING")
+    plant.take(ONE, "content.md", ".abstract.md")
+
+
+def meta_unreadable(memory: Opened, plant: Planter) -> None:
+    plant.put(ONE, ".meta.json", "{" * 100_000)
+
+
+def meta_of_another_format(memory: Opened, plant: Planter) -> None:
+    plant.meta(ONE, format=2)
+
+
+def broken(memory: Opened, plant: Planter) -> None:
+    plant.meta(ONE, status="BROKEN")
+
+
+def edited_so_that_it_breaks(memory: Opened, plant: Planter) -> None:
+    plant.put(ONE, ".relations.json", "no JSON")
+
+
+def edited(memory: Opened, plant: Planter) -> None:
+    plant.put(ONE, "content.md", "by hand\n")
+
+
+def edited_while_archived(memory: Opened, plant: Planter) -> None:
+    memory.nodes.archive_node(ONE, ANA)
+    plant.put(ONE, "content.md", "by hand\n")
+
+
+def marked_but_active(memory: Opened, plant: Planter) -> None:
+    plant.mark(ONE, archived=True)
+
+
+def archived_but_not_marked(memory: Opened, plant: Planter) -> None:
+    memory.nodes.archive_node(ONE, ANA)
+    plant.mark(ONE, archived=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    state: State
+    status: Mapping[str, NodeStatus | None]
+    """Of the node after the repair, by the kind of backend; None if none is there."""
+    told: list[EventType]
+    """What is registered."""
+    content: str = "# one\n\nfirst\n"
+    version: int = 1
+
+
+ACTIVE = dict.fromkeys(KINDS, NodeStatus.ACTIVE)
+ARCHIVED = dict.fromkeys(KINDS, NodeStatus.ARCHIVED)
+WROTE = [EventType.UPSERT_NODE]
+
+TABLE: dict[Callable[[Opened, Planter], None], Case] = {
+    meta_missing: Case(State.META_MISSING, ACTIVE, WROTE),
+    made_by_hand: Case(State.META_MISSING, ACTIVE, WROTE, "# Mine\n"),
+    leftover: Case(State.LEFTOVER, dict.fromkeys(KINDS), [EventType.DELETE_NODE]),
+    pending_complete: Case(State.PENDING_COMPLETE, ACTIVE, WROTE),
+    pending_incomplete: Case(
+        State.PENDING_INCOMPLETE,
+        {"recorded": NodeStatus.ACTIVE, "journaled": NodeStatus.BROKEN},
+        WROTE,
+    ),
+    meta_unreadable: Case(State.META_UNREADABLE, ACTIVE, WROTE),
+    meta_of_another_format: Case(State.META_UNREADABLE, ACTIVE, WROTE),
+    broken: Case(State.BROKEN, dict.fromkeys(KINDS, NodeStatus.BROKEN), []),
+    edited: Case(State.EDITED, ACTIVE, WROTE, "by hand\n", 2),
+    edited_while_archived: Case(State.EDITED, ARCHIVED, [], "by hand\n", 3),
+    marked_but_active: Case(State.MARK_WRONG, ACTIVE, []),
+    archived_but_not_marked: Case(State.MARK_WRONG, ARCHIVED, [], version=2),
+    edited_so_that_it_breaks: Case(State.BROKEN, ACTIVE, []),
+}
+
+
+@pytest.mark.parametrize("plant", TABLE, ids=lambda plant: plant.__name__)
+def test_each_state_is_found_and_mended_as_the_table_says(
+    plant: Callable[[Opened, Planter], None], kind: str, ground: MemoryGround
+) -> None:
+    case = TABLE[plant]
+    with opened(ground, kind) as memory:
+        memory.nodes.write_nodes([note("one"), note("two")], ANA)
+        plant(memory, Planter(memory))
+        memory.drain()
+        before = ground.everything()
+
+        found = memory.repair.examine(ADMIN)
+
+        assert [(each.uri, each.state) for each in found] == [(ONE, case.state)]
+        assert found[0].action is ACTIONS[case.state]
+        assert ground.everything() == before, "to look changed something"
+
+        assert memory.repair.run(ADMIN) == found
+
+        status = case.status[kind]
+        told = [] if status is NodeStatus.BROKEN else case.told
+        assert [event.event_type for event in memory.events()] == told
+        assert {event.uri for event in memory.events()} <= {ONE}
+        check_outcome(memory, case, kind)
+        after = ground.all_texts()
+        assert memory.repair.run(ADMIN) == [
+            each for each in found if each.state is State.BROKEN
+        ] or (status is NodeStatus.BROKEN)
+        assert ground.all_texts() == after
+        assert [event.event_type for event in memory.events()] == told
+        assert memory.nodes.read_node(TWO, ANA).version == 1
+
+
+def check_outcome(memory: Opened, case: Case, kind: str) -> None:
+    place, status = Uri.parse(ONE), case.status[kind]
+    if status is NodeStatus.BROKEN:
+        with pytest.raises(NodeNotFoundError, match="BROKEN"):
+            memory.nodes.read_node(ONE, ANA)
+        return
+    if status is None:
+        assert memory.nodes.load(place) is None
+        assert not memory.backend.exists(memory.nodes.folder(place))
+        return
+    stored = memory.nodes.load(place) if kind == "recorded" or not _is_broken(memory) else None
+    if stored is None:
+        assert case.state is State.BROKEN
+        return
+    assert stored.meta.status is status
+    assert (stored.node.content, stored.meta.version) == (case.content, case.version)
+    shown = ONE in memory.nodes.list_children(str(place.parent), ANA)
+    assert shown == (status is NodeStatus.ACTIVE)
+
+
+def _is_broken(memory: Opened) -> bool:
+    try:
+        memory.nodes.load(Uri.parse(ONE))
+    except BrokenNodeError:
+        return True
+    return False
+
+
+def test_the_table_has_an_action_for_each_state() -> None:
+    assert ACTIONS.keys() == set(State)
+    assert set(ACTIONS.values()) == set(Action)
+
+
+def test_what_is_whole_is_let_be(kind: str, ground: MemoryGround) -> None:
+    with opened(ground, kind, DictIndex()) as memory:
+        memory.nodes.write_nodes([note("one"), note("two")], ANA)
+        memory.nodes.archive_node(ONE, ANA)
+        before = ground.everything()
+
+        assert memory.repair.examine(ADMIN) == memory.repair.run(ADMIN) == []
+        assert ground.everything() == before
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_an_unreadable_meta_gets_back_all_that_it_said(ground: MemoryGround) -> None:
+    with opened(ground) as memory:
+        memory.nodes.write_node(note("two"), ANA)
+        edge = RelationEdge(ONE, TWO, "supports", 0.3, "because")
+        first = note("one", metadata={"colour": "red"}, relations=(edge,))
+        memory.nodes.write_node(first, ANA)
+        memory.nodes.write_node(memory.nodes.read_node(ONE, ANA).revised(content="2"), ANA)
+        before = memory.nodes.read_node(ONE, ANA)
+        Planter(memory).put(ONE, ".meta.json", "")
+        memory.drain()
+
+        memory.repair.run(ADMIN)
+
+        assert memory.nodes.read_node(ONE, ANA) == before
+        (event,) = memory.events()
+        assert (event.uri, event.payload["version"]) == (ONE, 2)
+
+
+def test_an_unreadable_meta_beside_an_edit_keeps_both(ground: MemoryGround) -> None:
+    with opened(ground) as memory:
+        memory.nodes.write_node(note("one", metadata={"colour": "red"}), ANA)
+        planter = Planter(memory)
+        planter.put(ONE, ".meta.json", "")
+        planter.put(ONE, "content.md", "by hand\n")
+
+        memory.repair.run(ADMIN)
+
+        node = memory.nodes.read_node(ONE, ANA)
+        assert (node.content, node.version, node.metadata) == ("by hand\n", 2, {"colour": "red"})
+        assert memory.repair.run(ADMIN) == []
+
+
+def test_what_is_finished_from_history_does_not_overwrite_the_last_text(
+    ground: MemoryGround,
+) -> None:
+    """A pending node that somebody edited is finished, and the edit is in history."""
+    with opened(ground) as memory:
+        memory.nodes.write_node(note("one"), ANA)
+        planter = Planter(memory)
+        planter.meta(ONE, status="PENDING")
+        planter.put(ONE, "content.md", "by hand\n")
+
+        memory.repair.run(ADMIN)
+
+        assert memory.nodes.read_node(ONE, ANA).content == "# one\n\nfirst\n"
+        assert "by hand\n" in memory.backend.earlier(planter.at(ONE, "content.md"))
+
+
+def test_files_of_a_new_session_become_a_node_of_who_repairs(kind: str, ground: Ground) -> None:
+    with opened(ground, kind) as memory:
+        Planter(memory).put(TALK, "content.md", "hello\n")
+
+        memory.repair.run(replace(ANA, session_id="monday"))
+
+        node = memory.nodes.read_node(TALK, ANA)
+        assert (node.content, node.owner_space) == ("hello\n", "user:ana")
+        assert memory.events()[0].owner_space == "user:ana"
+
+
+# ---------------------------------------------------------------- the index
+
+
+def test_repair_tells_the_index_what_it_lacks(kind: str, ground: MemoryGround) -> None:
+    old = CID.of(b"old")
+    index = DictIndex({TWO: old, memory_uri("gone"): old, TALK: old, memory_uri("away"): old})
+    with opened(ground, kind, index) as memory:
+        memory.nodes.write_nodes([note("one"), note("two"), note("away")], ANA)
+        memory.nodes.archive_node(memory_uri("away"), ANA)
+        memory.drain()
+        expected = [
+            (ONE, State.NOT_INDEXED),
+            (TWO, State.NOT_INDEXED),
+            (TALK, State.INDEX_ORPHAN),
+            (memory_uri("away"), State.INDEX_ORPHAN),
+            (memory_uri("gone"), State.INDEX_ORPHAN),
+        ]
+
+        assert [(each.uri, each.state) for each in memory.repair.examine(ADMIN)] == expected
+        assert memory.events() == []
+        assert [(each.uri, each.state) for each in memory.repair.run(ADMIN)] == expected
+
+        assert [event.uri for event in memory.events()] == [uri for uri, _ in expected]
+        index = index.take(memory.drain())
+        assert index.contents(ACCOUNT) == memory.active()
+        assert Repair(memory.nodes, memory.outbox, index).run(ADMIN) == []
+
+
+def test_what_waits_already_is_not_registered_again(kind: str, ground: MemoryGround) -> None:
+    index = DictIndex({memory_uri("away"): CID.of(b"old")})
+    with opened(ground, kind, index) as memory:
+        memory.nodes.write_nodes([note("one"), note("two"), note("away")], ANA)
+        memory.nodes.archive_node(memory_uri("away"), ANA)
+        memory.nodes.move_node(ONE, memory_uri("moved"), ANA)
+        dead = memory.events()[0]
+        memory.outbox.move_to_dlq(dead, dead.uri)
+
+        assert memory.repair.run(ADMIN) == []
+
+
+@pytest.mark.parametrize("lost", ["write", "delete", "recreate", "archive", "unarchive"])
+def test_what_waits_does_not_hide_what_came_after_it(
+    lost: str, kind: str, ground: MemoryGround
+) -> None:
+    """An earlier event of the node still waits when a later one is lost."""
+    with opened(ground, kind, DictIndex()) as memory:
+        nodes = memory.nodes
+        nodes.write_node(note("one"), ANA)
+        if lost == "unarchive":
+            nodes.archive_node(ONE, ANA)
+        if lost == "recreate":
+            nodes.delete_node(ONE, ANA)
+        kept = {event.event_id for event in memory.events()}
+        verbs: dict[str, Callable[[], object]] = {
+            "write": lambda: nodes.write_node(nodes.read_node(ONE, ANA).revised(content="2"), ANA),
+            "delete": lambda: nodes.delete_node(ONE, ANA),
+            "recreate": lambda: nodes.write_node(note("one", "anew"), ANA),
+            "archive": lambda: nodes.archive_node(ONE, ANA),
+            "unarchive": lambda: nodes.unarchive_node(ONE, ANA),
+        }
+        verbs[lost]()
+        for event in memory.events():
+            if event.event_id not in kept:
+                memory.outbox.mark_done(event, event.uri)
+
+        assert [each.uri for each in memory.repair.run(ADMIN)] == [ONE]
+        assert DictIndex().take(memory.events()).contents(ACCOUNT) == memory.active()
+        assert memory.repair.run(ADMIN) == []
+
+
+# ---------------------------------------------------------------- whose it is
+
+
+def test_only_what_the_caller_may_change_is_looked_at(kind: str, ground: MemoryGround) -> None:
+    theirs = memory_uri("one", user="bob")
+    shared = "ctx://acme/resources/map"
+    elsewhere = memory_uri("one", account="other")
+    index = DictIndex(dict.fromkeys([memory_uri("gone", user="bob"), elsewhere], CID.of(b"")))
+    with opened(ground, kind, index) as memory:
+        planter = Planter(memory)
+        for uri in (ONE, theirs, shared, elsewhere, TALK):
+            planter.put(uri, "content.md", "by hand\n")
+            planter.put(uri + "-2", ".abstract.md", "left")
+        planter.put("ctx://acme/sessions/of-bob/talk", "content.md", "by hand\n")
+        memory.backend.write(Locator("accounts/acme/sessions/of-bob/.owner"), "user:bob\n")
+        mine = {ONE, ONE + "-2"}
+
+        assert {each.uri for each in memory.repair.examine(ANA)} == mine
+        before = ground.all_texts()
+        assert {each.uri for each in memory.repair.run(ANA)} == mine
+
+        changed = {key for key, text in ground.all_texts().items() if before.get(key) != text}
+        assert changed <= {f"{Uri.parse(ONE).key}/{name}" for name in FILES}
+        assert {event.uri for event in memory.events()} == mine
+        assert memory.events("other") == []
+        found = {each.uri for each in memory.repair.run(ADMIN)}
+        assert found == {
+            *(theirs, theirs + "-2", shared, shared + "-2", TALK, TALK + "-2"),
+            "ctx://acme/sessions/of-bob/talk",
+            memory_uri("gone", user="bob"),
+        }
+        assert memory.nodes.load(Uri.parse(elsewhere)) is None
+
+
+def test_a_session_whose_owner_nobody_can_read_stops_no_member(tmp_path: Path) -> None:
+    ground = FolderGround(tmp_path / "ground")
+    with opened(ground) as memory:
+        planter = Planter(memory)
+        planter.put(TALK, "content.md", "hello\n")
+        planter.put(ONE, "content.md", "by hand\n")
+        owner = ground.folder / "texts/accounts/acme/sessions/monday/.owner"
+        owner.write_bytes(b"\xff")
+
+        assert [each.uri for each in memory.repair.run(ANA)] == [ONE]
+
+
+# ---------------------------------------------------------------- files that mean harm
+
+DEEP = "[" * 50_000
+HOSTILE: dict[str, str | bytes] = {
+    "deep JSON": '{"format": 1, "metadata": ' + DEEP,
+    "deep YAML": f"---\na: {DEEP}\n---\n",
+    "many anchors": "---\na: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n---\n",
+    "odd YAML": "---\na: !!timestamp nonsense\n---\n",
+    "odd YAML too": '---\na: !!int ""\nb: !!bool x\n---\n',
+    "a YAML object": "---\na: !!python/object/apply:os.abort []\n---\n",
+    "binary": b"\xff\xfe\x00",
+    "nothing": "",
+    "a number": "1" * 10_000,
+    "not a number": '{"format": NaN}',
+    "half a character": '{"format": 1, "title": "\\ud800"}',
+    "a zero": "\x00",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_file_that_means_harm_stops_nobody(hostile: str, name: str, tmp_path: Path) -> None:
+    ground = FolderGround(tmp_path / "ground")
+    said = HOSTILE[hostile]
+    with opened(ground, index=DictIndex()) as memory:
+        memory.nodes.write_nodes([note("one"), note("two")], ANA)
+        path = ground.folder / "texts" / Planter(memory).at(ONE, name).key
+        path.write_bytes(said if isinstance(said, bytes) else said.encode())
+        Planter(memory).put(TWO, "content.md", "by hand\n")
+
+        memory.repair.run(ADMIN)
+
+        assert memory.nodes.read_node(TWO, ANA).version == 2
+        assert {each.state for each in memory.repair.run(ADMIN)} <= HUMAN
+
+
+@pytest.mark.parametrize("thing", ["link", "broken link", "folder", "pipe", "binary"])
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_is_no_file_stops_nobody_and_is_not_followed(
+    thing: str,
+    name: str,
+    alone: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+) -> None:
+    ground = FolderGround(tmp_path / "ground")
+    outside = tmp_path / "outside.md"
+    outside.write_text("somebody else's")
+    with opened(ground, index=DictIndex()) as memory:
+        memory.nodes.write_nodes([note("one"), note("two")], ANA)
+        folder = ground.folder / "texts" / Uri.parse(ONE).key
+        for each in FILES if alone else [name]:
+            (folder / each).unlink()
+        path = folder / name
+        make: dict[str, Callable[[], object]] = {
+            "link": lambda: path.symlink_to(outside),
+            "broken link": lambda: path.symlink_to(tmp_path / "nowhere"),
+            "folder": lambda: (path / "below").mkdir(parents=True),
+            "pipe": lambda: os.mkfifo(path),
+            "binary": lambda: path.write_bytes(b"\xff"),
+        }
+        make[thing]()
+        Planter(memory).put(TWO, "content.md", "by hand\n")
+
+        memory.repair.run(ADMIN)
+
+        assert memory.nodes.read_node(TWO, ANA).version == 2
+        events = memory.events()
+        again = memory.repair.run(ADMIN)
+        assert {each.uri for each in again} <= {ONE}
+        assert memory.events() == events
+        assert outside.read_text() == "somebody else's"
+
+
+# ---------------------------------------------------------------- anything at all
+
+SLUGS = ("one", "two", "three")
+CONTENTS = st.sampled_from(
+    ["by hand\n", "---\ntags: [a]\n---\nbody", "---\nno end", "---\n[\n---\n", "", "TOO LONG"]
+)
+METAS = st.sampled_from(["", "{}", "[]", "PENDING", "BROKEN", "ARCHIVED", "ACTIVE", "version 9"])
+PARTS = st.sampled_from(["", "[]\n", "x", "x" * 300, "[{}]", '[{"to": "ctx://acme/resources/a"}]'])
+
+
+@st.composite
+def plantings(draw: st.DrawFn) -> list[tuple[str, str, str | None]]:
+    """Return files to be put into the folders of nodes, or taken away: slug, name, text."""
+    planted = []
+    for _ in range(draw(st.integers(1, 6))):
+        name = draw(st.sampled_from(FILES))
+        texts = {"content.md": CONTENTS, ".meta.json": METAS}.get(name, PARTS)
+        planted.append((draw(st.sampled_from(SLUGS)), name, draw(st.none() | texts)))
+    return planted
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(kind=st.sampled_from(KINDS), planted=plantings(), archived=st.booleans())
+def test_whatever_lies_there_repair_ends_and_loses_no_content(
+    kind: str,
+    planted: list[tuple[str, str, str | None]],
+    archived: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    ground = MemoryGround(tmp_path_factory.mktemp("ground"))
+    with opened(ground, kind, DictIndex()) as memory:
+        memory.nodes.write_nodes([note("one"), note("two")], ANA)
+        if archived:
+            memory.nodes.archive_node(TWO, ANA)
+        planter = Planter(memory)
+        for slug, name, text in planted:
+            plant(planter, memory_uri(slug), name, text)
+        contents = all_contents(memory)
+
+        memory.repair.run(ADMIN)
+
+        left = {state.state for state in memory.repair.run(ADMIN)}
+        assert left <= HUMAN
+        for locator, text in contents.items():
+            body = text.rpartition("---\n")[2]
+            kept = [text_at(memory, locator), *memory.backend.earlier(locator)]
+            assert any(text == each or each.endswith(body) for each in kept), locator
+        assert memory.repair.examine(ADMIN) == memory.repair.run(ADMIN)
+
+
+def plant(planter: Planter, uri: str, name: str, text: str | None) -> None:
+    if text is None:
+        with suppress(FileNotFoundError):
+            planter.take(uri, name)
+    elif name != ".meta.json" or text in {"", "{}", "[]"}:
+        planter.put(uri, name, "x" * 100_001 if text == "TOO LONG" else text)
+    else:
+        changes = {"version": 9} if text == "version 9" else {"status": text}
+        try:
+            planter.meta(uri, **changes)
+        except (FileNotFoundError, ValueError, TypeError):
+            planter.put(uri, name, json.dumps(changes))
+
+
+def text_at(memory: Opened, locator: Locator) -> str:
+    try:
+        return memory.backend.read(locator)
+    except FileNotFoundError:
+        return ""
+
+
+def all_contents(memory: Opened) -> dict[Locator, str]:
+    places = [Uri.parse(memory_uri(slug)) for slug in SLUGS]
+    locators = [memory.nodes.file(place, "content.md") for place in places]
+    return {at: memory.backend.read(at) for at in locators if memory.backend.exists(at)}
+
+
+# ---------------------------------------------------------------- killed while it mends
+
+
+@pytest.mark.parametrize("plant", TABLE, ids=lambda plant: plant.__name__)
+def test_a_repair_that_was_killed_is_finished_by_the_next(
+    plant: Callable[[Opened, Planter], None], kind: str, ground: MemoryGround, tmp_path: Path
+) -> None:
+    index = DictIndex({ONE: CID.of(b"old"), memory_uri("gone"): CID.of(b"old")})
+    with opened(ground, kind) as memory:
+        memory.nodes.write_nodes([note("one"), note("two")], ANA)
+        plant(memory, Planter(memory))
+        memory.drain()
+        contents = all_contents(memory)
+    undisturbed = ground.copied(tmp_path / "undisturbed")
+
+    def mend(ground: Ground) -> None:
+        with opened(ground, kind, index) as memory:
+            memory.repair.run(ADMIN)
+
+    mend(undisturbed)
+    for moment, left in every_crash(ground, mend):
+        with opened(left, kind, index) as memory:
+            memory.repair.run(ADMIN)
+            assert left.all_texts() == undisturbed.all_texts(), moment
+            assert {each.state for each in memory.repair.run(ADMIN)} <= {State.BROKEN}, moment
+            if not _is_broken(memory):
+                assert index.take(memory.events()).contents(ACCOUNT) == memory.active(), moment
+            for locator, text in contents.items():
+                kept = [text_at(memory, locator), *memory.backend.earlier(locator)]
+                assert any(text.rpartition("---\n")[2] in each for each in kept), moment

@@ -1,0 +1,28 @@
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.nodes import content_of, told
+
+
+@pytest.fixture(params=["device-local", "vault"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Become Ana, who has nothing yet; return the folder that her texts will be in."""
+    home = tmp_path / "home"
+    for name in ("HOLDFAST_HOME", "MEMORY_VAULT_PATH", "NO_COLOR", "VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USER", "ana")
+    if request.param == "device-local":
+        return home / ".holdfast" / "memory"
+    vault = tmp_path / "Notes"
+    vault.mkdir()
+    monkeypatch.setenv("MEMORY_VAULT_PATH", str(vault))
+    return vault
+
+
+@pytest.fixture
+def tabs(memory: Path) -> Path:
+    """Return the content of a node that is there, as a file."""
+    told("write", "preference/indentation", "Prefers tabs.")
+    return content_of(memory, "users/ana/memories/preference/indentation")

@@ -1,0 +1,372 @@
+"""The verbs for nodes, on the default and on a vault, with people who edit behind its back."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import open_context
+from holdfast.errors import (
+    AccessDeniedError,
+    InvalidUriError,
+    InvalidValueError,
+    NodeExistsError,
+    NodeNotFoundError,
+    NotTextError,
+    VersionMismatchError,
+)
+from holdfast.model import ContextNode
+from holdfast.surfaces.cli import cli
+from holdfast.surfaces.history import history
+from holdfast.surfaces.lazy import Commands
+from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, position, refusal, told
+
+
+# ---------------------------------------------------------------- names
+class TestNames:
+    @pytest.mark.parametrize(
+        ("name", "uri"),
+        [
+            ("preference/indentation", TABS),
+            ("memories/preference/indentation", TABS),
+            (TABS, TABS),
+            ("profile", f"{MEMORIES}/profile"),
+            ("skills/release", "ctx://local/agents/default/skills/release"),
+            ("resources/papers/a b", "ctx://local/resources/papers/a%20b"),
+            ("resources/papers/a%20b", "ctx://local/resources/papers/a%20b"),
+            ("sessions/s1/summary", "ctx://local/sessions/s1/summary"),
+            ("users/tom/memories/profile", "ctx://local/users/tom/memories/profile"),
+        ],
+    )
+    def test_a_short_name_is_seen_from_the_caller(self, memory: Path, name: str, uri: str) -> None:
+        assert told("write", name, "x") == f"{uri} version 1\n"
+        assert one("read", name)["uri"] == uri
+        assert one("read", uri)["uri"] == uri
+
+    def test_the_caller_can_be_somebody_else(self, memory: Path) -> None:
+        told("write", "skills/x", "x", "--account", "acme", "--user", "tom", "--agent", "bot")
+        told("write", "profile", "Tom.", "--account", "acme", "--user", "tom")
+
+        assert told("read", "profile", "--account", "acme", "--user", "tom") == "Tom."
+        assert told("read", "ctx://acme/agents/bot/skills/x", "--account", "acme") == "x"
+        assert isinstance(refusal("read", "profile"), NodeNotFoundError)
+
+    def test_a_uri_of_another_account_says_how_to_get_there(self, memory: Path) -> None:
+        refused = refusal("read", "ctx://acme/resources/x")
+
+        assert isinstance(refused, AccessDeniedError)
+        assert str(refused).endswith("Fix: add --account 'acme'.")
+
+    def test_a_member_sees_only_what_is_within_reach(self, memory: Path) -> None:
+        told("write", "users/tom/memories/profile", "Tom.")
+        told("write", "profile", "Ana.", "--as-role", "member")
+
+        refused = refusal("read", "users/tom/memories/profile", "--as-role", "member")
+        assert isinstance(refused, AccessDeniedError)
+        assert "tom" not in told("tree", "users", "--as-role", "member")
+        assert "tom" in told("tree", "users", "--as-role", "admin")
+
+    @pytest.mark.parametrize(
+        "name", ["a/b/c", "ctx://local/x", "ctx://", "Big/slug", "a//b", "%ff"]
+    )
+    def test_what_names_no_place_is_refused_in_one_line(self, memory: Path, name: str) -> None:
+        refused = refusal("read", name)
+
+        assert isinstance(refused, InvalidUriError)
+        assert "\n" not in str(refused)
+        assert " Fix: " in str(refused)
+
+    @pytest.mark.parametrize(
+        ("meant", "fix"),
+        [
+            ("preference/indentaton", "try 'preference/indentation'"),
+            ("indentation", "try 'preference/indentation'"),
+            ("other/indentation", "try 'preference/indentation'"),
+            ("nowhere/nothing", "`holdfast list memories` shows what is there"),
+            ("resources/nothing", "`holdfast list /` shows what is there"),
+        ],
+    )
+    def test_what_may_have_been_meant_is_suggested(self, tabs: Path, meant: str, fix: str) -> None:
+        assert f"Fix: {fix}." in str(refusal("read", meant))
+
+
+# ---------------------------------------------------------------- write
+class TestWrite:
+    def test_a_new_node_is_version_one(self, memory: Path) -> None:
+        done = one("write", "preference/indentation", "Prefers tabs.")
+
+        assert done == {"uri": TABS, "version": 1, "written": True, "created": True}
+
+    @pytest.mark.parametrize("words", [("-",), ()])
+    def test_the_text_may_be_piped(self, memory: Path, words: tuple[str, ...]) -> None:
+        told("write", "preference/indentation", *words, typed="Café\r\nno end".encode())
+
+        done = holdfast("read", "preference/indentation")
+        assert done.stdout_bytes == "Café\r\nno end".encode()
+
+    @pytest.mark.parametrize("words", [("-",), (), ("--replace",)])
+    def test_a_pipe_that_brings_nothing_writes_nothing(
+        self, tabs: Path, words: tuple[str, ...]
+    ) -> None:
+        done = holdfast("write", "preference/indentation", *words, typed=b"")
+
+        assert done.exit_code == 2
+        assert "there is no text. Fix: " in done.stderr
+        assert told("read", "preference/indentation") == "Prefers tabs."
+
+    def test_an_empty_text_can_be_meant(self, tabs: Path) -> None:
+        told("write", "preference/indentation", "", "--replace")
+
+        assert told("read", "preference/indentation") == ""
+
+    def test_what_is_piped_must_be_text_of_some_length(self, memory: Path) -> None:
+        assert isinstance(refusal("write", "a/b", "-", typed=b"\xff\xfe"), NotTextError)
+        refused = refusal("write", "a/b", "-", typed=b"x" * 1_000_001)
+        assert isinstance(refused, InvalidValueError)
+
+    def test_a_node_that_is_there_is_not_overwritten_unasked(self, tabs: Path) -> None:
+        refused = refusal("write", "preference/indentation", "Prefers spaces.")
+
+        assert isinstance(refused, NodeExistsError)
+        assert "version 1 of 20" in str(refused)
+        assert "which says 'Prefers tabs.'" in str(refused)
+        assert "Fix: add --version 1 to write the next one, or --replace" in str(refused)
+        assert told("read", "preference/indentation") == "Prefers tabs."
+
+    def test_the_version_that_was_seen_is_followed(self, tabs: Path) -> None:
+        words = ("write", "preference/indentation", "Prefers spaces.", "--version", "1")
+
+        assert told(*words) == f"{TABS} version 2\n"
+        refused = refusal("write", "preference/indentation", "No.", "--version", "1")
+        assert isinstance(refused, VersionMismatchError)
+        assert "is not at version 1 but at version 2 of" in str(refused)
+        assert one(*words) == {"uri": TABS, "version": 2, "written": False, "created": False}
+
+    def test_a_version_of_nothing_can_not_be_followed(self, memory: Path) -> None:
+        refused = refusal("write", "preference/indentation", "x", "--version", "3")
+
+        assert isinstance(refused, VersionMismatchError)
+        assert "no node is there" in str(refused)
+
+    def test_whatever_is_there_can_be_replaced(self, tabs: Path) -> None:
+        told("write", "preference/indentation", "Prefers spaces.", "--replace")
+
+        assert one("read", "preference/indentation")["version"] == 2
+
+    def test_the_same_again_is_not_written_again(self, tabs: Path) -> None:
+        before = position()
+
+        done = holdfast("write", "preference/indentation", "Prefers tabs.")
+
+        assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
+        assert done.stderr == "it says that already; nothing was written\n"
+        assert position() == before
+
+    def test_summaries_and_metadata_stay_until_they_are_changed(self, memory: Path) -> None:
+        meta = ("--meta", "source=chat", "--meta", "tags:=[1, true]", "--meta", "sum=a=b")
+        told("write", "a/b", "x", "--abstract", "Short.", "--overview", "Longer.", *meta)
+        told("write", "a/b", "y", "--replace", "--meta", "source:=null")
+        told("write", "a/b", "--replace", "--abstract", "", typed=b"")
+
+        found = one("read", "a/b")
+        assert (found["content"], found["abstract"], found["overview"]) == ("y", "", "Longer.")
+        assert found["metadata"] == {"tags": [1, True], "sum": "a=b"}
+        assert one("write", "a/b", "--replace", "--meta", "sum=a=b")["written"] is False
+
+    def test_the_reason_stands_in_the_history(self, memory: Path) -> None:
+        told("write", "a/b", "x", "--reason", "he said so")
+
+        key = str(one("read", "a/b")["key"])
+        assert one("history", "log", key)["reason"] == "he said so"
+        assert one("history", "log", key)["actor"] == "ana/default"
+
+    def test_the_history_of_a_node_is_found_by_its_name(self, tabs: Path) -> None:
+        key = "accounts/local/users/ana/memories/preference/indentation/content.md"
+
+        for name in ("preference/indentation", key.removesuffix("/content.md")):
+            assert str(refusal("history", "log", name)).endswith(f"Fix: try '{key}'.")
+
+    def test_what_is_a_little_too_long_is_cut_and_told(self, memory: Path) -> None:
+        done = holdfast("write", "a/b", "x", "--abstract", "a" * 210)
+
+        assert done.exit_code == 0
+        assert done.stderr == "the abstract was too long; what is written ends in [cut]\n"
+        refused = refusal("write", "a/c", "x", "--abstract", "a" * 221)
+        assert "the abstract has 221 characters; 200 are the most" in str(refused)
+
+    @pytest.mark.parametrize("text", ["- Tabs\n- Spaces\n", "--- so = what", "-- x"])
+    def test_a_text_may_begin_with_a_dash(self, memory: Path, text: str) -> None:
+        told("write", "a/b", text, "--abstract", "- short", "--meta", "a=- b")
+
+        found = one("read", "a/b")
+        assert (found["content"], found["abstract"]) == (text, "- short")
+        assert found["metadata"] == {"a": "- b"}
+        assert holdfast("write", "a/b", "x", "--replacing").exit_code == 2
+        assert told("write", "--replace", "--", "a/b", "-x").endswith(" version 2\n")
+
+    def test_an_archived_node_is_not_written(self, tabs: Path) -> None:
+        told("archive", "preference/indentation")
+
+        refused = refusal("write", "preference/indentation", "x", "--replace")
+        assert isinstance(refused, NodeExistsError)
+        assert "an archived node is at" in str(refused)
+
+    def test_what_nobody_can_read_is_overwritten_only_if_told(self, tabs: Path) -> None:
+        tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
+
+        refused = refusal("write", "preference/indentation", "x", "--version", "1")
+        assert isinstance(refused, VersionMismatchError)
+        assert "edited by hand and can't be read as it is: content.md: " in str(refused)
+        told("write", "preference/indentation", "x", "--replace")
+        assert told("read", "preference/indentation") == "x"
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("a/b",),
+            ("a/b", "x", "--version", "0"),
+            ("a/b", "x", "--version", "1", "--replace"),
+            ("a/b", "x", "--meta", "novalue"),
+            ("a/b", "x", "--meta", ":=1"),
+            ("a/b", "x", "--meta", "a:=nojson"),
+            ("a/b", "x", "--as-role", "king"),
+        ],
+    )
+    def test_wrong_usage_has_a_code_of_its_own(self, memory: Path, words: tuple[str, ...]) -> None:
+        assert holdfast("write", *words).exit_code == 2
+
+
+# ---------------------------------------------------------------- read
+class TestRead:
+    def test_the_content_is_printed_as_it_is(self, tabs: Path) -> None:
+        assert told("read", "preference/indentation") == "Prefers tabs."
+
+    def test_all_that_is_known_can_be_asked_for(self, tabs: Path) -> None:
+        told("write", "habit/editor", "Uses vim for [[indentation]].")
+        told("relate", "preference/indentation", "habit/editor", "--type", "shapes")
+        words = ("--overview", "One.\n\nTwo.", "--meta", "n:=3", "--abstract", "Tabs")
+        told("write", "preference/indentation", "Tabs!", "--replace", *words)
+
+        told_all = told("read", "preference/indentation", "--all")
+
+        assert told_all.startswith(f"Tabs\nuri       {TABS}\nkey       accounts/local/users/ana/")
+        for line in (
+            "version   3",
+            "overview  One.\n\n          Two.",
+            "metadata  n = 3",
+            "leads to  habit/editor  shapes 1",
+            "led to by habit/editor  mentions 0.5",
+        ):
+            assert f"\n{line}\n" in told_all
+        assert told_all.endswith("\n\nTabs!\n")
+
+    def test_json_has_everything(self, tabs: Path) -> None:
+        found = one("read", "preference/indentation")
+
+        assert set(found) == {
+            *("uri", "key", "title", "type", "category", "status", "version", "owner_space"),
+            *("created_at", "updated_at", "abstract", "overview", "content", "cid"),
+            *("frontmatter", "metadata", "edges", "incoming", "problems"),
+        }
+        assert (found["title"], found["status"], found["category"]) == (
+            *("indentation", "ACTIVE", "preference"),
+        )
+
+    def test_the_past_can_be_read(self, tabs: Path) -> None:
+        before = position()
+        told("write", "preference/indentation", "Prefers spaces.", "--replace")
+        told("move", "preference/indentation", "style/indentation")
+
+        assert told("read", "preference/indentation", "--at", before) == "Prefers tabs."
+        assert told("read", TABS, "--at", before, "--all").startswith("indentation\n")
+        refused = refusal("read", "style/indentation", "--at", before)
+        assert isinstance(refused, NodeNotFoundError)
+        assert f" at {before}. Fix: try 'preference/indentation'." in str(refused)
+        assert "preference" in told("tree", "--at", before)
+        assert lines(told("list", "preference", "--at", before))[1][1] == "1"
+
+    def test_an_edit_by_hand_is_part_of_the_past_when_it_is_asked_for(self, tabs: Path) -> None:
+        tabs.write_text(tabs.read_text().replace("tabs", "both"))
+
+        done = holdfast("read", "preference/indentation", "--at", "2999-01-01")
+
+        assert done.stdout == "Prefers both."
+        assert done.stderr.startswith("recorded 1 edit made outside Holdfast: accounts/local/")
+
+    @pytest.mark.parametrize(("moment", "code"), [("yesterday", 2), ("999999", 1), ("0", 1)])
+    def test_a_moment_that_can_not_be_asked_for(self, tabs: Path, moment: str, code: int) -> None:
+        assert holdfast("read", "preference/indentation", "--at", moment).exit_code == code
+
+    def test_an_edit_by_hand_counts(self, tabs: Path) -> None:
+        tabs.write_text("---\ntitle: Mine\n---\nPrefers both.\n")
+
+        found = one("read", "preference/indentation")
+        assert (found["content"], found["version"]) == ("Prefers both.\n", 2)
+        assert found["frontmatter"] == "title: Mine\n"
+
+    def test_what_an_edit_broke_is_told_beside(self, tabs: Path) -> None:
+        tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
+
+        done = holdfast("read", "preference/indentation")
+
+        assert (done.exit_code, done.stdout) == (0, "Prefers tabs.")
+        assert done.stderr.startswith("problem: content.md: its frontmatter is no YAML")
+        assert len(one("read", "preference/indentation")["problems"]) == 1  # type: ignore[arg-type] # a list
+        assert "an edit by hand broke it" in told("list", "preference")
+
+    def test_a_folder_has_no_content(self, tabs: Path) -> None:
+        refused = refusal("read", "preference")
+
+        assert isinstance(refused, InvalidValueError)
+        assert "Fix: `holdfast list preference` shows what is there." in str(refused)
+
+
+# ---------------------------------------------------------------- whoever is hostile
+HOSTILE = "\x1b[31mred\nline\x07\u202e"
+
+
+class TestHostile:
+    def test_names_do_nothing_to_a_terminal(self, memory: Path) -> None:
+        told("write", f"resources/{HOSTILE}", HOSTILE, "--abstract", HOSTILE)
+        told("user", "create", HOSTILE)
+        told("relate", f"resources/{HOSTILE}", self.other(), "--type", "x", "--reason", HOSTILE)
+
+        for words in (
+            *(("list", "resources"), ("tree", "/"), ("user", "list"), ("outbox", "list")),
+            ("read", f"resources/{HOSTILE}", "--all"),
+            ("relate", f"resources/{HOSTILE}"),
+            ("relate", self.other()),
+        ):
+            seen = told(*words)
+            if "--all" in words:
+                seen = seen.removesuffix(f"\n{HOSTILE}\n")
+            assert all(c.isprintable() for c in seen.replace("\n", "")), words
+            assert "31mred" in seen
+
+    def test_a_name_that_is_shown_can_be_typed(self, memory: Path) -> None:
+        told("write", f"resources/{HOSTILE}%41", "x")
+
+        name = told("list", "resources").splitlines()[1].partition("  ")[0]
+        assert told("read", name) == "x"
+
+    @staticmethod
+    def other() -> str:
+        told("write", "resources/other", "x", "--replace")
+        return "resources/other"
+
+
+# ---------------------------------------------------------------- help
+@pytest.mark.parametrize(("group", "words"), [(cli, ()), (history, ("history",))])
+def test_the_list_of_commands_says_what_the_commands_say(
+    group: Commands, words: tuple[str, ...]
+) -> None:
+    for part in group.sections.values():
+        for name, later in part.items():
+            assert later.told in " ".join(told(*words, name, "--help").split())
+
+
+def test_what_a_program_wrote_is_read_by_the_command(memory: Path) -> None:
+    with open_context(os.environ) as context:
+        context.nodes.write_node(ContextNode(uri=TABS, content="x"), context.request)
+
+    assert told("read", "preference/indentation") == "x"

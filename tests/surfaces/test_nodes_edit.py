@@ -1,0 +1,161 @@
+"""`holdfast edit`, with scripts for editors."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.context.outbox.sqlite import SqliteOutbox
+from holdfast.errors import StorageFaultError, UnregisteredError, VersionMismatchError
+from tests.surfaces.nodes import TABS, holdfast, one, refusal, told
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the editor be a script, which gets the file as $1; temporary files go where we see."""
+    script = tmp_path / "my editor"
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("EDITOR", f"sh '{script}'")
+    return script
+
+
+class TestEdit:
+    def test_what_was_changed_is_the_next_version(self, tabs: Path, editor: Path) -> None:
+        editor.write_text('sed -i s/tabs/both/ "$1"')
+
+        assert one("edit", "preference/indentation") == {"uri": TABS, "version": 2, "written": True}
+        assert told("read", "preference/indentation") == "Prefers both."
+        assert list((editor.parent / "temporary").iterdir()) == []
+
+    def test_what_was_not_changed_is_not_written(self, tabs: Path, editor: Path) -> None:
+        editor.write_text("true")
+
+        done = holdfast("edit", "preference/indentation")
+
+        assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
+        assert done.stderr == "it was not changed; nothing was written\n"
+
+    def test_visual_comes_before_editor(
+        self, tabs: Path, editor: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("VISUAL", "true")
+        editor.write_text("exit 3")
+
+        assert one("edit", "preference/indentation")["written"] is False
+
+    def test_the_file_is_named_as_the_node_and_is_markdown(self, tabs: Path, editor: Path) -> None:
+        editor.write_text('basename "$1" > "$1"')
+
+        told("edit", "preference/indentation", "--reason", "why not")
+        assert told("read", "preference/indentation") == "indentation.md"
+
+    def test_frontmatter_of_their_own_is_shown_and_kept(self, tabs: Path, editor: Path) -> None:
+        tabs.write_text("---\n# mine\ntags: [a]\n---\nPrefers both.\n")
+        editor.write_text("sed -i 's/\\[a\\]/[a, b]/; s/both/all/' \"$1\"")
+
+        told("edit", "preference/indentation")
+
+        assert tabs.read_text() == "---\n# mine\ntags: [a, b]\n---\nPrefers all.\n"
+
+    def test_a_content_that_looks_like_frontmatter_stays_content(
+        self, memory: Path, editor: Path
+    ) -> None:
+        told("write", "a/b", "---\nx: 1\n---\nend\n")
+        editor.write_text('sed -i s/end/END/ "$1"')
+
+        told("edit", "a/b")
+        assert told("read", "a/b") == "---\nx: 1\n---\nEND\n"
+
+    def test_an_editor_that_fails_changes_nothing(self, tabs: Path, editor: Path) -> None:
+        editor.write_text("exit 3")
+
+        assert "ended with 3. Nothing was written." in str(
+            refusal("edit", "preference/indentation")
+        )
+        assert list((editor.parent / "temporary").iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("script", "why"),
+        [
+            ('echo typed > "$1"; exit 1', "ended with 1"),
+            ("printf -- '---\\ntyped: [\\n---\\n' > \"$1\"", "no YAML"),
+            ("printf -- '---\\ntyped\\n' > \"$1\"", "no end"),
+            ("printf '\\377typed' > \"$1\"", "no text"),
+        ],
+    )
+    def test_a_text_that_can_not_be_written_is_kept(
+        self, tabs: Path, editor: Path, script: str, why: str
+    ) -> None:
+        editor.write_text(script)
+
+        refused = str(refusal("edit", "preference/indentation"))
+
+        kept = next((editor.parent / "temporary").rglob("*.md"))
+        assert why in refused
+        assert refused.endswith(f"Your text is kept in {str(kept)!a}.")
+        assert b"typed" in kept.read_bytes()
+        assert told("read", "preference/indentation") == "Prefers tabs."
+
+    @pytest.mark.parametrize("by_hand", [True, False])
+    def test_a_change_of_somebody_else_meanwhile_is_not_overwritten(
+        self,
+        tabs: Path,
+        editor: Path,
+        by_hand: bool,  # noqa: FBT001 - pytest's parameter
+    ) -> None:
+        node = f'-c "import holdfast.surfaces.cli as c; c.main()" write {TABS} both --replace'
+        theirs = f"printf both > '{tabs}'" if by_hand else f"'{sys.executable}' {node} > /dev/null"
+        editor.write_text(f'echo typed >> "$1"; {theirs}')
+
+        refused = refusal("edit", "preference/indentation")
+
+        assert isinstance(refused, VersionMismatchError)
+        assert "was changed by somebody else while you edited it" in str(refused)
+        kept = next((editor.parent / "temporary").rglob("*.md"))
+        assert kept.read_text() == "Prefers tabs.\ntyped\n"
+        assert told("read", "preference/indentation") == "both"
+
+    def test_an_empty_text_is_no_edit(self, tabs: Path, editor: Path) -> None:
+        editor.write_text(': > "$1"')
+
+        assert "would be empty" in str(refusal("edit", "preference/indentation"))
+
+    def test_a_file_that_is_gone_is_no_edit(self, tabs: Path, editor: Path) -> None:
+        editor.write_text('rm "$1"')
+
+        assert "removed its file" in str(refusal("edit", "preference/indentation"))
+
+    @pytest.mark.parametrize(
+        ("named", "why"),
+        [
+            ("", "no editor is set. Fix: set EDITOR"),
+            ("'", "can't be understood"),
+            ("/no/such/editor", "can't be started: No such file"),
+        ],
+    )
+    def test_without_an_editor_the_fix_is_told(
+        self, tabs: Path, monkeypatch: pytest.MonkeyPatch, named: str, why: str
+    ) -> None:
+        monkeypatch.setenv("EDITOR", named)
+
+        assert why in str(refusal("edit", "preference/indentation"))
+
+    def test_what_a_hand_broke_is_mended_by_hand(self, tabs: Path, editor: Path) -> None:
+        tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
+
+        assert "correct its file" in str(refusal("edit", "preference/indentation"))
+
+    def test_a_text_that_is_written_is_not_kept_though_the_index_was_not_told(
+        self, tabs: Path, editor: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise StorageFaultError("the outbox is gone. Fix: none.")
+
+        editor.write_text('echo both > "$1"')
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteOutbox, "register_writes", fail)
+            assert isinstance(refusal("edit", "preference/indentation"), UnregisteredError)
+
+        assert list((editor.parent / "temporary").iterdir()) == []
+        assert told("read", "preference/indentation") == "both"

@@ -1,0 +1,292 @@
+"""The verbs for nodes as a program of its own: at a terminal, in a pipe, several at once."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+HEAVY = (
+    "sqlite3 yaml cbor2 google_crc32c cryptography holdfast.app holdfast.artifacts "
+    "holdfast.context holdfast.engine holdfast.model holdfast.storage"
+)
+TABS = "ctx://local/users/ana/memories/preference/indentation"
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    return {"HOME": str(home), "USER": "ana", "PATH": os.environ["PATH"], **more}
+
+
+def holdfast(
+    home: Path, *words: str | bytes, typed: str = "", **environ: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HOLDFAST, *words],
+        env=environment(home, **environ),
+        input=typed,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def at_a_terminal(home: Path, *words: str, typed: str = "", **environ: str) -> tuple[int, str]:
+    """Run it with a terminal of 80 columns for everything; return the code and what was seen."""
+    ours, theirs = pty.openpty()
+    environ = environment(home, TERM="xterm", COLUMNS="80", **environ)
+    command = [HOLDFAST, *words]
+    with subprocess.Popen(command, env=environ, stdin=theirs, stdout=theirs, stderr=theirs) as run:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        seen = b""
+        try:
+            while data := os.read(ours, 4096):
+                seen += data
+        except OSError:  # the other end was closed
+            pass
+        os.close(ours)
+    return run.returncode, seen.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return the home of a user who has one memory."""
+    done = holdfast(tmp_path, "write", "preference/indentation", "Prefers tabs.")
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+# ---------------------------------------------------------------- pipes
+def test_a_content_goes_through_pipes_unchanged(home: Path) -> None:
+    text = "# Café\r\n\r\nno end"
+    command = [HOLDFAST, "write", "a/b"]
+    subprocess.run(command, env=environment(home), input=text.encode(), check=True, timeout=60)
+
+    command = [HOLDFAST, "read", "a/b"]
+    done = subprocess.run(
+        command, env=environment(home), capture_output=True, check=True, timeout=60
+    )
+    assert done.stdout == text.encode()
+
+
+def test_a_refusal_is_one_line_with_a_fix(home: Path) -> None:
+    for words in (
+        ("read", "preference/x"),
+        ("read", "ctx://no/such/place"),
+        ("write", "preference/indentation", "x"),
+        ("delete", "preference/indentation"),
+        ("edit", "preference/indentation"),
+        ("list", "nowhere"),
+        ("account", "delete", "nobody", "--yes"),
+    ):
+        done = holdfast(home, *words)
+
+        assert (done.returncode, done.stdout) == (1, ""), words
+        assert done.stderr.startswith("holdfast: ")
+        assert " Fix: " in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_bytes_that_are_no_text_are_refused_without_a_traceback(home: Path) -> None:
+    for words in (
+        (b"read", b"resources/\xff\x1b[31m"),
+        (b"write", b"resources/a", b"\xff"),
+        (b"write", b"a/b", b"x", b"--meta", b"a=\xff"),
+        (b"write", b"a/b", b"x", b"--reason", b"\xff"),
+        (b"user", b"create", b"\xff"),
+        (b"list", b"--user", b"\x1b\xff"),
+        (b"relate", b"preference/indentation", b"\xff"),
+    ):
+        done = holdfast(home, *words)
+
+        assert done.returncode == 1, words
+        assert done.stderr.startswith("holdfast: ")
+        assert "\x1b" not in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_reader_who_has_read_enough_is_no_error(home: Path) -> None:
+    for words in (("read", "preference/indentation"), ("tree", "/"), ("list", "--json")):
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            done = subprocess.run(
+                [HOLDFAST, *words],
+                env=environment(home),
+                stdout=writer,
+                stderr=subprocess.PIPE,
+                check=False,
+                timeout=60,
+            )
+        finally:
+            os.close(writer)
+
+        assert (done.returncode, done.stderr) == (0, b""), words
+
+
+def test_an_answer_that_can_not_be_written_is_an_error(home: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [HOLDFAST, "read", "preference/indentation"],
+            env=environment(home),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    assert done.returncode == 1
+    assert "the answer can't be written: the system said 'No space left on device'." in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
+    with subprocess.Popen(
+        [HOLDFAST, "write", "preference/indentation", "--replace"],
+        env=environment(home),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        assert run.stdin is not None
+        run.stdin.write("x" * (1 << 18))  # more than a pipe holds: when this returns, it is read
+        run.stdin.flush()
+        run.send_signal(signal.SIGINT)
+        _, told = run.communicate(timeout=60)
+
+    assert run.returncode == 1
+    assert "Traceback" not in told
+    assert holdfast(home, "read", "preference/indentation").stdout == "Prefers tabs."
+
+
+# ---------------------------------------------------------------- several at once
+def test_of_two_who_write_the_next_version_one_is_refused(home: Path) -> None:
+    def write(text: str) -> subprocess.Popen[str]:
+        command = [HOLDFAST, "write", "preference/indentation", text, "--version", "1"]
+        return subprocess.Popen(
+            command,
+            env=environment(home),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    runs = [write("Prefers spaces."), write("Prefers both.")]
+    told = [run.communicate(timeout=60) for run in runs]
+
+    assert sorted(run.returncode for run in runs) == [0, 1]
+    assert sorted(out for out, _ in told) == ["", f"{TABS} version 2\n"]
+    assert any("is not at version 1 but at version 2" in err for _, err in told)
+
+
+def test_all_who_replace_are_heard_one_after_the_other(home: Path) -> None:
+    runs = [
+        subprocess.Popen(
+            [HOLDFAST, "write", "preference/indentation", f"Text {n}.", "--replace", "--json"],
+            env=environment(home),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(4)
+    ]
+    versions = [json.loads(run.communicate(timeout=60)[0])["version"] for run in runs]
+
+    assert sorted(versions) == [2, 3, 4, 5]
+
+
+# ---------------------------------------------------------------- terminals
+class TestAtATerminal:
+    def test_a_content_ends_its_line(self, home: Path) -> None:
+        _, seen = at_a_terminal(home, "read", "preference/indentation")
+
+        assert seen == "Prefers tabs.\n"
+
+    def test_long_lines_are_cut_to_the_terminal(self, home: Path) -> None:
+        holdfast(home, "write", "a/b", "x", "--abstract", "long " * 39)
+        for words in (("list", "a"), ("tree",)):
+            _, seen = at_a_terminal(home, *words, NO_COLOR="1")
+            assert any(line.endswith("…") for line in seen.splitlines())
+            assert max(map(len, seen.splitlines())) <= 80
+            assert "…" not in holdfast(home, *words).stdout
+
+    def test_colours_are_for_terminals_that_want_them(self, home: Path) -> None:
+        for words in (("tree",), ("read", "preference/indentation", "--all")):
+            assert "\x1b[1m" in at_a_terminal(home, *words)[1]
+            assert "\x1b" not in at_a_terminal(home, *words, NO_COLOR="1")[1]
+            assert "\x1b" not in holdfast(home, *words).stdout
+
+    @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
+    def test_delete_asks_first(self, home: Path, answer: str, code: int) -> None:
+        ended, seen = at_a_terminal(home, "delete", "preference/indentation", typed=answer)
+
+        assert ended == code
+        assert f"this removes {TABS}: Prefers tabs.\nGo on? [y/N]" in seen
+        assert holdfast(home, "read", "preference/indentation").returncode == 1 - code
+
+    @pytest.mark.parametrize("words", ["user delete ana", "account delete local"])
+    def test_so_do_all_that_remove_much(self, home: Path, words: str) -> None:
+        ended, seen = at_a_terminal(home, *words.split(), typed="n\n")
+
+        assert ended == 1
+        assert "and all that is in it\nGo on? [y/N]" in seen
+        assert holdfast(home, "read", "preference/indentation").returncode == 0
+
+    def test_a_text_that_is_forgotten_is_not_waited_for(self, home: Path) -> None:
+        ended, seen = at_a_terminal(home, "write", "a/b")
+
+        assert ended == 2
+        assert "there is no text. Fix: " in seen
+
+
+# ---------------------------------------------------------------- starting up
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        ("--help", ""),
+        ("--version", ""),
+        ("history --help", ""),
+        ("nonsense", ""),
+        ("doctor", "holdfast.app holdfast.storage"),
+    ],
+)
+def test_starting_up_imports_no_more_than_it_needs(
+    tmp_path: Path, words: str, allowed: str
+) -> None:
+    script = (
+        "import sys\nfrom holdfast.surfaces.cli import cli\n"
+        "try: cli(sys.argv[1:])\nexcept SystemExit: pass\n"
+        f"print('heavy:', *set({HEAVY.split()!r}) & set(sys.modules) - set({allowed.split()!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words.split()],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines()[-1] == "heavy:"
+
+
+def test_reading_does_not_import_yaml(home: Path) -> None:
+    script = (
+        "import sys\nfrom holdfast.surfaces.cli import cli\n"
+        "try: cli(['read', 'preference/indentation', '--json'])\nexcept SystemExit: pass\n"
+        "print('yaml' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines()[-1] == "False"

@@ -1,0 +1,250 @@
+"""Verbs for nodes among others: listed, moved, put away, removed, related."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import (
+    AccessRefusedError,
+    BrokenNodeError,
+    InvalidValueError,
+    NodeExistsError,
+    NodeNotFoundError,
+)
+from tests.surfaces.nodes import (
+    MEMORIES,
+    TABS,
+    holdfast,
+    lines,
+    objects,
+    one,
+    position,
+    refusal,
+    told,
+)
+
+
+# ---------------------------------------------------------------- list and tree
+class TestList:
+    def test_an_empty_memory_is_no_error(self, memory: Path) -> None:
+        done = holdfast("list")
+
+        assert (done.exit_code, done.stdout) == (0, "")
+        assert done.stderr == "nothing is in memories\n"
+        assert told("tree") == "memories\n\n0 nodes\n"
+
+    def test_folders_have_counts_and_nodes_have_versions(self, tabs: Path) -> None:
+        told("write", "preference/colour", "# Colours\n\nBlue.", "--abstract", "Likes blue.")
+        told("write", "profile", "Ana.")
+
+        assert lines(told("list")) == [
+            ["name", "version", "updated", "what", "it", "says"],
+            ["preference/", "2", "nodes"],
+            ["profile", "1", str(one("read", "profile")["updated_at"])[:10], "Ana."],
+        ]
+        rows = told("list", "preference").splitlines()
+        assert rows[1].endswith("  Colours: Likes blue.")
+        assert rows[2].endswith("  Prefers tabs.")
+
+    def test_json_has_the_same_fields_for_all(self, tabs: Path) -> None:
+        told("write", "profile", "Ana.")
+
+        folder, node = objects("list")
+        assert set(folder) == set(node)
+        assert (folder["kind"], folder["nodes"], folder["version"]) == ("folder", 1, None)
+        assert (node["kind"], node["nodes"], node["version"]) == ("node", 0, 1)
+        assert [each["uri"] for each in objects("tree", "/")][-1] == f"{MEMORIES}/profile"
+
+    def test_a_folder_that_is_not_there_is_an_error(self, tabs: Path) -> None:
+        assert isinstance(refusal("list", "nowhere"), NodeNotFoundError)
+        assert isinstance(refusal("tree", "resources"), NodeNotFoundError)
+
+    def test_a_node_with_nothing_below_is_no_folder(self, tabs: Path) -> None:
+        for verb in ("list", "tree"):
+            assert "is a node, and nothing is below" in str(refusal(verb, "preference/indentation"))
+
+    def test_a_tree_shows_all_below(self, tabs: Path) -> None:
+        told("write", "resources/papers/one", "First.")
+        told("write", "resources/papers", "Papers.")
+
+        assert told("tree", "/") == (
+            "/\n"
+            "├── resources/                   2 nodes\n"
+            "│   └── papers/                  Papers.\n"
+            "│       └── one                  First.\n"
+            "└── users/                       1 node\n"
+            "    └── ana/                     1 node\n"
+            "        └── memories/            1 node\n"
+            "            └── preference/      1 node\n"
+            "                └── indentation  Prefers tabs.\n"
+            "\n3 nodes\n"
+        )
+
+    def test_archived_nodes_are_listed_apart(self, tabs: Path) -> None:
+        told("write", "resources/My File", "x")
+        told("archive", "preference/indentation")
+        told("archive", "resources/My File")
+
+        assert "indentation" not in told("tree", "/")
+        assert "My" not in told("tree", "/")
+        assert [each["uri"] for each in objects("list", "/", "--archived")] == [
+            "ctx://local/resources/My%20File",
+            TABS,
+        ]
+        assert [each["status"] for each in objects("list", "--archived")] == ["ARCHIVED"]
+        assert objects("list", "preference") == []
+        tabs.with_name(".meta.json").write_text("{}")
+        assert [str(each["uri"])[-7:] for each in objects("list", "/", "--archived")] == [
+            "My%20File"[-7:]
+        ]
+
+    def test_a_note_without_a_node_is_shown_as_one(self, tabs: Path) -> None:
+        note = tabs.parents[1] / "mine" / "content.md"
+        note.parent.mkdir()
+        note.write_text("# Mine\n")
+
+        assert "no node; `holdfast repair` says why" in told("list", "preference")
+        (tabs.parents[1] / "mine" / ".meta.json").write_text("{}")
+        assert "has a meta that says nothing" in told("tree")
+        mine = next(each for each in objects("tree") if str(each["uri"]).endswith("/mine"))
+        assert (mine["kind"], mine["version"]) == ("node", None)
+
+    def test_all_that_is_listed_can_be_typed(self, tabs: Path) -> None:
+        for name in ("skills/release", "profile", "users/tom/memories/profile", "sessions/1/a"):
+            told("write", name, "x")
+        told("write", f"{MEMORIES}/skills/mine", "x")
+
+        for uri in (str(each["uri"]) for each in objects("tree", "/") if each["kind"] == "node"):
+            folder = uri.rpartition("/")[0]
+            names = [row[0] for row in lines(told("list", folder))]
+            assert uri in [one("read", name)["uri"] for name in names[1:] if name[-1] != "/"]
+
+    def test_an_empty_folder_is_left_out(self, tabs: Path) -> None:
+        (tabs.parents[1] / "empty").mkdir()
+
+        assert "empty" not in told("tree")
+
+
+# ---------------------------------------------------------------- moving and removing
+class TestMove:
+    def test_links_follow(self, tabs: Path) -> None:
+        told("write", "habit/editor", "Because of [[indentation]].")
+
+        assert one("move", "preference/indentation", "style/tabs") == {
+            "from_uri": TABS,
+            "uri": f"{MEMORIES}/style/tabs",
+            "version": 2,
+        }
+        assert told("read", "habit/editor") == "Because of [[style/tabs|indentation]]."
+        assert isinstance(refusal("read", "preference/indentation"), NodeNotFoundError)
+
+    @pytest.mark.parametrize("to", ["style", "style/"])
+    def test_a_folder_keeps_the_name(self, tabs: Path, to: str) -> None:
+        assert told("move", "preference/indentation", to).startswith(
+            f"{MEMORIES}/style/indentation"
+        )
+
+    def test_a_place_that_is_taken_is_refused(self, tabs: Path) -> None:
+        told("write", "style/tabs", "x")
+
+        refused = refusal("move", "preference/indentation", "style/tabs")
+        assert isinstance(refused, NodeExistsError)
+        assert isinstance(refusal("move", "a/b", "a/c"), NodeNotFoundError)
+        assert isinstance(refusal("move", "style/tabs", "sessions"), InvalidValueError)
+
+
+class TestArchive:
+    def test_there_and_back(self, tabs: Path) -> None:
+        assert one("archive", "preference/indentation") == {"uri": TABS, "archived": True}
+        assert "is ARCHIVED. Fix: " in str(refusal("read", "preference/indentation"))
+        assert one("unarchive", "preference/indentation") == {"uri": TABS, "archived": False}
+        assert told("read", "preference/indentation") == "Prefers tabs."
+
+    def test_only_what_is_there(self, tabs: Path) -> None:
+        assert isinstance(refusal("archive", "a/b"), NodeNotFoundError)
+        assert isinstance(refusal("unarchive", "preference/indentation"), NodeNotFoundError)
+        told("archive", "preference/indentation")
+        assert told("unarchive", "preference/indentation") == f"{TABS} is in use again\n"
+
+
+class TestDelete:
+    def test_nobody_to_ask_is_no_leave(self, tabs: Path) -> None:
+        refused = refusal("delete", "preference/indentation")
+
+        assert isinstance(refused, AccessRefusedError)
+        assert str(refused).endswith("Fix: add --yes.")
+        assert tabs.exists()
+
+    def test_the_history_stays(self, tabs: Path) -> None:
+        before = position()
+
+        assert told("delete", "preference/indentation", "--yes") == f"{TABS} is deleted\n"
+        assert not tabs.exists()
+        assert told("read", "preference/indentation", "--at", before) == "Prefers tabs."
+        assert isinstance(refusal("delete", "preference/indentation", "--yes"), NodeNotFoundError)
+
+    def test_what_can_not_be_read_can_be_deleted(self, tabs: Path) -> None:
+        tabs.with_name(".meta.json").write_text("{}")
+
+        assert isinstance(refusal("read", "preference/indentation"), BrokenNodeError)
+        assert one("delete", "preference/indentation", "-y") == {"uri": TABS, "deleted": True}
+
+
+# ---------------------------------------------------------------- relate
+class TestRelate:
+    @pytest.fixture(autouse=True)
+    def _editor_node(self, tabs: Path) -> None:
+        told("write", "habit/editor", "Vim.")
+
+    def test_an_edge_is_seen_from_both_ends(self) -> None:
+        words = ("--type", "depends_on", "--weight", "0.7", "--reason", "he said so")
+        done = one("relate", "habit/editor", "preference/indentation", *words)
+
+        assert done["type"] == "depends_on"
+        assert str(done["created_at"]).startswith("20")
+        assert done["removed"] is False
+        assert lines(told("relate", "habit/editor"))[1] == [
+            *("to", "preference/indentation", "depends_on", "0.7", "he", "said", "so")
+        ]
+        assert lines(told("relate", "preference/indentation"))[1][:2] == ["from", "habit/editor"]
+        assert one("relate", "preference/indentation")["direction"] == "in"
+
+    def test_it_is_told_in_a_sentence(self) -> None:
+        assert told("relate", "habit/editor", "preference/indentation", "--type", "needs") == (
+            "habit/editor needs preference/indentation, weight 1\n"
+        )
+        assert holdfast("relate", "profile").exit_code == 1
+
+    def test_it_can_be_removed(self) -> None:
+        for kind in ("needs", "likes"):
+            told("relate", "habit/editor", "preference/indentation", "--type", kind)
+        words = ("relate", "habit/editor", "preference/indentation", "--remove")
+
+        assert told(*words, "--type", "needs").startswith("removed: habit/editor needs ")
+        assert isinstance(refusal(*words, "--type", "needs"), NodeNotFoundError)
+        assert [each["type"] for each in objects(*words)] == ["likes"]
+        assert "no relation that can be removed" in str(refusal(*words))
+        assert holdfast("relate", "habit/editor").stderr == "habit/editor has no relations\n"
+
+    def test_a_link_is_removed_in_the_text(self) -> None:
+        told("write", "habit/editor", "See [[indentation]].", "--replace")
+
+        words = ("relate", "habit/editor", "preference/indentation", "--type", "mentions")
+        assert "a link goes with its text" in str(refusal(*words, "--remove"))
+        assert isinstance(refusal(*words), InvalidValueError)
+
+    @pytest.mark.parametrize(
+        ("words", "code"),
+        [
+            (("preference/indentation",), 2),
+            (("--remove",), 2),
+            (("--type", "x"), 2),
+            (("preference/indentation", "--type", "x", "--weight", "much"), 2),
+            (("preference/indentation", "--type", "x", "--weight", "2"), 1),
+            (("preference/indentation", "--type", "Not a slug"), 1),
+            (("a/b", "--type", "x"), 1),
+            (("habit/editor", "--type", "x"), 1),
+        ],
+    )
+    def test_what_can_not_be_is_refused(self, words: tuple[str, ...], code: int) -> None:
+        assert holdfast("relate", "habit/editor", *words).exit_code == code

@@ -1,0 +1,162 @@
+"""`holdfast repair`, `account`, `user`, `agent` and `outbox`."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import open_context
+from holdfast.context.tenants import NodeData
+from holdfast.errors import (
+    AccessDeniedError,
+    AccessRefusedError,
+    InvalidUriError,
+    NodeExistsError,
+    NodeNotFoundError,
+    StorageFaultError,
+)
+from tests.surfaces.nodes import TABS, holdfast, lines, objects, one, refusal, told
+
+
+# ---------------------------------------------------------------- repair
+class TestRepair:
+    def test_nothing_wrong_is_said_so(self, tabs: Path) -> None:
+        assert told("repair") == "ok: nothing is wrong\n"
+        assert objects("repair") == []
+
+    def test_it_only_says_what_it_would_do(self, tabs: Path) -> None:
+        tabs.write_text(tabs.read_text() + "And spaces.\n")
+
+        done = holdfast("repair")
+
+        assert done.exit_code == 0
+        assert lines(done.stdout)[1][:4] == ["edited", "by", "hand", "preference/indentation"]
+        assert done.stderr == "1 finding; nothing was changed\n"
+        assert one("repair")["applied"] is False
+
+    def test_it_does_it_if_told(self, tabs: Path) -> None:
+        note = tabs.parents[1] / "mine" / "content.md"
+        note.parent.mkdir()
+        note.write_text("# Mine\n")
+        tabs.write_text(tabs.read_text() + "And spaces.\n")
+
+        done = holdfast("repair", "--apply")
+
+        assert done.exit_code == 0
+        assert done.stderr == "mended 2\n"
+        assert told("repair") == "ok: nothing is wrong\n"
+        assert told("read", "preference/mine") == "# Mine\n"
+
+    def test_what_only_a_human_can_settle_is_told(self, tabs: Path) -> None:
+        tabs.write_text("---\nopen: [\n---\n")
+
+        done = holdfast("repair", "--apply")
+
+        assert "no YAML" in done.stdout
+        assert done.stderr == "mended 0; 1 only you can settle\n"
+        assert one("repair", "--apply") == {
+            "uri": TABS,
+            "state": "broken",
+            "action": "none; look at it",
+            "detail": one("repair")["detail"],
+            "applied": False,
+        }
+
+    def test_a_deletion_that_was_interrupted_is_ended(
+        self, tabs: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> int:
+            raise StorageFaultError("the disk is gone. Fix: mount it.")
+
+        told("user", "create", "tom")
+        with monkeypatch.context() as patch:
+            patch.setattr(NodeData, "delete_by_owner_space", fail)
+            refusal("user", "delete", "tom", "--yes")
+
+        assert told("repair", "--apply") == "ended the deletion of user:tom in account local\n"
+        assert told("user", "list") == "ana\n"
+
+
+# ---------------------------------------------------------------- accounts, users, agents
+class TestTenants:
+    @pytest.mark.parametrize("kind", ["account", "user", "agent"])
+    def test_made_listed_deleted(self, memory: Path, kind: str) -> None:
+        assert f"there is no {kind} yet" in holdfast(kind, "list").stderr
+        made = one(kind, "create", "Tom & Co")
+        assert objects(kind, "list") == [made]
+        assert told(kind, "list") == "Tom & Co\n"
+        assert isinstance(refusal(kind, "create", "Tom & Co"), NodeExistsError)
+        assert isinstance(refusal(kind, "delete", "Tom & Co"), AccessRefusedError)
+        gone = one(kind, "delete", "Tom & Co", "--yes")
+        assert gone == {**made, "deleted": {"nodes": 0, "events": 0, "links": 0}}
+        assert objects(kind, "list") == []
+        assert isinstance(refusal(kind, "delete", "Tom & Co", "--yes"), NodeNotFoundError)
+
+    def test_all_that_belongs_to_a_user_goes(self, tabs: Path) -> None:
+        done = told("user", "delete", "ana", "--yes")
+
+        assert done == "ctx://local/users/ana is deleted, with 1 node\n"
+        assert holdfast("list").stderr == "nothing is in memories\n"
+        assert objects("outbox", "list") == []
+
+    def test_another_account_is_named(self, memory: Path) -> None:
+        told("user", "create", "tom", "--account", "acme")
+
+        assert objects("user", "list") == []
+        assert told("user", "list", "--account", "acme") == "tom\n"
+        assert told("account", "list") == "acme\n"
+
+    def test_those_who_may_not_are_refused(self, memory: Path) -> None:
+        assert isinstance(
+            refusal("account", "create", "x", "--as-role", "admin"), AccessDeniedError
+        )
+        assert isinstance(refusal("user", "create", "x", "--as-role", "member"), AccessDeniedError)
+
+    def test_an_id_that_can_not_be_is_refused(self, memory: Path) -> None:
+        assert isinstance(refusal("user", "create", ""), InvalidUriError)
+        assert isinstance(refusal("user", "create", "x" * 201), InvalidUriError)
+
+
+# ---------------------------------------------------------------- outbox
+class TestOutbox:
+    def test_what_waits_is_listed(self, tabs: Path) -> None:
+        (event,) = objects("outbox", "list")
+
+        assert (event["uri"], event["type"], event["status"]) == (TABS, "upsert", "pending")
+        row = lines(told("outbox", "list"))[1]
+        assert row[:4] == [event["event_id"], "upsert", "pending", "0"]
+        assert row[-1] == "preference/indentation"
+        assert holdfast("outbox", "dead").stderr == "there is none\n"
+
+    def test_the_dead_can_be_tried_again_or_forgotten(self, tabs: Path) -> None:
+        event = self.bury()
+
+        assert one("outbox", "dead")["last_error"] == "no\nmodel"
+        assert "no\\nmodel" in told("outbox", "dead")
+        assert one("outbox", "requeue") == {"requeued": 1}
+        assert objects("outbox", "dead") == []
+        self.bury()
+        assert isinstance(refusal("outbox", "purge", event), AccessRefusedError)
+        assert told("outbox", "purge", event, "--yes") == "purged 1 event\n"
+        assert objects("outbox", "list") == []
+        assert told("outbox", "purge") == "purged 0 events\n"
+
+    def test_only_the_dead_are_meant(self, tabs: Path) -> None:
+        (event,) = objects("outbox", "list")
+
+        refused = refusal("outbox", "requeue", str(event["event_id"]))
+        assert isinstance(refused, NodeNotFoundError)
+
+    @pytest.mark.parametrize("verb", ["list", "dead", "requeue", "purge"])
+    def test_it_is_for_those_who_govern(self, tabs: Path, verb: str) -> None:
+        refused = refusal("outbox", verb, "--as-role", "member")
+
+        assert isinstance(refused, AccessDeniedError)
+
+    @staticmethod
+    def bury() -> str:
+        with open_context(os.environ) as context:
+            ((uri, event),) = context.outbox.list_pending("local")
+            context.outbox.increment_retry(event, uri, error="no\nmodel")
+            context.outbox.move_to_dlq(event, uri)
+            return event.event_id
