@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.repair import Repair
+from holdfast.engine.repair import Repair, State
 from holdfast.errors import (
     ConcurrentModificationError,
     ContextError,
@@ -21,6 +21,7 @@ from holdfast.errors import (
     NodeNotFoundError,
 )
 from holdfast.model import ContextNode, RelationEdge, Uri
+from holdfast.storage import Locator
 from holdfast.testing.context.crashes import Crash, FolderGround, Ground, every_crash
 from holdfast.testing.storage.processes import start
 from tests.context.opened import (
@@ -178,6 +179,10 @@ def check_kept(memory: Opened, found: dict[str, object], moment: str) -> None:
     assert edited.content == "by hand\n"
 
 
+AFTER_A_KILL = {State.EDITED, State.NOT_INDEXED, State.INDEX_ORPHAN, State.LEFTOVER}
+"""What may be left: the edit, what the index was not told of, and an empty folder."""
+
+
 def check_repair(memory: Opened, ground: Ground, index: DictIndex, moment: str) -> None:
     """Repair leaves an index that would be right, registers no more than that, and is quiet."""
     bytes_before = ground.everything()
@@ -189,6 +194,7 @@ def check_repair(memory: Opened, ground: Ground, index: DictIndex, moment: str) 
     ran = memory.repair.run(ADMIN)
 
     assert {finding.uri for finding in found} == {finding.uri for finding in ran}, moment
+    assert {finding.state for finding in ran} <= AFTER_A_KILL, moment
     registered = [event for event in memory.events() if event not in events]
     active = memory.active()
     missing = {uri for uri in active.keys() | behind.keys() if active.get(uri) != behind.get(uri)}
@@ -213,6 +219,43 @@ def test_the_next_process_can_call_the_verb_again(verb: str, ground: Ground, kin
             assert memory.read_all(URIS) == watched.after, moment
             memory.repair.run(ADMIN)
             check_kept(memory, watched.after, moment)
+
+
+def test_a_commit_that_ends_while_it_is_looked_at_is_not_taken_for_an_edit(
+    ground: Ground, kind: str
+) -> None:
+    """The reader sees the old meta and the new parts, twice, and yet nobody ever edited it."""
+    kind = kind.partition(" ")[2]
+    reached, go_on = threading.Event(), threading.Event()
+
+    def stop(moment: str) -> None:
+        if moment.startswith("before") and ".meta.json" in moment:
+            reached.set()
+            assert go_on.wait(30)
+
+    def write() -> None:
+        with opened(ground.watched(stop), kind) as memory:
+            update(memory)
+
+    with opened(ground, kind) as memory:
+        memory.nodes.write_node(note("one"), ANA)
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert reached.wait(30)
+
+        def committed(locator: Locator) -> str | None:
+            text = memory.backend.committed(locator)
+            go_on.set()
+            writer.join()
+            return text
+
+        memory.nodes._committed = committed
+        node = memory.nodes.read_node(ONE, ANA)
+
+        assert (node.version, node.content, node.abstract, node.metadata) == (
+            *(2, "second", "2"),
+            {"k": 2},
+        )
 
 
 # ---------------------------------------------------------------- real kills

@@ -29,6 +29,8 @@ from tests.context.opened import ACCOUNT, ANA, memory_uri
 WRITERS = 8
 WRITES = 500
 READERS = 2
+PATIENCE = 60
+"""Seconds for each writer, on a machine where disks are slow and cores are few."""
 URIS = tuple(memory_uri(f"node-{number}") for number in range(12))
 TARGET = memory_uri("target")
 
@@ -101,6 +103,7 @@ def read(folder: Path) -> None:
     versions: Counter[str] = Counter()
     with opened(folder) as (nodes, _):
         while not (folder / "enough").exists():
+            time.sleep(0.01)  # leaves the two cores to those who write
             for uri in URIS:
                 try:
                     node = nodes.read_node(uri, ANA)
@@ -121,7 +124,10 @@ def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path) -> None:
     began = time.monotonic()
     readers = [start(partial(read, tmp_path)) for _ in range(READERS)]
 
-    finish([start(partial(write, tmp_path, number)) for number in range(WRITERS)])
+    writers = [start(partial(write, tmp_path, number)) for number in range(WRITERS)]
+    for writer in writers:
+        writer.join(PATIENCE)
+    finish(writers)
 
     (tmp_path / "enough").touch()
     finish(readers)

@@ -11,13 +11,13 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from holdfast.context.database import DatabaseFile
 from holdfast.context.outbox import SqliteOutbox, schema
-from holdfast.context.outbox import file as outbox_file
-from holdfast.context.outbox.file import EventFile
 from holdfast.context.outbox.moments import utc_now
 from holdfast.errors import (
     AccessDeniedError,
@@ -65,7 +65,7 @@ def outbox(path: Path, clock: HandClock) -> Iterator[SqliteOutbox]:
 def impatient(path: Path, seconds: float = 0.05) -> SqliteOutbox:
     outbox = SqliteOutbox(str(path))
     outbox._file.close()
-    outbox._file = EventFile(str(path), seconds)
+    outbox._file = DatabaseFile(str(path), schema.TABLES, seconds)
     return outbox
 
 
@@ -209,7 +209,9 @@ def test_a_disk_that_can_share_no_log_is_refused(
 def test_tables_that_could_not_all_be_made_are_not_made_at_all(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox_file, "SCHEMA", (schema.SCHEMA[0], "no statement"))
+    first, *_ = schema.TABLES.statements
+    spoiled = replace(schema.TABLES, statements=(first, "no statement"))
+    monkeypatch.setattr(schema, "TABLES", spoiled)
     with pytest.raises(DamageError):
         SqliteOutbox(str(path))
     monkeypatch.undo()
@@ -279,7 +281,7 @@ def test_a_reader_who_keeps_deleted_bytes_is_told(path: Path) -> None:
         written(outbox)
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM events").fetchall()
-        with pytest.raises(LockTimeout, match=r"deleted.*Fix: delete them again"):
+        with pytest.raises(LockTimeout, match=r"deleted.*Fix: delete it again"):
             outbox.delete_account_data(ACCOUNT)
         assert pending(outbox) == []
         reader.execute("COMMIT")

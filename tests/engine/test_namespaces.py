@@ -569,6 +569,26 @@ def test_who_comes_in_between_leaves_nothing_half(
                 memory.namespaces.delete_account("own", ROOT)
 
 
+def test_what_is_made_anew_is_let_be_by_who_deletes_late(ground: Ground) -> None:
+    """Two delete the same at once; when the first is done, the second stops."""
+
+    def make_anew() -> None:
+        with opened(ground) as other:
+            Deletions(other.backend).end("own", "")
+            fill(other, "own")
+
+    def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
+        return {"late": Writing(make_anew, 1), **kept}
+
+    with opened(ground, holders=order) as memory:
+        memory.namespaces.create_account("own", ROOT)
+
+        memory.namespaces.delete_account("own", ROOT)
+
+        assert len(memory.active("own")) == 5
+        assert memory.events("own") != []
+
+
 def test_writers_in_another_account_are_not_disturbed(tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
     writes = 12

@@ -142,6 +142,20 @@ def archived_but_not_marked(memory: Opened, plant: Planter) -> None:
     plant.mark(ONE, archived=False)
 
 
+def pending_but_marked(memory: Opened, plant: Planter) -> None:
+    plant.meta(ONE, status="PENDING")
+    plant.mark(ONE, archived=True)
+
+
+def meta_missing_but_marked(memory: Opened, plant: Planter) -> None:
+    plant.take(ONE, ".meta.json")
+    plant.mark(ONE, archived=True)
+
+
+def empty_folder(memory: Opened, plant: Planter) -> None:
+    plant.take(ONE, *FILES)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     state: State
@@ -174,6 +188,9 @@ TABLE: dict[Callable[[Opened, Planter], None], Case] = {
     edited_while_archived: Case(State.EDITED, ARCHIVED, [], "by hand\n", 3),
     marked_but_active: Case(State.MARK_WRONG, ACTIVE, []),
     archived_but_not_marked: Case(State.MARK_WRONG, ARCHIVED, [], version=2),
+    pending_but_marked: Case(State.PENDING_COMPLETE, ACTIVE, WROTE),
+    meta_missing_but_marked: Case(State.META_MISSING, ARCHIVED, []),
+    empty_folder: Case(State.LEFTOVER, dict.fromkeys(KINDS), []),
     edited_so_that_it_breaks: Case(State.BROKEN, ACTIVE, []),
 }
 
@@ -242,6 +259,25 @@ def _is_broken(memory: Opened) -> bool:
 def test_the_table_has_an_action_for_each_state() -> None:
     assert ACTIONS.keys() == set(State)
     assert set(ACTIONS.values()) == set(Action)
+
+
+def test_what_nobody_could_mend_is_told_and_let_be(kind: str, ground: MemoryGround) -> None:
+    with opened(ground, kind) as memory:
+        Planter(memory).put(ONE, ".meta.json", "nonsense")
+        before = ground.all_texts()
+
+        assert [each.state for each in memory.repair.run(ADMIN)] == [State.BROKEN]
+        assert ground.all_texts() == before
+
+
+@pytest.mark.parametrize("length", [100_001, 105_000, 200_000])
+def test_a_note_that_is_too_long_is_not_cut(length: int, kind: str, ground: MemoryGround) -> None:
+    with opened(ground, kind) as memory:
+        planter = Planter(memory)
+        planter.put(ONE, "content.md", "x" * length)
+
+        assert [each.state for each in memory.repair.run(ADMIN)] == [State.META_MISSING]
+        assert memory.backend.read(planter.at(ONE, "content.md")) == "x" * length
 
 
 def test_what_is_whole_is_let_be(kind: str, ground: MemoryGround) -> None:

@@ -94,9 +94,7 @@ class TestList:
         assert [each["status"] for each in objects("list", "--archived")] == ["ARCHIVED"]
         assert objects("list", "preference") == []
         tabs.with_name(".meta.json").write_text("{}")
-        assert [str(each["uri"])[-7:] for each in objects("list", "/", "--archived")] == [
-            "My%20File"[-7:]
-        ]
+        assert len(objects("list", "/", "--archived")) == 1
 
     def test_a_note_without_a_node_is_shown_as_one(self, tabs: Path) -> None:
         note = tabs.parents[1] / "mine" / "content.md"

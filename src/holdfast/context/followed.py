@@ -5,7 +5,6 @@ from the log alone, so no writer has to keep it in step, and a crash leaves it b
 wrong.
 """
 
-import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -14,26 +13,36 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.context import links
+from holdfast.context.database import DatabaseFile, Tables
 from holdfast.context.files import CONTENT, META, RELATIONS, parse_relations
 from holdfast.context.frontmatter import split
-from holdfast.errors import AbsentError, InvalidValueError, NotTextError
+from holdfast.errors import (
+    AbsentError,
+    DamageError,
+    InvalidValueError,
+    NotTextError,
+    StorageUnavailableError,
+)
 from holdfast.model import Uri
 from holdfast.storage import Locator
 from holdfast.storage.history import Event, History
 
-_SCHEMA = """
-CREATE TABLE followed (
-    history BLOB NOT NULL, position INTEGER NOT NULL, UNIQUE (history, position)
-);
-CREATE TABLE link (
-    account TEXT NOT NULL, name TEXT NOT NULL, folder TEXT NOT NULL, part TEXT NOT NULL
-);
-CREATE INDEX link_by_name ON link (account, name, folder);
-CREATE INDEX link_by_folder ON link (folder, part);
-"""
 _VERSION = 2
-_DAMAGE = frozenset({1, 11, 24, 26})
-"""What SQLite says of a file that is not what it was: ERROR, CORRUPT, FORMAT, NOTADB."""
+_TABLES = Tables(
+    name="the database of links",
+    version=_VERSION,
+    statements=(
+        """CREATE TABLE followed (
+            history BLOB NOT NULL, position INTEGER NOT NULL, UNIQUE (history, position))""",
+        """CREATE TABLE link (
+            account TEXT NOT NULL, name TEXT NOT NULL, folder TEXT NOT NULL, part TEXT NOT NULL)""",
+        "CREATE INDEX link_by_name ON link (account, name, folder)",
+        "CREATE INDEX link_by_folder ON link (folder, part)",
+        f"PRAGMA user_version = {_VERSION}",
+    ),
+    without="it is made anew from the history",
+)
+_LEADING = "SELECT DISTINCT folder FROM link WHERE account = ? AND name = ? ORDER BY folder"
 _ROOT = Locator("")
 
 Answer = TypeVar("Answer")
@@ -47,16 +56,13 @@ class FollowedLinks:
         self._path = path
         self._prefix = f"{root.key}/" if root.key else ""
         self._lock = threading.Lock()
-        self._pid = 0
-        self._database: sqlite3.Connection | None = None
+        self._file: DatabaseFile | None = None
 
     def leading_to(self, place: Uri) -> list[Uri]:
-        def look(database: sqlite3.Connection) -> list[tuple[str]]:
-            self._follow(database)
-            return database.execute(
-                "SELECT DISTINCT folder FROM link WHERE account = ? AND name = ? ORDER BY folder",
-                (place.account, links.name_of(place)),
-            ).fetchall()
+        def look(file: DatabaseFile) -> list[tuple[str]]:
+            self._follow(file)
+            with file.reading() as database:
+                return database.execute(_LEADING, (place.account, links.name_of(place))).fetchall()
 
         places = (Uri.of_key(folder) for (folder,) in self._ask(look))
         return [found for found in places if found is not None]
@@ -71,27 +77,29 @@ class FollowedLinks:
         return self._delete("folder >= ? AND folder < ?", f"{folder}/", f"{folder}0")
 
     def _delete(self, which: str, *values: str) -> int:
-        def remove(database: sqlite3.Connection) -> int:
-            with database:
-                database.execute("BEGIN IMMEDIATE")
-                return database.execute(f"DELETE FROM link WHERE {which}", values).rowcount  # noqa: S608 - our own words
+        def remove(file: DatabaseFile) -> int:
+            with file.changing(outlasts_power=False) as database:
+                removed = database.execute(f"DELETE FROM link WHERE {which}", values).rowcount  # noqa: S608 - our own words
+            if removed:
+                file.wipe()
+            return removed
 
         return self._ask(remove)
 
     def close(self) -> None:
         with self._lock:
-            if self._database is not None and self._pid == os.getpid():
-                self._database.close()
-            self._database = None
+            if self._file is not None:
+                self._file.close()
+            self._file = None
 
     # ------------------------------------------------------------ following
-    def _follow(self, database: sqlite3.Connection) -> None:
+    def _follow(self, file: DatabaseFile) -> None:
         """Take in what the history has since."""
         now = self._history.position()
-        if self._position(database) == now:
-            return
-        with database:
-            database.execute("BEGIN IMMEDIATE")
+        with file.reading() as database:
+            if self._position(database) == now:
+                return
+        with file.changing(outlasts_power=False) as database:
             after = self._position(database)
             if after is None or after > now:  # of another history, or of one that was lost
                 database.execute("DELETE FROM link")
@@ -139,52 +147,27 @@ class FollowedLinks:
         return None
 
     # ------------------------------------------------------------ the file
-    def _ask(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer:
-        """Give the database to one thread at a time; a damaged one is made anew."""
+    def _ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
+        """Ask, one thread at a time; a file that is damaged, gone, or not ours is made anew."""
         with self._lock:
             try:
                 return question(self._opened())
-            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                if getattr(error, "sqlite_errorcode", 1) & 0xFF not in _DAMAGE:
-                    raise
+            except (DamageError, StorageUnavailableError, UnicodeDecodeError):
                 self._discard()
                 return question(self._opened())
 
-    def _opened(self) -> sqlite3.Connection:
-        if self._database is None or self._pid != os.getpid():
-            Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._database, self._pid = self._prepared(), os.getpid()
-        return self._database
-
-    def _prepared(self) -> sqlite3.Connection:
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        database = sqlite3.connect(
-            self._path, timeout=30, isolation_level=None, check_same_thread=False
-        )
-        try:
-            self._prepare(database)
-        except BaseException:
-            database.close()
-            raise
-        return database
-
-    def _prepare(self, database: sqlite3.Connection) -> None:
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("PRAGMA secure_delete = ON")
-        if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
-            raise sqlite3.DatabaseError(f"{self._path!a} is damaged, and is made anew.")
-        if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            tables = database.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table'"
-            ).fetchall()
-            for (table,) in tables:
-                database.execute(f'DROP TABLE "{table}"')
-            database.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+    def _opened(self) -> DatabaseFile:
+        if self._file is None:
+            file = DatabaseFile(self._path, _TABLES)
+            with file.reading() as database:
+                if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+                    raise file.damage("its pages contradict each other")
+            self._file = file
+        return self._file
 
     def _discard(self) -> None:
-        if self._database is not None:
-            self._database.close()
-            self._database = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
         for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
             Path(name).unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from holdfast.context.reading import NodeReader, Stored, absent
 from holdfast.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
+    ContextError,
     HoldfastError,
     InvalidValueError,
     NodeExistsError,
@@ -316,6 +317,14 @@ class Nodes(NodeReader):
         )
 
     def _planned(self, plan: Callable[[Draft], None]) -> Draft:
+        """Plan; before it is refused, look again past what a writer that died may have left."""
+        try:
+            return self._drafted(plan)
+        except ContextError:
+            self._changing.settle()
+            return self._drafted(plan)
+
+    def _drafted(self, plan: Callable[[Draft], None]) -> Draft:
         draft = Draft(self, self._clock())
         plan(draft)
         self._deletions.refuse_nodes(draft.written)

@@ -2,9 +2,11 @@
 
 # ruff: noqa: S608 - the statements are put together from constants of this module only
 
+from holdfast.context.database import Tables
+
 VERSION = 1
 
-SCHEMA = (
+_STATEMENTS = (
     # A lease without a worker is one of `mark_processing`. `ready_at` follows from the rest, so
     # that it can't contradict it: from then on the event can be worked on; never, if it is dead.
     """CREATE TABLE events (
@@ -28,6 +30,13 @@ SCHEMA = (
     "CREATE INDEX waiting ON events (account, ready_at)",
     "CREATE INDEX dead ON events (account) WHERE dead = 1",
     f"PRAGMA user_version = {VERSION}",
+)
+
+TABLES = Tables(
+    name="the outbox",
+    version=VERSION,
+    statements=_STATEMENTS,
+    without="`holdfast repair` finds what is not indexed",
 )
 
 _EVENT = (

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, Self
 
 from holdfast.context.contract import LEASE_SECONDS
+from holdfast.context.database import DatabaseFile
 from holdfast.context.outbox import schema
 from holdfast.context.outbox.drafts import Siblings, no_siblings
-from holdfast.context.outbox.file import EventFile
 from holdfast.context.outbox.leases import (
     check_event_of,
     check_worker,
@@ -39,7 +39,7 @@ class SqliteOutbox(Registrar):
         self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
     ) -> None:
         super().__init__(clock=clock, siblings=siblings)
-        self._file = EventFile(path)
+        self._file = DatabaseFile(path, schema.TABLES)
 
     def close(self) -> None:
         """Let go of the file; every other verb is `ClosedError` from now on."""

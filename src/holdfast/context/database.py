@@ -1,4 +1,4 @@
-"""The SQLite file of an outbox: who may read it, how it is opened, and what its errors mean.
+"""A SQLite file of ours: who may read it, how it is opened, and what its errors mean.
 
 A connection to a file with a write-ahead log holds locks while it rests. A process that forks and
 goes on with the same file would believe that it has them too, and could lose what it writes. So
@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from weakref import WeakSet
 
-from holdfast.context.outbox.schema import SCHEMA, VERSION
 from holdfast.errors import (
     AccessRefusedError,
     ClosedError,
@@ -34,11 +34,26 @@ _NORMAL = 1
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
-class EventFile:
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a file holds."""
+
+    name: str
+    """What it is called in errors: 'the outbox'."""
+    version: int
+    statements: tuple[str, ...]
+    """They make the tables, and set `user_version`."""
+    without: str
+    """What becomes of whoever moves a damaged file away."""
+
+
+class DatabaseFile:
     """A connection to the file, for one thread at a time; the others wait."""
 
-    def __init__(self, path: str, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
         self.path = Path(path).absolute()
+        self._tables = tables
+        self._name = f"{tables.name} {str(self.path)!a}"
         self._patience = patience
         self._closed = False
         self._connection: sqlite3.Connection | None = None
@@ -76,16 +91,15 @@ class EventFile:
         `secure_delete` overwrites deleted rows, but not the copies that stay behind in a page
         when SQLite moves rows to another.
         """
-        with self._alone(), self._explained("the events are deleted, but not yet overwritten; "):
+        with self._alone(), self._explained("what was deleted is not yet overwritten; "):
             db = self._connected()
             self._synchronize(db, _FULL)
             db.execute("VACUUM")
             ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if busy:
                 raise LockTimeout(
-                    f"the events are deleted, but {str(self.path)!a} still holds their bytes, for "
-                    f"somebody has been reading it for {self._patience:g} s. "
-                    "Fix: delete them again."
+                    f"{self._name} still holds the bytes of what was deleted, for somebody has "
+                    f"been reading it for {self._patience:g} s. Fix: delete it again."
                 )
 
     @contextmanager
@@ -108,13 +122,13 @@ class EventFile:
     # ------------------------------------------------------------ opening
     def _connected(self) -> sqlite3.Connection:
         if self._closed:
-            raise ClosedError(f"the outbox {str(self.path)!a} was closed. Fix: open it again.")
+            raise ClosedError(f"{self._name} was closed. Fix: open it again.")
         if self._connection is None:
             self._connection = self._open()
             self._pid, self._identity = os.getpid(), self._identify()
         elif self._pid != os.getpid() or self._identify() != self._identity:
             raise StorageUnavailableError(
-                f"the outbox {str(self.path)!a} was moved, or this process forked unseen by "
+                f"{self._name} was moved, or this process forked unseen by "
                 "Python. Fix: open it anew in a process that nobody forked from an open one."
             )
         return self._connection
@@ -143,23 +157,23 @@ class EventFile:
         db.execute(f"PRAGMA synchronous = {_FULL}")
         self._synchronous = _FULL
         db.execute("PRAGMA secure_delete = ON")
-        if _version(db) != VERSION:
+        if _version(db) != self._tables.version:
             self._settle(db)
 
     def _settle(self, db: sqlite3.Connection) -> None:
         """Make the tables, unless somebody else has; refuse a file that is not ours."""
         with _transaction(db):
             version = _version(db)
-            if version > VERSION:
+            if version > self._tables.version:
                 raise StorageUnavailableError(
-                    f"the outbox {str(self.path)!a} has schema {version}; this Holdfast knows "
-                    f"{VERSION}. Fix: use the newer Holdfast that made it."
+                    f"{self._name} has schema {version}; this Holdfast knows "
+                    f"{self._tables.version}. Fix: use the newer Holdfast that made it."
                 )
-            if version == VERSION:
+            if version == self._tables.version:
                 return
             if db.execute("SELECT 1 FROM sqlite_master").fetchone():
                 raise self.damage("it holds tables of something else")
-            for statement in SCHEMA:
+            for statement in self._tables.statements:
                 db.execute(statement)
 
     def _patiently(self, action: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
@@ -197,7 +211,7 @@ class EventFile:
             raise
         except OSError as error:
             raise StorageUnavailableError(
-                f"can't open the outbox {str(self.path)!a}: {error.strerror}. "
+                f"can't open {self._name}: {error.strerror}. "
                 "Fix: make its folder writable, or set HOLDFAST_HOME to one that is."
             ) from error
 
@@ -209,7 +223,7 @@ class EventFile:
             sqlite3.SQLITE_ERROR,
         }:
             return self.damage(f"{before}{error}")
-        where = f"{before}the outbox {str(self.path)!a}"
+        where = f"{before}{self._name}"
         if code in _BUSY:
             return LockTimeout(
                 f"{where} has been in use by another process for over {self._patience:g} s. "
@@ -225,8 +239,8 @@ class EventFile:
 
     def damage(self, what: str) -> DamageError:
         return DamageError(
-            f"the outbox {str(self.path)!a} is damaged: {what}. Fix: stop what uses it and move it "
-            "away; `holdfast repair` finds what is not indexed."
+            f"{self._name} is damaged: {what}. Fix: stop what uses it and move it away; "
+            f"{self._tables.without}."
         )
 
 
@@ -253,12 +267,12 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 # ---------------------------------------------------------------- forks
-_files: "WeakSet[EventFile]" = WeakSet()
-_stopped: list[EventFile] = []
+_files: "WeakSet[DatabaseFile]" = WeakSet()
+_stopped: list[DatabaseFile] = []
 _forking = threading.Lock()
 
 
-def _close_before_forks(file: EventFile) -> None:
+def _close_before_forks(file: DatabaseFile) -> None:
     with _forking:
         _watch()
         _files.add(file)
