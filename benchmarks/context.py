@@ -18,11 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage import Comparison, take_turns
-
 from holdfast.app import Context, open_context
 from holdfast.context.files import FILES
 from holdfast.model import ContextNode
+from storage import Comparison, take_turns
 
 FOLDER = "ctx://local/users/ana/memories/note"
 KEY = "accounts/local/users/ana/memories/note"
@@ -47,9 +46,11 @@ def node(number: int) -> ContextNode:
 @contextmanager
 def memory() -> Iterator[tuple[Context, Path]]:
     """Give an empty memory on this disk, and the folder that it lies in."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as home:
-        with open_context({"HOME": home, "USER": "ana"}) as context:
-            yield context, Path(home)
+    with (
+        tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as home,
+        open_context({"HOME": home, "USER": "ana"}) as context,
+    ):
+        yield context, Path(home)
 
 
 class Bare:
@@ -91,21 +92,21 @@ def writing(nodes: int) -> tuple[Comparison, Comparison, Comparison]:
         write(node(9_999_999), ctx)
         bare = Bare(home / "bare", home / ".holdfast/memory" / KEY / "n9999999")
         single = _in_turns(
-            lambda chunk: [write(node(number), ctx) for number in chunk],
-            lambda chunk: [bare.write(number) for number in chunk],
+            each(lambda number: write(node(number), ctx)),
+            each(bare.write),
             nodes,
             CHUNK,
         )
         again = Bare(home / "again", home / ".holdfast/memory" / KEY / "n9999999")
         batch = _in_turns(
             lambda chunk: context.nodes.write_nodes([node(1_000_000 + n) for n in chunk], ctx),
-            lambda chunk: [again.write(number) for number in chunk],
+            each(again.write),
             nodes,
             BATCH,
         )
         read = _in_turns(
-            lambda chunk: [context.nodes.read_node(f"{FOLDER}/n{n:07}", ctx) for n in chunk],
-            lambda chunk: [bare.read(number) for number in chunk],
+            each(lambda number: context.nodes.read_node(f"{FOLDER}/n{number:07}", ctx)),
+            each(bare.read),
             nodes,
             1,
         )
@@ -116,6 +117,14 @@ def writing(nodes: int) -> tuple[Comparison, Comparison, Comparison]:
         Comparison(f"write {BATCH:,} in a batch, each", *batch, limit=1),
         Comparison("read one node", *read, limit=3),
     )
+
+
+def each(action: Callable[[int], object]) -> Callable[[Sequence[int]], None]:
+    def run(numbers: Sequence[int]) -> None:
+        for number in numbers:
+            action(number)
+
+    return run
 
 
 def _in_turns(
@@ -147,15 +156,17 @@ def growing(sizes: Sequence[int]) -> tuple[list[Comparison], dict[str, dict[int,
             begun = time.perf_counter()
             for begin in range(there, size, BATCH):
                 nodes.write_nodes(map(node, range(begin, min(begin + BATCH, size))), ctx)
-            each = (time.perf_counter() - begun) / (size - there)
+            spent = (time.perf_counter() - begun) / (size - there)
             there = size
-            _note(grown, "write in batches, each", size, each)
+            _note(grown, "write in batches, each", size, spent)
             _note(grown, "write one", size, _median(lambda n: nodes.write_node(node(n), ctx), 50))
             _note(grown, "read one", size, _median(_reader(context, size), 200))
             _note(grown, "incoming edges", size, _incoming(context, size))
-            path = home / ".holdfast/memory" / KEY
             ours, bare = take_turns(
-                lambda: nodes.list_children(FOLDER, ctx), lambda: _scan(path), 9, 1
+                lambda: nodes.list_children(FOLDER, ctx),
+                lambda: _scan(home / ".holdfast/memory" / KEY),
+                9,
+                1,
             )
             _note(grown, "list all", size, ours)
             if size == NODES or size == max(sizes) < NODES:

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from pwd import getpwuid
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from holdfast.context.followed import FollowedLinks
     from holdfast.context.nodes import Nodes
     from holdfast.context.outbox.sqlite import SqliteOutbox
-    from holdfast.context.relations import Relations
+    from holdfast.context.reading import NodeReader
+    from holdfast.context.relations import RelationReader, Relations
     from holdfast.engine.namespaces import NamespaceManager
     from holdfast.engine.repair import Repair
     from holdfast.model import RequestContext
@@ -55,51 +57,86 @@ def open_recorded(environ: Mapping[str, str]) -> "Recorded":
 
 def open_context(environ: Mapping[str, str]) -> "Context":
     """Open the memory that this user configured: its nodes, their edges, and what tends them."""
-    from holdfast.context.followed import FollowedLinks  # noqa: PLC0415 - as before
-    from holdfast.context.nodes import Nodes  # noqa: PLC0415 - as before
-    from holdfast.context.outbox.sqlite import SqliteOutbox  # noqa: PLC0415 - as before
-    from holdfast.context.reading import NodeReader  # noqa: PLC0415 - as before
-    from holdfast.context.relations import Relations  # noqa: PLC0415 - as before
-    from holdfast.context.tenants import NodeData  # noqa: PLC0415 - as before
-    from holdfast.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
-    from holdfast.engine.repair import Repair  # noqa: PLC0415 - as before
-
     backend = open_recorded(environ)
     folder = history_folder(load_config(environ).home, backend.identity)
-    links = FollowedLinks(backend.history, str(folder / "links.sqlite"))
-    siblings = NodeReader(backend).siblings
-    outbox = SqliteOutbox(str(folder / "outbox.sqlite"), siblings=siblings)
-    nodes = Nodes(backend, outbox, backlinks=links)
-    holders: dict[str, TenantData] = {"nodes": NodeData(backend), "events": outbox, "links": links}
-    return Context(
-        request=default_request(environ),
-        nodes=nodes,
-        relations=Relations(nodes, links),
-        outbox=outbox,
-        namespaces=NamespaceManager(backend, holders),
-        repair=Repair(nodes, outbox),
-        recorded=backend,
-        links=links,
-    )
+    return Context(backend, folder, default_request(environ))
 
 
-@dataclass(frozen=True, slots=True)
 class Context:
-    """The parts that work on one memory, and who asks if nobody says."""
+    """The parts that work on one memory, each made when it is first asked for.
 
-    request: "RequestContext"
-    nodes: "Nodes"
-    relations: "Relations"
-    outbox: "SqliteOutbox"
-    namespaces: "NamespaceManager"
-    repair: "Repair"
-    recorded: "Recorded"
-    links: "FollowedLinks"
+    Who only reads needs no outbox, and is not stopped by one that is damaged.
+    """
+
+    def __init__(self, recorded: "Recorded", folder: Path, request: "RequestContext") -> None:
+        self.recorded = recorded
+        self.request = request
+        """Who asks, if nobody says."""
+        self._folder = folder
+        self._closing = ExitStack()
+        self._closing.callback(recorded.close)
+
+    @cached_property
+    def reader(self) -> "NodeReader":
+        from holdfast.context.reading import NodeReader  # noqa: PLC0415 - who asks for it pays
+
+        return NodeReader(self.recorded)
+
+    @cached_property
+    def relation_reader(self) -> "RelationReader":
+        from holdfast.context.relations import RelationReader  # noqa: PLC0415 - as before
+
+        return RelationReader(self.reader, self.links)
+
+    @cached_property
+    def nodes(self) -> "Nodes":
+        from holdfast.context.nodes import Nodes  # noqa: PLC0415 - as before
+
+        return Nodes(self.recorded, self.outbox, backlinks=self.links)
+
+    @cached_property
+    def relations(self) -> "Relations":
+        from holdfast.context.relations import Relations  # noqa: PLC0415 - as before
+
+        return Relations(self.nodes, self.links)
+
+    @cached_property
+    def links(self) -> "FollowedLinks":
+        from holdfast.context.followed import FollowedLinks  # noqa: PLC0415 - as before
+
+        links = FollowedLinks(self.recorded.history, str(self._folder / "links.sqlite"))
+        self._closing.callback(links.close)
+        return links
+
+    @cached_property
+    def outbox(self) -> "SqliteOutbox":
+        from holdfast.context.outbox.sqlite import SqliteOutbox  # noqa: PLC0415 - as before
+
+        path = str(self._folder / "outbox.sqlite")
+        outbox = SqliteOutbox(path, siblings=self.reader.siblings)
+        self._closing.callback(outbox.close)
+        return outbox
+
+    @cached_property
+    def namespaces(self) -> "NamespaceManager":
+        from holdfast.context.tenants import NodeData  # noqa: PLC0415 - as before
+        from holdfast.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
+
+        holders: dict[str, TenantData] = {
+            "nodes": NodeData(self.recorded),
+            "events": self.outbox,
+            "links": self.links,
+        }
+        return NamespaceManager(self.recorded, holders)
+
+    @cached_property
+    def repair(self) -> "Repair":
+        from holdfast.engine.repair import Repair  # noqa: PLC0415 - as before
+
+        return Repair(self.nodes, self.outbox)
 
     def close(self) -> None:
-        self.links.close()
-        self.outbox.close()
-        self.recorded.close()
+        self._closing.close()
 
     def __enter__(self) -> Self:
         return self

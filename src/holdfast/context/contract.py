@@ -33,6 +33,7 @@ class ContextFS(Protocol):
     def read_node(self, uri: str, ctx: RequestContext) -> ContextNode:
         """Return a node, wholly as it was written, or as its owner edited it since.
 
+        Edges that lead out of the caller's reach are left out; a write by the caller keeps them.
         `NodeNotFoundError` if there is none that is active; `BrokenNodeError` if its files can't
         be understood.
         """
@@ -47,7 +48,11 @@ class ContextFS(Protocol):
         """Take an archived node back into use."""
 
     def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
-        """Give a node another name. Edges and links to it follow, and so does its history."""
+        """Give a node another name. Edges and links to it follow, and so does its history.
+
+        A link follows only if all who read it may know of both places: both are in the space of
+        the node that holds it, or shared by the account.
+        """
 
     def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
         """Return the URIs directly below a place that the caller may see, in order.

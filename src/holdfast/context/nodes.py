@@ -353,7 +353,8 @@ class Nodes(NodeReader):
         with suppress(HoldfastError, OSError):
             self._changing.remove(folder.parent.child(ARCHIVED))
         with suppress(HoldfastError, OSError):  # the first that holds something ends it
-            for _ in range(max(len(place.path) - _OWNER_LEVEL, 1)):
+            shared = place.path[0] == "resources"
+            for _ in range(len(place.path) - (1 if shared else _OWNER_LEVEL)):
                 self._changing.remove(folder)
                 folder = folder.parent
 

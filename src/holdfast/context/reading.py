@@ -299,7 +299,7 @@ class NodeReader:
             return [name for name in names if self.reach.may_see(place.child(name), ctx)]
         if not put_away:
             return names
-        return [name for name in names if name not in put_away]
+        return [name for name in names if name not in put_away or self._names(place.child(name))]
 
     def _holds_something(self, folder: Uri | None, ctx: RequestContext) -> bool:
         return folder is not None and bool(self.list_children(str(folder), ctx))

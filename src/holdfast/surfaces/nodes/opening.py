@@ -141,7 +141,7 @@ class Caller(TypedDict):
 def opened(caller: Caller) -> Iterator[Memory]:
     request = _request(caller)
     with open_context(os.environ) as context:
-        yield Memory(context, request, context.nodes, context.relations)
+        yield Memory(context, request, context.reader, context.relation_reader)
 
 
 def _request(caller: Caller) -> RequestContext:
