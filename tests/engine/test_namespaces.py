@@ -356,7 +356,7 @@ def test_ids_that_look_alike_do_not_touch_each_other(
 
 # ---------------------------------------------------------------- after a crash
 
-DELETIONS: dict[str, Callable[[Opened], object]] = {
+DELETIONS: dict[str, Callable[[Opened], Deleted]] = {
     "account": lambda memory: memory.namespaces.delete_account("own", ROOT),
     "user": lambda memory: memory.namespaces.delete_user("own", "ana", ROOT),
 }
@@ -560,11 +560,13 @@ def test_who_comes_in_between_leaves_nothing_half(
         with opened(ground, holders=order) as memory:
             fill(memory, "own")
 
-            DELETIONS[what](memory)
+            deleted = DELETIONS[what](memory)
 
             left = [str(uri) for uri in memory.nodes.walk(Uri("own", ("users", "ana")))]
             events = [e.uri for e in memory.events("own") if e.owner_space == "user:ana"]
             assert left == events, place
+            written = {"account": 6, "user": 4}[what] + 2
+            assert deleted.counts["nodes"] == written - len(left), place
             if what == "user" or left:
                 memory.namespaces.delete_account("own", ROOT)
 

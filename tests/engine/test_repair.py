@@ -375,9 +375,22 @@ def test_repair_tells_the_index_what_it_lacks(kind: str, ground: MemoryGround) -
         assert [(each.uri, each.state) for each in memory.repair.run(ADMIN)] == expected
 
         assert [event.uri for event in memory.events()] == [uri for uri, _ in expected]
+        assert {event.owner_space for event in memory.events()} == {"user:ana", "user:boss"}
         index = index.take(memory.drain())
         assert index.contents(ACCOUNT) == memory.active()
         assert Repair(memory.nodes, memory.outbox, index).run(ADMIN) == []
+
+
+def test_a_lost_delete_in_a_session_is_told_with_its_owner(ground: MemoryGround) -> None:
+    with opened(ground, index=DictIndex({TALK + "-2": CID.of(b"")})) as memory:
+        talking = replace(ANA, session_id="monday")
+        memory.nodes.write_node(note("talk", uri=TALK, owner_space="user:ana"), talking)
+        memory.drain()
+
+        memory.repair.run(ADMIN)
+
+        assert {event.owner_space for event in memory.events()} == {"user:ana"}
+        assert {event.payload["owner_space"] for event in memory.events()} == {"user:ana"}
 
 
 def test_what_waits_already_is_not_registered_again(kind: str, ground: MemoryGround) -> None:

@@ -5,7 +5,7 @@ import posixpath
 import re
 import time
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -622,6 +622,21 @@ class ComparesDirectoriesAsEmpty(MemoryBackend):
 
 Changes = Mapping[Locator, str | None]
 Conditions = Mapping[Locator, Expectation] | None
+
+
+class LeavesEmptyTextsOut(MemoryBackend):
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        return {name: text for name, text in super().read_all(directory, names).items() if text}
+
+
+class TellsOfTheAbsentAsEmpty(MemoryBackend):
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        return {**dict.fromkeys(names, ""), **super().read_all(directory, names)}
+
+
+class ReadsAllThatIsThere(MemoryBackend):
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        return super().read_all(directory, [child.name for child in self.list(directory)])
 
 
 class ChangesTheFirstOnly(MemoryBackend):

@@ -92,6 +92,20 @@ def test_a_link_to_a_file_outside_is_refused(
     assert (root / "link.md").is_symlink()
 
 
+def test_reading_all_follows_no_link(
+    backend: DeviceLocalBackend, root: Path, outside: Path
+) -> None:
+    (root / "link.md").symlink_to(outside / "secret.md")
+    (root / "link").symlink_to(outside)
+    os.mkfifo(root / "pipe.md")
+    (root / "binary.md").write_bytes(b"\xff")
+    (root / "real.md").write_text("real")
+
+    names = ["link.md", "pipe.md", "binary.md", "real.md"]
+    assert backend.read_all(Locator(""), names) == {"real.md": "real"}
+    assert backend.read_all(Locator("link"), ["secret.md"]) == {}
+
+
 def test_links_are_told_of_but_neither_listed_nor_walked(
     backend: DeviceLocalBackend, root: Path, outside: Path
 ) -> None:

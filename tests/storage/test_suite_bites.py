@@ -72,6 +72,10 @@ BITES = (
         NotADirectoryError,
     ),
     Bite(broken.ReadsDirectoriesAsEmpty, "test_reading_a_directory_is_refused"),
+    # several texts of a directory
+    Bite(broken.LeavesEmptyTextsOut, "test_read_all_returns_the_texts_by_name"),
+    Bite(broken.TellsOfTheAbsentAsEmpty, "test_read_all_leaves_out_what_is_no_text_there"),
+    Bite(broken.ReadsAllThatIsThere, "test_read_all_reads_only_what_is_asked_for"),
     # list
     Bite(broken.ListsEverythingBelow, "test_list_gives_the_immediate_children"),
     Bite(broken.ListsByPrefix, "test_list_gives_the_immediate_children"),

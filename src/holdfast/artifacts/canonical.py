@@ -19,6 +19,7 @@ _LINK_TAG = 42
 _LINK_PREFIX = b"\0"
 _INTEGERS = range(-(2**64), 2**64)
 _DEEPEST = 100
+_PLAIN = frozenset({type(None), bool, str, bytes})
 
 
 def encode(value: Value) -> bytes:
@@ -32,7 +33,7 @@ def encode(value: Value) -> bytes:
 def _canonical(value: Value, depth: int) -> object:
     if depth == 0:
         raise InvalidArtifactError(f"it is nested more than {_DEEPEST} deep")
-    if value is None or isinstance(value, bool | str | bytes):
+    if type(value) in _PLAIN or isinstance(value, str | bytes):  # the first is quick to say
         return value
     if isinstance(value, int):
         if value not in _INTEGERS:
@@ -72,8 +73,8 @@ def decode(data: bytes) -> Value:
 def _from_cbor(value: object, depth: int) -> Value:
     if depth == 0:
         raise InvalidArtifactError(f"it is nested more than {_DEEPEST} deep")
-    if value is None or isinstance(value, bool | int | float | str | bytes):
-        return value
+    if type(value) in _PLAIN or isinstance(value, int | float):
+        return value  # type: ignore[return-value] # one of those
     if isinstance(value, cbor2.CBORTag):
         return _link(value)
     if isinstance(value, Mapping):

@@ -380,6 +380,11 @@ class ArtifactStore:
         return self._journal.commit(plan, alone=True)
 
     @property
+    def hash(self) -> Hash:
+        """How contents are named here."""
+        return self._hash
+
+    @property
     def history(self) -> bytes:
         """Which history it is; empty as long as nothing was put."""
         return self._journal.log.history

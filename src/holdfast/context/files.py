@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NoReturn
 
 from holdfast.errors import InvalidValueError
@@ -129,8 +129,7 @@ def parse_relations(text: str, uri: str) -> tuple[RelationEdge, ...]:
     return tuple(edges)
 
 
-def _json(value: JSON) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _object(text: str) -> dict[str, JSON]:
@@ -140,7 +139,7 @@ def _object(text: str) -> dict[str, JSON]:
 
 def _parsed(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return _DECODER.decode(text)
     except InvalidValueError:
         raise
     except (ValueError, RecursionError) as error:
@@ -151,6 +150,9 @@ def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Return an object; what says a name twice may mean either."""
     said = dict(pairs)
     return said if len(said) == len(pairs) else _refuse("it says a name twice in one JSON object")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
 
 
 def _mapping(value: object) -> dict[str, JSON]:
@@ -176,7 +178,8 @@ def _read_time(value: object) -> datetime:
     said = _text(value)
     with suppress(ValueError):  # such as the 30th of February
         if _TIME.fullmatch(said):
-            return moment(datetime.fromisoformat(said), "time")
+            time = datetime.fromisoformat(said)
+            return time if time.tzinfo is UTC else moment(time, "time")
     return _refuse(f"{shown(said)} is no time")
 
 

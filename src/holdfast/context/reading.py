@@ -43,6 +43,7 @@ _LOOKS = 50
 _SIBLINGS = 20
 _OWNER_LEVEL = 2
 _FILE_NAMES = frozenset(FILES)
+_META_FIRST = (META, *PARTS)
 _PLAIN_SLUGS = re.compile(r"(?:[a-z0-9_-]{5,100}/)*")
 """Slugs that are too long to be a device anywhere, so that their folders have their names."""
 _ROOT = Locator("")
@@ -170,10 +171,18 @@ class NodeReader:
         if not place.is_node:
             raise absent(place)
         folder = self.folder(place)
-        look = self._look(folder, self.backend.read)
+        look = self._look_at_once(folder)
         if look is not None and not look.whole and self._committed is not None:
             look = self._settled(folder, self._committed)
         return None if look is None else self._assembled(place, look)
+
+    def _look_at_once(self, folder: Locator) -> Look | None:
+        """Return what the files say; None if there is no meta."""
+        texts = self.backend.read_all(folder, _META_FIRST)
+        if len(texts) < len(_META_FIRST):
+            return self._look(folder, self.backend.read)  # what is missing, and why
+        meta = self._meta(folder, texts[META])
+        return None if meta is None else Look.at(meta, texts)
 
     def _settled(self, folder: Locator, committed: Read) -> Look | None:
         """Look past commits that are under way, until the files agree or are really so.

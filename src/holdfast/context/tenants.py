@@ -6,7 +6,7 @@ from itertools import islice
 
 from holdfast.context.files import META, OWNER
 from holdfast.context.reach import Reach
-from holdfast.errors import AccessRefusedError, HoldfastError, LinkRefusedError, NotTextError
+from holdfast.errors import HoldfastError
 from holdfast.model import Uri
 from holdfast.storage import Locator, TransactionalBackend
 
@@ -42,13 +42,8 @@ class NodeData:
             folder
             for folder in every
             if (place := Uri.of_key(self._below_root(folder))) is not None
-            and (self._owner(place) == owner_space or not self._backend.list(folder))
+            and (self._reach.session_owner(place) == owner_space or not self._backend.list(folder))
         ]
-
-    def _owner(self, session: Uri) -> str | None:
-        with suppress(NotTextError, LinkRefusedError, AccessRefusedError):  # then nobody can tell
-            return self._reach.session_owner(session)
-        return None
 
     def _below_root(self, locator: Locator) -> str:
         return locator.key[len(self._root.key) + 1 :] if self._root.key else locator.key

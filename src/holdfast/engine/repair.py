@@ -21,7 +21,6 @@ from holdfast.errors import (
     LinkRefusedError,
     NodeExistsError,
     NodeNotFoundError,
-    NotTextError,
 )
 from holdfast.model import EventType, NodeStatus, RequestContext, Uri
 
@@ -206,9 +205,7 @@ class Repair:
         return None
 
     def _may(self, place: Uri, ctx: RequestContext) -> bool:
-        with suppress(NotTextError, *_NOT_OURS):  # then nobody can tell whose the session is
-            return ctx.may_change(place) and self._nodes.reach.may_see(place, ctx)
-        return False
+        return ctx.may_change(place) and self._nodes.reach.may_see(place, ctx)
 
     # ------------------------------------------------------------ mending
     def _mend(self, finding: Finding, ctx: RequestContext) -> None:

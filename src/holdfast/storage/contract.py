@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Self
@@ -114,6 +115,17 @@ class StorageBackend(ABC):
 
         Nothing there: `FileNotFoundError`. A directory: `IsADirectoryError`.
         """
+
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        """Return the texts that have these names in a directory, read in this order.
+
+        What is not there, or is no text, is left out; `read` says why.
+        """
+        found = {}
+        for name in names:
+            with suppress(StorageError):
+                found[name] = self.read(directory.child(name))
+        return found
 
     @abstractmethod
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:

@@ -4,8 +4,8 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from holdfast.errors import (
@@ -42,7 +42,13 @@ from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
 from holdfast.storage.endings import undisturbed
 from holdfast.storage.entries import PlainNames, is_plain, is_plain_mode
 from holdfast.storage.identity import Identity, identify
-from holdfast.storage.locator import TEMPORARY_SUFFIX, Locator, children_named, is_key_segment
+from holdfast.storage.locator import (
+    TEMPORARY_SUFFIX,
+    Locator,
+    children_named,
+    is_key_segment,
+    is_plain_name,
+)
 from holdfast.storage.mutex import Held, LockTiming, Mutex
 
 _ATTEMPTS_AFTER_A_STALL = 3
@@ -95,6 +101,23 @@ class FolderBackend(StorageBackend):
                 f"{locator.key!a} in {self._root!a} is no UTF-8 text: byte {error.start} is "
                 f"{data[error.start]:#04x}. Fix: save it as UTF-8, or move it out of the store."
             ) from error
+
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        wanted = list(names)
+        if not all(map(is_plain_name, wanted)):  # spelled otherwise on disk, perhaps
+            return super().read_all(directory, wanted)
+        try:
+            folder = self._open(directory.key, DIRECTORY)
+        except OSError:
+            return super().read_all(directory, wanted)
+        found = {}
+        try:
+            for name in wanted:
+                with suppress(OSError, UnicodeDecodeError):  # as `read` will say
+                    found[name] = _read_in(folder, name)
+        finally:
+            os.close(folder)
+        return found
 
     def list(self, locator: Locator) -> list[Locator]:
         with self._opened(locator) as directory:
@@ -417,3 +440,11 @@ def _finding(
         advice = "hidden behind the same name in another spelling; rename one of the two"
         return Finding(FindingKind.UNUSABLE_NAME, directory, name, advice)
     return None
+
+
+def _read_in(directory: int, name: str) -> str:
+    descriptor = os.open(name, FILE | os.O_NOFOLLOW, dir_fd=directory)
+    try:
+        return read_all(descriptor).decode()
+    finally:
+        os.close(descriptor)

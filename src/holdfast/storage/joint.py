@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast.artifacts import CID, Change, IndexState
+from holdfast.artifacts import CID, ArtifactStore, Change, IndexState
 from holdfast.errors import (
     ConcurrentModificationError,
     HoldfastError,
@@ -39,6 +39,7 @@ from holdfast.storage.undo import (
 from holdfast.storage.unfinished import DURING, keys_among, last_replaced
 
 _ATTEMPTS = 3
+_MOST_AHEAD = 5_000
 
 
 class Wanted(NamedTuple):
@@ -83,12 +84,44 @@ class _Part:
             yield Change(key, _bytes(content), circumstances.of(key).to_mapping())
 
 
+class _Followed:
+    """What the keys stand for at a position, where only we have written since the catalogue looked.
+
+    So a writer does not wait for the catalogue after each commit.
+    """
+
+    def __init__(self, store: ArtifactStore, position: int) -> None:
+        self._store = store
+        self._begin = position
+        self._since: dict[str, CID | None] = {}
+        self.position = position
+
+    @property
+    def is_long(self) -> bool:
+        return len(self._since) > _MOST_AHEAD
+
+    def go_on(self, changes: Sequence[Change], state: IndexState) -> None:
+        """Take in what we recorded."""
+        for change in changes:
+            content = change.content
+            cid = None if content is None else CID.of(content, self._store.hash)
+            self._since[change.name] = cid
+        self.position = state.position
+
+    def contents(self, names: Sequence[str]) -> dict[str, CID | None]:
+        known = {name: self._since[name] for name in names if name in self._since}
+        asked = [name for name in names if name not in known]
+        return known | self._store.catalogue.contents(asked, self._begin)
+
+
 class Joint:
     """The texts of `inner`, and the history of them."""
 
     def __init__(self, inner: StorageBackend, history: History) -> None:
         self.inner = inner
         self.history = history
+        self._followed: _Followed | None = None
+        """None, or as of a position up to which all is settled; only while the fence is held."""
 
     # ------------------------------------------------------------ writing
     def commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
@@ -118,6 +151,7 @@ class Joint:
         try:
             state = self._commit(dict(wanted), circumstances)
         except BaseException:
+            self._followed = None
             with suppress(HoldfastError, OSError):  # then the next writer finds it, and tries again
                 self._settle_leftovers()
             raise
@@ -136,7 +170,7 @@ class Joint:
             said = again if attempt else external
             changes = [change for part in parts for change in part.changes(circumstances, said)]
             if changes:
-                state = self.history.record(changes)
+                state = self._record(changes)
             try:
                 self._write(parts, guarded=attempt < _ATTEMPTS - 1)
             except (ConcurrentModificationError, LockLostError):
@@ -145,6 +179,11 @@ class Joint:
                 parts = self._parts(self._not_landed(parts))
             else:
                 break
+        return state
+
+    def _record(self, changes: Sequence[Change]) -> IndexState:
+        state = self.history.record(changes)
+        self._now().go_on(changes, state)
         return state
 
     def _not_landed(self, parts: Sequence[_Part]) -> dict[Locator, Wanted]:
@@ -157,7 +196,7 @@ class Joint:
     def _parts(self, wanted: Mapping[Locator, Wanted]) -> list[_Part]:
         """Look at all places, and refuse what can't be done there."""
         names = [locator.key for locator in wanted]
-        bound = self.history.store.catalogue.contents(names, self.history.position())
+        bound = self._now().contents(names)
         places = Places(self.inner)
         return [
             _Part(locator, wish, places.found(locator, *wish), bound[locator.key])
@@ -182,9 +221,17 @@ class Joint:
         If that can't be done, nobody writes: it would be on top of half a commit.
         """
         with self.history.fence.held():
-            self.history.newest()
-            self._settle_leftovers()
+            newest = self.history.store.record([]).position
+            if self._followed is None or self._followed.position != newest:
+                self._followed = None
+                self._settle_leftovers()
             yield
+
+    def _now(self) -> _Followed:
+        """Return what the keys stand for, with all that others wrote."""
+        if self._followed is None or self._followed.is_long:
+            self._followed = _Followed(self.history.store, self.history.position())
+        return self._followed
 
     def settle(self) -> None:
         """Undo a commit that somebody left unfinished, and answer versions without files."""

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections import deque
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import repeat
 
 from holdfast.errors import InvalidLocatorError
@@ -29,6 +30,12 @@ _UNSAFE = (
 _UNSAFE_CHARACTERS = re.compile(f"[\n{_UNSAFE}]")
 _PLAIN_NAME = r"\.{0,2}[A-Za-z0-9_%-][A-Za-z0-9_%.-]{0,250}"
 _PLAIN_KEY = re.compile(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
+
+
+@lru_cache(maxsize=256)
+def is_plain_name(name: str) -> bool:
+    """Whether a name is one segment of a key, and has one spelling only; said quickly."""
+    return re.fullmatch(_PLAIN_NAME, name) is not None and TEMPORARY_SUFFIX not in name
 
 
 def normalize_key(key: str) -> str:

@@ -1,6 +1,6 @@
 """A backend around another one, of which it reads and tells what that one does."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.storage.content import Expectation
 from holdfast.storage.contract import (
@@ -25,6 +25,9 @@ class Wrapped(TransactionalBackend):
 
     def read(self, locator: Locator) -> str:
         return self.inner.read(locator)
+
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        return self.inner.read_all(directory, names)
 
     def list(self, locator: Locator) -> list[Locator]:
         return self.inner.list(locator)

@@ -8,6 +8,7 @@ SEAM_VERBS = frozenset(
     {
         "resolve",
         "read",
+        "read_all",
         "write",
         "remove",
         "list",

@@ -16,6 +16,7 @@ from holdfast.testing.storage.keys import KeyTests
 from holdfast.testing.storage.machine import MachineTests
 from holdfast.testing.storage.many import WriteAllTests
 from holdfast.testing.storage.processes import ProcessTests
+from holdfast.testing.storage.together import ReadAllTests
 from holdfast.testing.storage.verbs import VerbTests
 
 __all__ = ["SURVIVES_REOPENING", "Mirror", "StorageConformance", "StorageSuite"]
@@ -23,6 +24,7 @@ __all__ = ["SURVIVES_REOPENING", "Mirror", "StorageConformance", "StorageSuite"]
 
 class StorageConformance(
     VerbTests,
+    ReadAllTests,
     ConditionTests,
     WriteAllTests,
     KeyTests,
