@@ -53,6 +53,7 @@ crash: $(VENV)/dev.stamp ## cut the power in a million ways, and look what is le
 bench: $(VENV)/bench.stamp ## compare with peers, and with the limits of this disk
 	$(BIN)/python benchmarks/storage.py
 	$(BIN)/python benchmarks/artifacts.py
+	$(BIN)/python benchmarks/context.py
 
 lock: $(VENV)/dev.stamp ## pin the newest allowed dependencies, with hashes
 	requirements/lock $(BIN)

@@ -115,6 +115,8 @@ class Watched:
         copied = self.ground.copied(self.ground.folder.parent / "after")
         with opened(copied, self.kind, now=EVENING) as memory:
             self.verb(memory)
+            told, active = self.index.take(memory.events()).contents("acme"), memory.active()
+            assert {**told, EDITED: None} == {**active, EDITED: None}, "the index was not told"
             return memory.read_all(URIS)
 
     def crashes(self) -> Iterator[Crash]:

@@ -230,5 +230,7 @@ class Repair:
                 self._outbox.register_write(self._nodes.read_node(finding.uri, ctx), ctx)
             return
         place = Uri.parse(finding.uri)
+        if self._content(place) is not None:  # somebody made it again
+            return
         owner = place.owner_space or self._nodes.reach.session_owner(place)
         self._outbox.register_delete(finding.uri, ctx, owner_space=owner or f"user:{ctx.user_id}")
