@@ -662,3 +662,18 @@ def test_a_repair_that_was_killed_is_finished_by_the_next(
             for locator, text in contents.items():
                 kept = [text_at(memory, locator), *memory.backend.earlier(locator)]
                 assert any(text.rpartition("---\n")[2] in each for each in kept), moment
+
+
+# ---------------------------------------------------------------- what a stranger met
+def test_a_meta_that_went_away_comes_back_from_history(ground: MemoryGround) -> None:
+    with opened(ground, "recorded") as memory:
+        memory.nodes.write_node(replace(note("one"), metadata={"k": "v"}), ANA)
+        before = memory.nodes.read_node(ONE, ANA)
+        memory.nodes.write_node(before.revised(content="# one\n\nsecond\n"), ANA)
+        Planter(memory).take(ONE, ".meta.json")
+
+        memory.repair.run(ADMIN)
+
+        node = memory.nodes.read_node(ONE, ANA)
+        assert (node.version, node.metadata["k"]) == (2, "v")
+        assert node.created_at == before.created_at

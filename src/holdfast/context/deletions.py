@@ -51,7 +51,7 @@ class Deletions:
             raise AccessDeniedError(
                 f"{owner_space or 'all'!a} of account {account_id!a} is being deleted, so nothing "
                 "can be written there. Nothing was changed. Fix: wait until that is done; if it "
-                "was interrupted, let somebody finish it with `resume`."
+                "was interrupted, `holdfast repair --apply` finishes it."
             )
 
     def refuse_nodes(self, nodes: Iterable[ContextNode]) -> None:

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from holdfast.context import frontmatter
 from holdfast.context.files import FILES, META, Meta, texts_of
-from holdfast.context.parts import Files, Found, cid_of
+from holdfast.context.parts import UNREADABLE, Files, Found, cid_of
 from holdfast.context.reading import NodeReader, Stored
+from holdfast.errors import BrokenNodeError
 from holdfast.model import ContextNode, NodeStatus, Uri
 from holdfast.storage import ABSENT, Expectation, Locator, content_hash
 
@@ -87,7 +88,12 @@ class Draft:
         return None if said is None else said.strip()
 
     def put(self, locator: Locator, text: str | None, found: Found) -> None:
-        """Let a text take the place of what was found."""
+        """Let a text take the place of what was found; what is no text has no history to be in."""
+        if found is UNREADABLE and text is not None and locator.name != META:
+            raise BrokenNodeError(
+                f"{locator.key!a} is no UTF-8 text, so no history would keep it. Nothing was "
+                "changed. Fix: save it as UTF-8, or remove the file."
+            )
         self.changes[locator] = text
         if found is None:
             self.expect[locator] = ABSENT

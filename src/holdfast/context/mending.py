@@ -57,15 +57,21 @@ class Mending:
 
     # ------------------------------------------------------------ mending
     def complete(self, uri: str, ctx: RequestContext) -> None:
-        """Make a node of a content that has no meta."""
+        """Make a node of a content that has no meta; the one that it was, if history knows it."""
         place = self._nodes.reach.changed(uri, ctx)
 
         def plan(draft: Draft) -> None:
             files = self._nodes.files(place)
-            if files[META] is None:
+            earlier = self._earlier_meta(place)
+            if files[META] is not None:
+                return
+            if earlier is not None and self._is_of(earlier, place, files):
+                draft.put(self._nodes.file(place, META), earlier, None)
+            else:
                 self._plan_new(draft, place, files, ctx)
 
-        self._nodes.write(plan, ctx)
+        if not self._nodes.write(plan, ctx).written and not self._nodes.adopt(uri, ctx):
+            self._nodes.register(uri, ctx)
 
     def remove(self, uri: str, ctx: RequestContext) -> None:
         """Remove the parts of a node that has neither content nor meta, and its empty folder."""
@@ -159,6 +165,13 @@ class Mending:
             return said
         earlier = self._nodes.backend.earlier(self._nodes.file(place, name))
         return next((text for text in earlier if cid_of(text) == cid), None)
+
+    def _is_of(self, meta: str, place: Uri, files: Files) -> bool:
+        """Whether an earlier meta is of what is there now."""
+        known, said = Meta.parse(meta), files[CONTENT]
+        if self.marked(place) != (known.status is NodeStatus.ARCHIVED):
+            return False
+        return isinstance(said, str) and known.parts.get(CONTENT) == cid_of(said)
 
     def _earlier_meta(self, place: Uri) -> str | None:
         for text in self._nodes.backend.earlier(self._nodes.file(place, META)):

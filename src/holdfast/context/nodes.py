@@ -129,7 +129,7 @@ class Nodes(NodeReader):
             stored = self.load(place)
             if stored is None or stored.meta.status is not NodeStatus.ARCHIVED:
                 raise NodeNotFoundError(
-                    f"no archived node is at {uri!a}. Fix: list the archived ones."
+                    f"no archived node is at {uri!a}. Fix: `holdfast list --archived` shows them."
                 )
             draft.mark(place, archived=False)
             draft.write(stored.node.revised(), stored)

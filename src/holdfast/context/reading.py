@@ -238,7 +238,7 @@ class NodeReader:
             frontmatter=None if lines == frontmatter.generate(meta.title) else lines,
             status=meta.status,
             version=meta.version + bool(parts.edited),
-            owner_space=meta.owner_space,
+            owner_space=meta.owner_space if place.session else "",  # else its name says it
             created_at=meta.created_at,
             updated_at=meta.updated_at,
             basis=look.basis,

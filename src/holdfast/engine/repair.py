@@ -11,6 +11,7 @@ from holdfast.context.contract import OutboxStore
 from holdfast.context.files import CONTENT, META
 from holdfast.context.mending import Mending
 from holdfast.context.nodes import Nodes
+from holdfast.context.parts import UNREADABLE
 from holdfast.context.reading import Stored
 from holdfast.errors import (
     AccessRefusedError,
@@ -156,6 +157,8 @@ class Repair:
         files = self._nodes.files(place)
         if files[META] is not None:
             return None  # somebody was just about to write it, or to remove it
+        if files[CONTENT] is UNREADABLE:
+            return State.BROKEN
         if files[CONTENT] is not None:
             return State.META_MISSING
         return State.LEFTOVER if self._mending.has_leftovers(place) else None

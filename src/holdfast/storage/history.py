@@ -249,10 +249,17 @@ class History:
         return decoded(data, version.key)
 
     def earlier(self, locator: Locator, state: IndexState | None = None) -> Iterator[str]:
-        """Yield the texts that a key had up to a state, newest first, as far as they are kept."""
+        """Yield the texts that a key had up to a state, newest first, as far as they are kept.
+
+        What was undone was in no file, and is passed over.
+        """
+        undone = False
         for version in reversed(self.versions(locator, state)):
-            with suppress(AbsentError, NotTextError):
-                yield self.text(version)
+            was_there = not undone or version.origin in (EXTERNAL, UNDONE)
+            undone = version.origin == UNDONE
+            if was_there:
+                with suppress(AbsentError, NotTextError):
+                    yield self.text(version)
 
     def diff(self, locator: Locator, old: Which, new: Which) -> str:
         """Return what changed from one version to another, as a unified diff."""

@@ -7,6 +7,7 @@ from holdfast.engine.repair import Action, Finding
 from holdfast.model import Role, Uri
 from holdfast.surfaces.asking import OBJECT_PER_LINE, as_json
 from holdfast.surfaces.nodes.opening import Memory, with_memory
+from holdfast.surfaces.noticing import record_edits
 from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
 
 
@@ -22,6 +23,8 @@ def repair_command(memory: Memory, *, apply: bool, as_json: bool) -> None:
     unfinished is finished, or removed.
     """
     context, request = memory.context, memory.request
+    if apply:
+        record_edits(context.recorded)
     ended = context.namespaces.resume(request) if apply and request.role is Role.ROOT else []
     found = context.repair.run(request) if apply else context.repair.examine(request)
     if as_json:

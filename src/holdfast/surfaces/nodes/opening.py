@@ -134,6 +134,7 @@ class Caller(TypedDict):
     account: str | None
     user: str | None
     agent: str | None
+    session: str
     as_role: str
 
 
@@ -151,6 +152,7 @@ def _request(caller: Caller) -> RequestContext:
         account_id=default.account_id if caller["account"] is None else caller["account"],
         user_id=default.user_id if caller["user"] is None else caller["user"],
         agent_id=default.agent_id if caller["agent"] is None else caller["agent"],
+        session_id=caller["session"],
         role=Role(caller["as_role"]),
     )
 
@@ -174,6 +176,7 @@ def _asked_by(command: Command) -> Command:
         click.option(
             "--as-role", type=click.Choice(roles), default="root", help="What you may do; root."
         ),
+        click.option("--session", metavar="ID", default="", help="In which session you are."),
         click.option("--agent", metavar="ID", help="Whose skills; agent default."),
         click.option("--user", metavar="ID", help="Whose memories; your own."),
         click.option("--account", metavar="ID", help="In which account; local."),

@@ -267,7 +267,6 @@ class EditTests(ContextSuite):
             good.replace('"version": 1', '"version": 0'),
             good.replace('"metadata": {}', '"metadata": {"a": NaN}'),
             good.replace('"metadata": {}', '"metadata": {"a": 1, "a": 2}'),
-            good.replace("user:ana", "user:bob"),
             good.replace('"format": 1', '"format": 2'),
         ):
             assert text != good
