@@ -43,7 +43,9 @@ class TestRepair:
         done = holdfast("repair", "--apply")
 
         assert done.exit_code == 0
-        assert done.stderr == "mended 2\n"
+        recorded, mended = done.stderr.splitlines()
+        assert recorded.startswith("recorded 2 edits made outside Holdfast: ")
+        assert mended == "mended 2"
         assert told("repair") == "ok: nothing is wrong\n"
         assert told("read", "preference/mine") == "# Mine\n"
 
@@ -53,7 +55,7 @@ class TestRepair:
         done = holdfast("repair", "--apply")
 
         assert "no YAML" in done.stdout
-        assert done.stderr == "mended 0; 1 only you can settle\n"
+        assert done.stderr.splitlines()[1:] == ["mended 0; 1 only you can settle"]
         assert one("repair", "--apply") == {
             "uri": TABS,
             "state": "broken",
@@ -160,3 +162,12 @@ class TestOutbox:
             context.outbox.increment_retry(event, uri, error="no\nmodel")
             context.outbox.move_to_dlq(event, uri)
             return event.event_id
+
+
+def test_a_member_writes_in_the_session_that_it_is_in() -> None:
+    as_bob = ("--user", "bob", "--as-role", "member")
+
+    assert "out of reach" in str(refusal("write", "sessions/s1/x", "y", *as_bob))
+    told("write", "sessions/s1/x", "y", *as_bob, "--session", "s1")
+
+    assert told("read", "sessions/s1/x", *as_bob) == "y"
