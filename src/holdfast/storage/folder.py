@@ -108,6 +108,9 @@ class FolderBackend(StorageBackend):
             return super().read_all(directory, wanted)
         try:
             folder = self._open(directory.key, DIRECTORY)
+        except FileNotFoundError:
+            self._check_root()
+            return {}
         except OSError:
             return super().read_all(directory, wanted)
         found = {}

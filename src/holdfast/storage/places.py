@@ -41,8 +41,11 @@ class Places:
             return UNREADABLE
 
     def _refuse_text_above(self, above: Locator) -> None:
+        """Refuse a text anywhere above; above a directory there is none."""
         while above.key and above not in self._directories:
             self._directories[above] = self._is_there(above)
+            if self._directories[above]:
+                return
             above = above.parent
 
     def _is_there(self, directory: Locator) -> bool:
