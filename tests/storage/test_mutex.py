@@ -387,7 +387,7 @@ with vault_mutex(sys.argv[1], locks=sys.argv[2]) as held:
 @pytest.fixture
 def holder(root: Path, locks: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", HOLD_AND_WAIT, str(root), locks]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=UNTRACED) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         yield process
@@ -482,6 +482,11 @@ def test_a_process_that_gets_no_more_threads_can_still_write(
             atomic_write(held, "note.md", b"text")
 
 
+UNTRACED = {
+    name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS")
+}
+"""An interrupt that falls into the tracer of coverage leaves *its* lock taken for ever."""
+
 INTERRUPTED = """
 import sys
 from holdfast.storage import Locator
@@ -502,7 +507,7 @@ backend.write(Locator("after.md"), "text")
 def test_an_interrupt_at_any_moment_leaves_the_lock_free(root: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     command = [sys.executable, "-c", INTERRUPTED, str(root), str(home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=UNTRACED) as process:
         assert process.stdout is not None
         process.stdout.readline()
         killer = threading.Timer(60, process.kill)  # one that can't be interrupted is a failure
@@ -523,7 +528,7 @@ def test_who_waits_for_the_lock_can_be_interrupted(root: Path, tmp_path: Path) -
     home = tmp_path / "home"
     with vault_mutex(str(root), locks=str(home / "locks")):
         command = [sys.executable, "-c", WRITE_FOR_EVER, str(root), str(home)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=UNTRACED) as process:
             assert process.stdout is not None
             process.stdout.readline()
             time.sleep(0.1)
@@ -547,7 +552,7 @@ def test_a_writer_that_is_told_to_end_finishes_its_commit_first(root: Path, tmp_
     home = tmp_path / "home"
     for turn in range(8):
         command = [sys.executable, "-c", WRITE_FOR_EVER, str(root), str(home)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=UNTRACED) as process:
             assert process.stdout is not None
             process.stdout.readline()
             time.sleep(0.01 + turn * 0.0013)
