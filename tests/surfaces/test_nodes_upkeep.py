@@ -164,6 +164,7 @@ class TestOutbox:
             return event.event_id
 
 
+@pytest.mark.usefixtures("memory")
 def test_a_member_writes_in_the_session_that_it_is_in() -> None:
     as_bob = ("--user", "bob", "--as-role", "member")
 

@@ -5,11 +5,12 @@ from datetime import datetime
 
 from holdfast.context import frontmatter
 from holdfast.context.files import FILES, META, Meta, texts_of
-from holdfast.context.parts import UNREADABLE, Files, Found, cid_of
+from holdfast.context.parts import Files, Found, cid_of
 from holdfast.context.reading import NodeReader, Stored
 from holdfast.errors import BrokenNodeError
 from holdfast.model import ContextNode, NodeStatus, Uri
 from holdfast.storage import ABSENT, Expectation, Locator, content_hash
+from holdfast.storage.undo import UNREADABLE
 
 _NOTHING: Files = dict.fromkeys(FILES)
 
@@ -85,7 +86,7 @@ class Draft:
     def owner(self, place: Uri) -> str | None:
         """Return whose a session is about to be; None if nobody's yet."""
         said = self.changes.get(self.reader.reach.owner_file(place))
-        return None if said is None else said.strip()
+        return None if said is None else said.removesuffix("\n")  # an id may end in space
 
     def put(self, locator: Locator, text: str | None, found: Found) -> None:
         """Let a text take the place of what was found; what is no text has no history to be in."""

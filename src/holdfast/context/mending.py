@@ -16,7 +16,7 @@ from holdfast.context.files import (
     parse_relations,
 )
 from holdfast.context.nodes import Nodes
-from holdfast.context.parts import Files, cid_of, edited_content, text_of
+from holdfast.context.parts import Files, cid_of, edited_content, named, text_of
 from holdfast.errors import InvalidValueError
 from holdfast.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW
@@ -62,16 +62,15 @@ class Mending:
 
         def plan(draft: Draft) -> None:
             files = self._nodes.files(place)
-            earlier = self._earlier_meta(place)
             if files[META] is not None:
                 return
+            earlier = self._earlier_meta(place)
             if earlier is not None and self._is_of(earlier, place, files):
                 draft.put(self._nodes.file(place, META), earlier, None)
             else:
                 self._plan_new(draft, place, files, ctx)
 
-        if not self._nodes.write(plan, ctx).written and not self._nodes.adopt(uri, ctx):
-            self._nodes.register(uri, ctx)
+        self._tell(self._nodes.write(plan, ctx), uri, ctx)
 
     def remove(self, uri: str, ctx: RequestContext) -> None:
         """Remove the parts of a node that has neither content nor meta, and its empty folder."""
@@ -128,10 +127,7 @@ class Mending:
             else:
                 draft.put(self._nodes.file(place, META), earlier, files[META])
 
-        draft = self._nodes.write(plan, ctx)
-        restored = bool(draft.changes) and not draft.written
-        if restored and not self._nodes.adopt(uri, ctx):
-            self._nodes.register(uri, ctx)
+        self._tell(self._nodes.write(plan, ctx), uri, ctx)
 
     def mark(self, uri: str, ctx: RequestContext) -> None:
         """Let the folder above say what the node says."""
@@ -144,6 +140,12 @@ class Mending:
                 draft.mark(place, archived=archived)
 
         self._nodes.change(plan, ctx)
+
+    def _tell(self, draft: Draft, uri: str, ctx: RequestContext) -> None:
+        """Tell the index of a node that got an earlier meta; a written one was told of."""
+        restored = bool(draft.changes) and not draft.written
+        if restored and not self._nodes.adopt(uri, ctx):
+            self._nodes.register(uri, ctx)
 
     # ------------------------------------------------------------ what is left
     def _plan_new(self, draft: Draft, place: Uri, files: Files, ctx: RequestContext) -> None:
@@ -163,8 +165,7 @@ class Mending:
         cid, said = meta.parts.get(name), files[name]
         if isinstance(said, str) and cid_of(said) == cid:
             return said
-        earlier = self._nodes.backend.earlier(self._nodes.file(place, name))
-        return next((text for text in earlier if cid_of(text) == cid), None)
+        return named(cid, self._nodes.backend.earlier(self._nodes.file(place, name)))
 
     def _is_of(self, meta: str, place: Uri, files: Files) -> bool:
         """Whether an earlier meta is of what is there now."""

@@ -13,8 +13,7 @@ from holdfast.context.deletions import Deletions
 from holdfast.context.draft import Draft
 from holdfast.context.files import ARCHIVED, FILES, META
 from holdfast.context.links import relinked, resolve
-from holdfast.context.parts import UNREADABLE, Found
-from holdfast.context.reading import NodeReader, Stored, absent
+from holdfast.context.reading import OWNER_LEVEL, NodeReader, Stored, absent
 from holdfast.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
@@ -29,10 +28,10 @@ from holdfast.errors import (
 from holdfast.model import ContextNode, NodeStatus, RequestContext, Uri
 from holdfast.model.values import JSON
 from holdfast.storage import Locator, TransactionalBackend
+from holdfast.storage.undo import UNREADABLE, Text
 
 _ATTEMPTS = 20
 _ROOT = Locator("")
-_OWNER_LEVEL = 2
 
 
 class Nodes(NodeReader):
@@ -139,7 +138,7 @@ class Nodes(NodeReader):
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
         place = self.reach.changed(uri, ctx)
         owner = ""
-        files: dict[str, Found] = {}
+        files: dict[str, Text] = {}
 
         def plan(draft: Draft) -> None:
             nonlocal owner, files
@@ -354,7 +353,7 @@ class Nodes(NodeReader):
             self._changing.remove(folder.parent.child(ARCHIVED))
         with suppress(HoldfastError, OSError):  # the first that holds something ends it
             shared = place.path[0] == "resources"
-            for _ in range(len(place.path) - (1 if shared else _OWNER_LEVEL)):
+            for _ in range(len(place.path) - (1 if shared else OWNER_LEVEL)):
                 self._changing.remove(folder)
                 folder = folder.parent
 

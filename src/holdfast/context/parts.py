@@ -1,8 +1,7 @@
 """The parts of a node, told from what their files say."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from hashlib import sha256
 from typing import TypeVar
 
@@ -19,17 +18,9 @@ from holdfast.errors import (
 from holdfast.model import RelationEdge
 from holdfast.model.values import MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW
 from holdfast.storage import Locator
+from holdfast.storage.undo import UNREADABLE, Text, Unreadable
 
-
-class Unreadable(Enum):
-    """Something is there that is no text."""
-
-    UNREADABLE = "no text"
-
-
-UNREADABLE = Unreadable.UNREADABLE
-
-Found = str | None | Unreadable
+Found = Text
 """What a file says."""
 Files = Mapping[str, Found]
 Earlier = Callable[[str], Iterator[str]]
@@ -69,6 +60,11 @@ class Look:
     def basis(self) -> str:
         """Tell what all parts say from whatever else they could say."""
         return cid_of("\n".join(f"{name} {cid}" for name, cid in self.cids.items()))
+
+
+def named(cid: str | None, earlier: Iterable[str]) -> str | None:
+    """Return the text that a CID names, of those that a file had; None if it was none of them."""
+    return next((text for text in earlier if cid_of(text) == cid), None)
 
 
 def said_at(locator: Locator, read: Callable[[Locator], str | None]) -> Found:
@@ -119,7 +115,7 @@ class Parts:
 
     def _kept(self, name: str) -> str:
         cid = self._look.meta.parts.get(name)
-        text = next((text for text in self._earlier(name) if cid_of(text) == cid), None)
+        text = named(cid, self._earlier(name))
         if text is None:
             raise BrokenNodeError(
                 f"{self.uri!a} can't be read, and no earlier version of it is kept. "

@@ -38,10 +38,11 @@ from holdfast.errors import (
 from holdfast.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from holdfast.model.uri import SLUG, name_of
 from holdfast.storage import Locator, StorageBackend, TransactionalBackend
+from holdfast.storage.walk import is_directory
 
 _LOOKS = 50
 _SIBLINGS = 20
-_OWNER_LEVEL = 2
+OWNER_LEVEL = 2
 _FILE_NAMES = frozenset(FILES)
 _META_FIRST = (META, *PARTS)
 _PLAIN_SLUGS = re.compile(r"(?:[a-z0-9_-]{5,100}/)*")
@@ -289,15 +290,11 @@ class NodeReader:
         names = []
         for segment in segments:
             name = name_of(segment)
-            if name is not None and ("." not in segment or self._is_folder(place, segment)):
+            if name is not None and (
+                "." not in segment or is_directory(self.backend, self.folder(place).child(segment))
+            ):
                 names.append(name)
         return names
-
-    def _is_folder(self, place: Uri, segment: str) -> bool:
-        try:
-            return self.backend.info(self.folder(place).child(segment)).is_dir
-        except FileNotFoundError:
-            return False
 
     def _visible(
         self, place: Uri, names: list[str], put_away: set[str | None], ctx: RequestContext
@@ -328,7 +325,7 @@ def _busy(folder: Locator) -> ConcurrentModificationError:
 
 def _holds_slugs(place: Uri) -> bool:
     """Whether all names below are slugs."""
-    return len(place.path) > _OWNER_LEVEL and place.path[0] in {"users", "agents"}
+    return len(place.path) > OWNER_LEVEL and place.path[0] in {"users", "agents"}
 
 
 def _slugs(segments: list[str]) -> list[str]:

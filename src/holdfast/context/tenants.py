@@ -9,6 +9,7 @@ from holdfast.context.reach import Reach
 from holdfast.errors import HoldfastError
 from holdfast.model import Uri
 from holdfast.storage import Locator, TransactionalBackend
+from holdfast.storage.walk import is_directory
 
 _BATCH = 250
 _ROOT = Locator("")
@@ -67,7 +68,7 @@ class NodeData:
 
     def _texts(self, folder: Locator) -> Iterator[Locator]:
         for child in self._backend.list(folder):
-            if self._is_folder(child):
+            if is_directory(self._backend, child):
                 yield from self._texts(child)
             else:
                 yield child
@@ -76,10 +77,5 @@ class NodeData:
         for child in self._backend.list(folder):
             self._remove_folders(child)
         with suppress(HoldfastError, OSError):  # what others put there since keeps it
-            if self._is_folder(folder):
+            if is_directory(self._backend, folder):
                 self._backend.remove(folder)
-
-    def _is_folder(self, locator: Locator) -> bool:
-        with suppress(FileNotFoundError):
-            return self._backend.info(locator).is_dir
-        return False

@@ -12,6 +12,7 @@ from holdfast.errors import AccessDeniedError, NodeExistsError, NodeNotFoundErro
 from holdfast.model import RequestContext, Role, Uri
 from holdfast.model.uri import name_of
 from holdfast.storage import ABSENT, ConcurrentModificationError, Locator, TransactionalBackend
+from holdfast.storage.walk import is_directory
 
 _RECORD = ".namespace.json"
 _ROOT = Locator("")
@@ -149,15 +150,11 @@ class NamespaceManager:
         return forgotten
 
     def _names(self, folder: Locator) -> list[str]:
-        folders = (child for child in self._backend.list(folder) if self._is_folder(child))
+        folders = (
+            child for child in self._backend.list(folder) if is_directory(self._backend, child)
+        )
         names = (name_of(child.name) for child in folders)
         return [name for name in names if name is not None]
-
-    def _is_folder(self, locator: Locator) -> bool:
-        try:
-            return self._backend.info(locator).is_dir
-        except FileNotFoundError:
-            return False
 
 
 def _governs(ctx: RequestContext, account_id: str) -> bool:

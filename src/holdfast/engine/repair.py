@@ -11,7 +11,6 @@ from holdfast.context.contract import OutboxStore
 from holdfast.context.files import CONTENT, META
 from holdfast.context.mending import Mending
 from holdfast.context.nodes import Nodes
-from holdfast.context.parts import UNREADABLE
 from holdfast.context.reading import Stored
 from holdfast.errors import (
     AccessRefusedError,
@@ -24,6 +23,7 @@ from holdfast.errors import (
     NodeNotFoundError,
 )
 from holdfast.model import EventType, NodeStatus, RequestContext, Uri
+from holdfast.storage.undo import UNREADABLE
 
 
 class State(Enum):

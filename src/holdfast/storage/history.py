@@ -213,11 +213,6 @@ class History:
             )
         return wanted[-1]
 
-    def newest(self) -> int:
-        """Return the newest position, with what a writer that died was about to acknowledge."""
-        self.store.record([])
-        return self.position()
-
     def position(self, state: IndexState | None = None) -> int:
         """Return the position of a state, or of now, when it can be asked for by name."""
         now = self.store.catalogue.follow()

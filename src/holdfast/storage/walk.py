@@ -34,3 +34,11 @@ def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
             elif not child.name.startswith("."):
                 below.append(child)
         pending.extend(reversed(below))
+
+
+def is_directory(backend: StorageBackend, locator: Locator) -> bool:
+    """Whether a directory is there; False also if it was removed since somebody saw it."""
+    try:
+        return backend.info(locator).is_dir
+    except FileNotFoundError:
+        return False
