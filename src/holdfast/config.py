@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.errors import ConfigError
@@ -14,12 +14,35 @@ FILE_NAME = "config.toml"
 HOME_VARIABLE = "HOLDFAST_HOME"
 VAULT_VARIABLE = "MEMORY_VAULT_PATH"
 
+_PROVIDERS = ("auto", "minilm", "openai", "none")
+_EMBEDDING = {
+    "provider": str,
+    "base_url": str,
+    "model": str,
+    "api_key_variable": str,
+    "dimension": int,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """Who turns texts into vectors."""
+
+    provider: str = "auto"
+    """`auto` takes the local model if it is installed, `minilm` insists on it, `none` does without,
+    `openai` asks an endpoint that speaks as OpenAI's does."""
+    base_url: str = ""
+    model: str = ""
+    api_key: str = field(default="", repr=False)
+    dimension: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
     home: Path
     """For everything that must never be synced."""
     storage: StorageSettings
+    embedding: EmbeddingSettings = EmbeddingSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +99,8 @@ def load_config(environ: Mapping[str, str]) -> Config:
     """Read the config of the user whose environment this is; `ConfigError` if it is wrong."""
     home = _home(environ)
     file = _read(home / FILE_NAME)
-    storage = _storage_table(file)
+    tables = _tables(file)
+    storage = _table(file, ["storage"], tables.get("storage", {}))
     settings = StorageSettings(
         home=str(home),
         backend=_backend(file, storage),
@@ -84,7 +108,8 @@ def load_config(environ: Mapping[str, str]) -> Config:
         options=_options(file, storage, environ),
         where=file.where,
     )
-    return Config(home, settings)
+    embedding = _table(file, ["embedding"], tables.get("embedding", {}))
+    return Config(home, settings, _embedding(file, embedding, environ))
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -136,12 +161,45 @@ def _read(path: Path) -> ConfigFile:
         ) from error
 
 
-def _storage_table(file: ConfigFile) -> dict[str, object]:
+def _tables(file: ConfigFile) -> dict[str, object]:
     tables = file.parse()
     for name in tables:
-        if name != "storage":
-            raise file.refuse([name], f"{name!a} is not known here", "use [storage] or remove it")
-    return _table(file, ["storage"], tables.get("storage", {}))
+        if name not in {"storage", "embedding"}:
+            fix = "use [storage] or [embedding], or remove it"
+            raise file.refuse([name], f"{name!a} is not known here", fix)
+    return tables
+
+
+def _embedding(
+    file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
+) -> EmbeddingSettings:
+    """Read who embeds; a key is never in the file, only the name of the variable that has it."""
+    given = {name: _embedding_value(file, name, value) for name, value in table.items()}
+    provider = str(given.get("provider", "auto"))
+    variable = str(given.pop("api_key_variable", ""))
+    if provider == "openai":
+        for name in ("base_url", "model"):
+            if not given.get(name):
+                place = ["embedding", "provider"]
+                raise file.refuse(place, f"openai lacks {name}", f"set {name} in [embedding]")
+    if variable and not environ.get(variable):
+        place = ["embedding", "api_key_variable"]
+        raise file.refuse(place, f"{variable} is not set", "set it in the environment")
+    return EmbeddingSettings(**given, api_key=environ.get(variable, ""))  # type: ignore[arg-type] # each was checked
+
+
+def _embedding_value(file: ConfigFile, name: str, value: object) -> object:
+    place = ["embedding", name]
+    if name not in _EMBEDDING:
+        choices = ", ".join(_EMBEDDING)
+        raise file.refuse(place, f"{name!a} is not known in [embedding]", f"use {choices}")
+    kind = _EMBEDDING[name]
+    if not isinstance(value, kind) or isinstance(value, bool) or not value:
+        what = "a number" if kind is int else "a text in quotes"
+        raise file.refuse(place, f"{name} is {value!r}, not {what}", f"make it {what}")
+    if name == "provider" and value not in _PROVIDERS:
+        raise file.refuse(place, f"no provider is called {value!r}", f"use {', '.join(_PROVIDERS)}")
+    return value
 
 
 def _backend(file: ConfigFile, storage: Mapping[str, object]) -> str | None:

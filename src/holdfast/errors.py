@@ -33,6 +33,12 @@
     │   ├── BrokenNodeError                RuntimeError       its files can't be understood
     │   ├── UnregisteredError              RuntimeError       done, but the index was not told
     │   └── LeaseError                     RuntimeError       the event is somebody else's now
+    ├── EmbeddingError                                        texts get no vectors
+    │   ├── ModelNotInstalledError         FileNotFoundError  the model is not on this machine
+    │   ├── PackageMissingError            ImportError        what the model runs on is not
+    │   ├── ModelDamagedError              RuntimeError       its files are not what they were
+    │   ├── InstallError                   RuntimeError       it can't be got, or came out wrong
+    │   └── EndpointError                  OSError            a service gave no good answer
     └── StorageError                                          a verb of the seam failed
         ├── InvalidLocatorError            ValueError         the key can name no place
         ├── NotTextError                   ValueError         the content is not UTF-8 text
@@ -162,6 +168,24 @@ class UnregisteredError(ContextError, RuntimeError): ...
 
 
 class LeaseError(ContextError, RuntimeError): ...
+
+
+class EmbeddingError(HoldfastError): ...
+
+
+class ModelNotInstalledError(EmbeddingError, FileNotFoundError): ...
+
+
+class PackageMissingError(EmbeddingError, ImportError): ...
+
+
+class ModelDamagedError(EmbeddingError, RuntimeError): ...
+
+
+class InstallError(EmbeddingError, RuntimeError): ...
+
+
+class EndpointError(EmbeddingError, OSError): ...
 
 
 class StorageError(HoldfastError): ...

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.context.database import DatabaseFile
 from holdfast.context.outbox import SqliteOutbox, schema
 from holdfast.context.outbox.moments import utc_now
+from holdfast.database import DatabaseFile
 from holdfast.errors import (
     AccessDeniedError,
     AccessRefusedError,

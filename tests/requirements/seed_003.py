@@ -353,55 +353,46 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-index-tenant-filter",
         section="VectorIndex",
         behaviour="The index itself keeps accounts apart, so that the layers above need not.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-upsert-idempotent",
         section="VectorIndex",
         behaviour="`upsert` of a record with an id that is there already replaces it.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-upsert-adds",
         section="VectorIndex",
         behaviour="`upsert` makes a new record findable.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-delete",
         section="VectorIndex",
         behaviour="`delete` removes the records with the given ids.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-delete-absent",
         section="VectorIndex",
         behaviour="`delete` of an id that is not there does nothing.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-search-hits",
         section="VectorIndex",
         behaviour="`search_by_vector` returns `SeedHit` values with their level.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-search-mixed-levels",
         section="VectorIndex",
         behaviour="One `search_by_vector` can return L0, L1 and L2 hits together.",
-        deferred=SEARCH,
     ),
     Requirement(
         id="003-index-search-filters",
         section="VectorIndex",
         behaviour="`search_by_vector` returns only what its filters admit.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-search-top-k",
         section="VectorIndex",
         behaviour="`search_by_vector` returns no more than `top_k` hits.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-search-unsupported",
@@ -415,13 +406,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-index-children-immediate",
         section="VectorIndex",
         behaviour="`search_children` returns hits directly below the parent URI only.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-children-mandatory",
         section="VectorIndex",
         behaviour="Every index implements `search_children`.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-children-expansion",
@@ -435,7 +424,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-index-delete-account",
         section="VectorIndex",
         behaviour="`delete_account_data` removes all records of an account and returns how many.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-delete-owner-space",
@@ -444,13 +432,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`delete_by_owner_space` removes all records of one owner space in one account "
             "and returns how many."
         ),
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-owner-space-format",
         section="VectorIndex",
         behaviour='An owner space is written "user:{id}" or "agent:{id}".',
-        deferred=INDEX,
     ),
     Requirement(
         id="003-namespace-delete-account",
@@ -474,19 +460,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-embedder-runtime-checkable",
         section="Embedder",
         behaviour="`isinstance` tells whether an object has the shape of `Embedder`.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-embedder-one-vector-each",
         section="Embedder",
         behaviour="`embed_texts` returns as many vectors as it was given texts, in order.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-embedder-same-dimension",
         section="Embedder",
         behaviour="All vectors of an embedder have one dimension.",
-        deferred=INDEX,
     ),
     Requirement(
         id="003-llm-runtime-checkable",
@@ -606,7 +589,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-outbox-archive-leaves-search",
         section="OutboxStore",
         behaviour="Once the worker has handled an archive event, the node is in no search result.",
-        deferred=WORKER,
     ),
     Requirement(
         id="003-outbox-register-directory",
@@ -715,7 +697,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-outbox-release-always",
         section="OutboxStore",
         behaviour="The worker releases its claim on success and on an exception.",
-        deferred=WORKER,
     ),
     Requirement(
         id="003-outbox-release-lock-file",

@@ -222,20 +222,26 @@ class Catalogue:
         query = "SELECT cid, min(position) FROM results WHERE sid = ? GROUP BY cid ORDER BY 2"
         return [(CID.from_bytes(cid), at) for cid, at in self._ask(query, (bytes(sid),))]
 
+    def first_results(self, sids: Sequence[SID]) -> dict[SID, CID]:
+        """Return the content that each structure gave first; those that gave none are left out."""
+        query = "SELECT sid, cid, min(position) FROM results WHERE sid IN (%s) GROUP BY sid"
+        rows = self._ask_for_each(query, sids)
+        return {CID.from_bytes(sid): CID.from_bytes(cid) for sid, cid, _ in rows}
+
     def registered(self, sids: Sequence[SID]) -> set[SID]:
         """Return which of these structures are known."""
-        query = "SELECT DISTINCT sid FROM structures WHERE sid IN"
+        query = "SELECT DISTINCT sid FROM structures WHERE sid IN (%s)"
         return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
 
     def made(self, sids: Sequence[SID]) -> set[SID]:
         """Return which of these structures gave a result."""
-        query = "SELECT DISTINCT sid FROM results WHERE sid IN"
+        query = "SELECT DISTINCT sid FROM results WHERE sid IN (%s)"
         return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
 
-    def _ask_for_each(self, query: str, sids: Sequence[SID]) -> Iterator[tuple[bytes]]:
+    def _ask_for_each(self, query: str, sids: Sequence[SID]) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(sids), _MOST_ASKED):
             asked = tuple(map(bytes, sids[start : start + _MOST_ASKED]))
-            yield from self._ask(f"{query} ({','.join('?' * len(asked))})", asked)
+            yield from self._ask(query % ",".join("?" * len(asked)), asked)
 
     def position_at(self, milliseconds: int) -> int:
         """Return the position of the last commit at or before a time; 0 if there was none."""

@@ -86,6 +86,11 @@ class Derivations:
         contents = {sid: self._content(data) for sid, data in literals.items()}
         return Derivation(root, nodes, contents, made)
 
+    def told(self, artifact: Derived, made: Content) -> Derivation:
+        """Return a derivation that somebody else made; its literals are named, and not put."""
+        nodes = [structure for _, structure in structures(artifact, self._hash)]
+        return Derivation(nodes[-1].sid, nodes, {}, made)
+
     def _materializer(self, nodes: list[Structure]) -> Materializer:
         encoded = {node.sid: node.encoded for node in nodes}
         made = self._catalogue.made(list(encoded))

@@ -178,6 +178,27 @@ class ArtifactStore:
         for derivation in derived:
             self._derivations.result_of(derivation.root)
 
+    # ------------------------------------------------------------ what others made
+    def remember(self, made: Iterable[tuple[Derived, bytes]]) -> IndexState:
+        """Note in one commit what derivations gave; for what is made many at a time, elsewhere.
+
+        The bytes of their literals are not put: the structures name them.
+        """
+        told = [self._derivations.told(each, self._content(data)) for each, data in made]
+
+        def plan(draft: Draft) -> None:
+            for derivation in told:
+                derivation.plan(draft, self.catalogue, self._hash)
+
+        return self._journal.commit(plan)
+
+    def remembered(self, sids: Sequence[SID]) -> list[bytes | None]:
+        """Return what each structure gave, the first time; None if it was never made."""
+        first = self.catalogue.first_results(sids)
+        cids = [first.get(sid) for sid in sids]
+        data = iter(self.get_many([cid for cid in cids if cid is not None]))
+        return [None if cid is None else next(data) for cid in cids]
+
     def put_stream(self, source: BinaryIO) -> tuple[CID, IndexState]:
         """Put what a seekable file holds from where it stands, without holding all of it.
 

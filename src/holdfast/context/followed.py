@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.context import links
-from holdfast.context.database import DatabaseFile, Tables
 from holdfast.context.files import CONTENT, META, RELATIONS, parse_relations
 from holdfast.context.frontmatter import split
+from holdfast.database import DatabaseFile, Tables
 from holdfast.errors import (
     AbsentError,
     DamageError,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from holdfast.artifacts import CID
 from holdfast.context import frontmatter
 from holdfast.context.files import (
     ABSTRACT,
@@ -68,6 +69,15 @@ class Stored:
     def edited(self) -> bool:
         """Whether somebody changed its files since its meta was written."""
         return self.node.version > self.meta.version or bool(self.node.problems)
+
+    @property
+    def cid(self) -> CID:
+        """The name of the content in history; of the last one that can be read."""
+        said = self.files[CONTENT]
+        broken = any(problem.startswith(CONTENT) for problem in self.node.problems)
+        if broken or not isinstance(said, str):
+            said = frontmatter.join(self.lines, self.node.content)
+        return CID.of(said.encode())
 
     def keeps(self, name: str, cid: str) -> bool:
         """Whether a part need not be written to be this: it is, or only its file is broken."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
 
 from holdfast.errors import InvalidValueError
 from holdfast.model.request import owner_space_at
@@ -12,8 +13,12 @@ from holdfast.model.values import JSON, encodable, frozen, shown
 
 ACCOUNT = "account_id"
 OWNER_SPACE = "owner_space"
-FILTERS = frozenset({ACCOUNT, OWNER_SPACE})
-"""Every record says whose it is; one that doesn't can't be built."""
+EQUALS = (ACCOUNT, OWNER_SPACE, "context_type", "category", "session_id", "parent_uri")
+"""What a record is filed under, always the first two. Its URI and level are filters too."""
+VALID_FROM, VALID_UNTIL = "valid_from", "valid_until"
+"""From when on a record holds, and until when it does not yet or no more, as ISO times in UTC."""
+VALID_AT = "valid_at"
+"""Lets a search find only what holds at a time. What does not say since when always has."""
 
 
 class Level(IntEnum):
@@ -30,6 +35,8 @@ class IndexRecord:
     uri: str
     level: Level
     text: str
+    context: str = ""
+    """Words by which it is found too, though it does not say them: title, speaker, date."""
     vector: tuple[float, ...] = ()
     filters: Mapping[str, JSON]
     payload: Mapping[str, JSON] = field(default_factory=dict)
@@ -72,6 +79,26 @@ class SeedHit:
         put(self, "level", _level(self.level))
         put(self, "score", _finite([self.score], "score")[0])
         put(self, "payload", frozen(self.payload, "payload"))
+
+    @classmethod
+    def of_record(
+        cls, id_: str, uri: str, level: Level, score: float, said: tuple[str, dict[str, JSON]]
+    ) -> "SeedHit":
+        """Return a hit of a record that an index checked when it took it in: quickly.
+
+        `said` is its text, and its payload as it was just read.
+        """
+        text, payload = said
+        hit = object.__new__(cls)
+        put = object.__setattr__
+        put(hit, "id", id_)
+        put(hit, "uri", uri)
+        put(hit, "level", level)
+        put(hit, "score", score)
+        put(hit, "text", text)
+        told = {name: tuple(v) if type(v) is list else v for name, v in payload.items()}
+        put(hit, "payload", MappingProxyType(told))
+        return hit
 
 
 def check_filters(filters: Mapping[str, JSON]) -> Mapping[str, JSON]:

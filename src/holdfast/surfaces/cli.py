@@ -17,8 +17,13 @@ def _verb(module: str, name: str, told: str) -> Later:
     return Later(f"{_HERE}.nodes.{module}:{name}_command", told)
 
 
+def _finder(module: str, name: str, told: str) -> Later:
+    return Later(f"{_HERE}.recall.{module}:{name}_command", told)
+
+
 SECTIONS = {
     "Memories": {
+        "recall": _finder("recalling", "recall", "Find what memory has to say to a question."),
         "write": _verb("writing", "write", "Write a node, or the next version of one."),
         "read": _verb("reading", "read", "Print the content of a node."),
         "edit": _verb("editing", "edit", "Change a node in your editor."),
@@ -36,6 +41,10 @@ SECTIONS = {
             "See, compare, restore and prove every version of every text.",
         ),
         "repair": _verb("mending", "repair", "Find what is wrong with nodes, and mend it."),
+        "index": _finder("indexing", "index", "Look after the index by which memories are found."),
+        "worker": _finder("working", "worker", "Keep the index up to date."),
+        "watch": _finder("watching", "watch", "Take in what you edit by hand, as you save it."),
+        "models": Later(f"{_HERE}.models:models_command", "Install the local embedding model."),
         "outbox": _verb("outbox", "outbox", "Look after what the index was not told of yet."),
         "account": _verb("tenants", "account", "Make, list and delete accounts."),
         "user": _verb("tenants", "user", "Make, list and delete users."),

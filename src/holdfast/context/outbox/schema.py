@@ -2,7 +2,7 @@
 
 # ruff: noqa: S608 - the statements are put together from constants of this module only
 
-from holdfast.context.database import Tables
+from holdfast.database import Tables
 
 VERSION = 1
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Self
 
 from holdfast.context.contract import LEASE_SECONDS
-from holdfast.context.database import DatabaseFile
 from holdfast.context.outbox import schema
 from holdfast.context.outbox.drafts import Siblings, no_siblings
 from holdfast.context.outbox.leases import (
@@ -19,6 +18,7 @@ from holdfast.context.outbox.leases import (
 )
 from holdfast.context.outbox.moments import Clock, from_micros, micros, utc_now
 from holdfast.context.outbox.registrar import Registrar
+from holdfast.database import DatabaseFile
 from holdfast.model import EventStatus, EventType, OutboxEvent, check_owner_space
 from holdfast.model.uri import check_id
 from holdfast.model.values import moment
@@ -31,8 +31,8 @@ _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=d
 class SqliteOutbox(Registrar):
     """An `OutboxStore` that survives the process and the machine.
 
-    A registered event is on the disk when the verb returns; so is every other change but a lease,
-    which a power cut may end.
+    A registered event is on the disk when the verb returns; so is every other change but two: a
+    power cut may end a lease, and bring back an event that was just done, to be done once more.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class SqliteOutbox(Registrar):
         self._lease(schema.MARK, event, node_uri, None, LEASE_SECONDS)
 
     def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        self._change(schema.DONE, event, node_uri, worker_id)
+        self._change(schema.DONE, event, node_uri, worker_id, outlasts_power=False)
 
     def increment_retry(
         self,
@@ -100,8 +100,7 @@ class SqliteOutbox(Registrar):
         error: str = "",
     ) -> None:
         later = None if next_retry_at is None else micros(moment(next_retry_at, "next attempt"))
-        told = {"later": later, "error": kept_error(error)}
-        self._change(schema.RETRY, event, node_uri, worker_id, **told)
+        self._change(schema.RETRY, event, node_uri, worker_id, later=later, error=kept_error(error))
 
     def move_to_dlq(
         self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
@@ -129,12 +128,14 @@ class SqliteOutbox(Registrar):
         event: OutboxEvent,
         node_uri: str,
         worker_id: str | None,
+        *,
+        outlasts_power: bool = True,
         **told: object,
     ) -> None:
         """Change an event, unless a worker asks and another has it."""
         check_event_of(event, node_uri)
         values = {**told, **_asked(event, worker_id, self._now())}
-        with self._file.changing() as db:
+        with self._file.changing(outlasts_power=outlasts_power) as db:
             changed = db.execute(statement, values).rowcount
             if changed or worker_id is None:
                 return

@@ -1,14 +1,13 @@
-"""The composition root: from a user's environment to the parts that work for it."""
+"""From a user's environment to the parts that work for it."""
 
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
-from functools import cached_property
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from pwd import getpwuid
 from time import time_ns
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from holdfast.config import Config, load_config
 from holdfast.errors import AbsentError, ConfigError, StorageSelectionError
@@ -21,15 +20,9 @@ from holdfast.storage import (
 )
 
 if TYPE_CHECKING:
+    from holdfast.app.context import Context
     from holdfast.artifacts.keys import SigningKey
-    from holdfast.context.contract import TenantData
-    from holdfast.context.followed import FollowedLinks
-    from holdfast.context.nodes import Nodes
-    from holdfast.context.outbox.sqlite import SqliteOutbox
-    from holdfast.context.reading import NodeReader
-    from holdfast.context.relations import RelationReader, Relations
-    from holdfast.engine.namespaces import NamespaceManager
-    from holdfast.engine.repair import Repair
+    from holdfast.index.contract import Embedder
     from holdfast.model import RequestContext
     from holdfast.storage.history import History
     from holdfast.storage.wrappers.recorded import Recorded
@@ -47,102 +40,32 @@ def open_storage(
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":
     """Open the backend that this user configured, with the history of its texts."""
+    return _recorded(load_config(environ))
+
+
+def _recorded(config: Config) -> "Recorded":
     from holdfast.storage.history import History  # noqa: PLC0415 - `doctor` pays for none of it
     from holdfast.storage.wrappers.recorded import Recorded  # noqa: PLC0415 - as before
 
-    config = load_config(environ)
     backend = select_backend(config.storage)
     return Recorded(backend, History.open(str(_history_folder(config, backend))))
 
 
-def open_context(environ: Mapping[str, str]) -> "Context":
-    """Open the memory that this user configured: its nodes, their edges, and what tends them."""
-    backend = open_recorded(environ)
-    folder = history_folder(load_config(environ).home, backend.identity)
-    return Context(backend, folder, default_request(environ))
+def open_context(
+    environ: Mapping[str, str], *, backend: str | None = None, embedder: "Embedder | None" = None
+) -> "Context":
+    """Open the memory that this user configured: its nodes, their edges, and what tends them.
 
-
-class Context:
-    """The parts that work on one memory, each made when it is first asked for.
-
-    Who only reads needs no outbox, and is not stopped by one that is damaged.
+    `backend` and `embedder` take the place of the configured ones.
     """
+    from holdfast.app.context import Context  # noqa: PLC0415 - as before
 
-    def __init__(self, recorded: "Recorded", folder: Path, request: "RequestContext") -> None:
-        self.recorded = recorded
-        self.request = request
-        """Who asks, if nobody says."""
-        self._folder = folder
-        self._closing = ExitStack()
-        self._closing.callback(recorded.close)
-
-    @cached_property
-    def reader(self) -> "NodeReader":
-        from holdfast.context.reading import NodeReader  # noqa: PLC0415 - who asks for it pays
-
-        return NodeReader(self.recorded)
-
-    @cached_property
-    def relation_reader(self) -> "RelationReader":
-        from holdfast.context.relations import RelationReader  # noqa: PLC0415 - as before
-
-        return RelationReader(self.reader, self.links)
-
-    @cached_property
-    def nodes(self) -> "Nodes":
-        from holdfast.context.nodes import Nodes  # noqa: PLC0415 - as before
-
-        return Nodes(self.recorded, self.outbox, backlinks=self.links)
-
-    @cached_property
-    def relations(self) -> "Relations":
-        from holdfast.context.relations import Relations  # noqa: PLC0415 - as before
-
-        return Relations(self.nodes, self.links)
-
-    @cached_property
-    def links(self) -> "FollowedLinks":
-        from holdfast.context.followed import FollowedLinks  # noqa: PLC0415 - as before
-
-        links = FollowedLinks(self.recorded.history, str(self._folder / "links.sqlite"))
-        self._closing.callback(links.close)
-        return links
-
-    @cached_property
-    def outbox(self) -> "SqliteOutbox":
-        from holdfast.context.outbox.sqlite import SqliteOutbox  # noqa: PLC0415 - as before
-
-        path = str(self._folder / "outbox.sqlite")
-        outbox = SqliteOutbox(path, siblings=self.reader.siblings)
-        self._closing.callback(outbox.close)
-        return outbox
-
-    @cached_property
-    def namespaces(self) -> "NamespaceManager":
-        from holdfast.context.tenants import NodeData  # noqa: PLC0415 - as before
-        from holdfast.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
-
-        holders: dict[str, TenantData] = {
-            "nodes": NodeData(self.recorded),
-            "events": self.outbox,
-            "links": self.links,
-        }
-        return NamespaceManager(self.recorded, holders)
-
-    @cached_property
-    def repair(self) -> "Repair":
-        from holdfast.engine.repair import Repair  # noqa: PLC0415 - as before
-
-        return Repair(self.nodes, self.outbox)
-
-    def close(self) -> None:
-        self._closing.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    config = load_config(environ)
+    if backend is not None:
+        config = replace(config, storage=replace(config.storage, backend=backend))
+    recorded = _recorded(config)
+    folder = history_folder(config.home, recorded.identity)
+    return Context(recorded, folder, config, default_request(environ), embedder)
 
 
 def default_request(environ: Mapping[str, str]) -> "RequestContext":

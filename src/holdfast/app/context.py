@@ -1,0 +1,138 @@
+"""The parts that work on one memory."""
+
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from holdfast.config import Config
+from holdfast.model import RequestContext
+from holdfast.storage.wrappers.recorded import Recorded
+
+if TYPE_CHECKING:
+    from holdfast.app.indexes import Indexes
+    from holdfast.context.contract import TenantData
+    from holdfast.context.followed import FollowedLinks
+    from holdfast.context.nodes import Nodes
+    from holdfast.context.outbox.sqlite import SqliteOutbox
+    from holdfast.context.reading import NodeReader
+    from holdfast.context.relations import RelationReader, Relations
+    from holdfast.engine.memory import Memory
+    from holdfast.engine.namespaces import NamespaceManager
+    from holdfast.engine.repair import Repair
+    from holdfast.index.contract import Embedder
+
+
+class Context:
+    """The parts that work on one memory, each made when it is first asked for.
+
+    Who only reads needs no outbox, and is not stopped by one that is damaged.
+    """
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        folder: Path,
+        config: Config,
+        request: RequestContext,
+        embedder: "Embedder | None" = None,
+    ) -> None:
+        self.recorded = recorded
+        self.request = request
+        """Who asks, if nobody says."""
+        self.config = config
+        self._folder = folder
+        self._embedder = embedder
+        self._closing = ExitStack()
+        self._closing.callback(recorded.close)
+
+    @cached_property
+    def reader(self) -> "NodeReader":
+        from holdfast.context.reading import NodeReader  # noqa: PLC0415 - who asks for it pays
+
+        return NodeReader(self.recorded)
+
+    @cached_property
+    def relation_reader(self) -> "RelationReader":
+        from holdfast.context.relations import RelationReader  # noqa: PLC0415 - as before
+
+        return RelationReader(self.reader, self.links)
+
+    @cached_property
+    def nodes(self) -> "Nodes":
+        from holdfast.context.nodes import Nodes  # noqa: PLC0415 - as before
+
+        return Nodes(self.recorded, self.outbox, backlinks=self.links)
+
+    @cached_property
+    def relations(self) -> "Relations":
+        from holdfast.context.relations import Relations  # noqa: PLC0415 - as before
+
+        return Relations(self.nodes, self.links)
+
+    @cached_property
+    def links(self) -> "FollowedLinks":
+        from holdfast.context.followed import FollowedLinks  # noqa: PLC0415 - as before
+
+        links = FollowedLinks(self.recorded.history, str(self._folder / "links.sqlite"))
+        self._closing.callback(links.close)
+        return links
+
+    @cached_property
+    def outbox(self) -> "SqliteOutbox":
+        from holdfast.context.outbox.sqlite import SqliteOutbox  # noqa: PLC0415 - as before
+
+        path = str(self._folder / "outbox.sqlite")
+        outbox = SqliteOutbox(path, siblings=self.reader.siblings)
+        self._closing.callback(outbox.close)
+        return outbox
+
+    @cached_property
+    def namespaces(self) -> "NamespaceManager":
+        from holdfast.context.tenants import NodeData  # noqa: PLC0415 - as before
+        from holdfast.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
+
+        holders: dict[str, TenantData] = {
+            "nodes": NodeData(self.recorded),
+            "events": self.outbox,
+            "links": self.links,
+            **self.indexes.tenant_data(),
+        }
+        return NamespaceManager(self.recorded, holders)
+
+    @cached_property
+    def repair(self) -> "Repair":
+        from holdfast.engine.repair import Repair  # noqa: PLC0415 - as before
+
+        return Repair(self.nodes, self.outbox)
+
+    @cached_property
+    def indexes(self) -> "Indexes":
+        from holdfast.app.indexes import Indexes  # noqa: PLC0415 - as before
+
+        indexes = Indexes(self.recorded, self._folder, self.config, self._embedder)
+        self._closing.callback(indexes.close)
+        return indexes
+
+    @cached_property
+    def memory(self) -> "Memory":
+        from holdfast.engine.memory import Memory, Parts  # noqa: PLC0415 - as before
+
+        parts = Parts(
+            self.nodes,
+            self.outbox,
+            self.recorded.history,
+            self.indexes.present,
+            self.indexes.pasts,
+            self.close,
+        )
+        return Memory(parts, self.request)
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

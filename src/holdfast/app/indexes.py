@@ -1,0 +1,174 @@
+"""The indexes of one memory: one for each embedder that it has had, and those of the past."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from os import utime
+from pathlib import Path
+from shutil import rmtree
+
+from holdfast.app.embedding import embedder_for
+from holdfast.config import Config
+from holdfast.context.backlinks import ScannedLinks
+from holdfast.context.contract import TenantData
+from holdfast.context.reading import NodeReader
+from holdfast.context.relations import RelationReader
+from holdfast.engine.indexing import Following, Indexer
+from holdfast.engine.memory import Present
+from holdfast.engine.past import KEPT, Pasts
+from holdfast.engine.recall.recalling import Recaller, Sources
+from holdfast.engine.summaries import Summaries
+from holdfast.engine.upkeep import DerivedTiers, Upkeep
+from holdfast.errors import DamageError
+from holdfast.index.contract import Embedder
+from holdfast.index.memo import MemoData, VectorMemo, embedder_id
+from holdfast.index.stores.sqlite import SqliteIndex
+from holdfast.storage.backends.device_local import DeviceLocalBackend
+from holdfast.storage.wrappers.recorded import Recorded
+
+LEXICAL = "lexical"
+_FEW = 200
+"""So many places are embedded while somebody waits; more is left to a worker."""
+
+
+class Indexes:
+    """Chooses who answers, and keeps what is derived in its place."""
+
+    def __init__(
+        self, recorded: Recorded, folder: Path, config: Config, embedder: Embedder | None = None
+    ) -> None:
+        self._history = recorded.history
+        self._reader = NodeReader(recorded)
+        self._folder = folder
+        self._config = config
+        self._given = embedder
+        self._open: dict[str, SqliteIndex] = {}
+
+    def close(self) -> None:
+        self.pasts.forget()
+        for index in self._open.values():
+            index.close()
+
+    # ------------------------------------------------------------ who answers
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        return embedder_for(self._config) if self._given is None else self._given
+
+    @cached_property
+    def memo(self) -> VectorMemo | None:
+        return None if self.embedder is None else VectorMemo(self.memo_folder, self.embedder)
+
+    @property
+    def memo_folder(self) -> Path:
+        return self._folder / "vectors"
+
+    @property
+    def name(self) -> str:
+        """The name of the embedder's index."""
+        return LEXICAL if self.embedder is None else embedder_id(self.embedder)
+
+    def present(self, account_id: str) -> Present:
+        """Return who answers about an account now.
+
+        That is the index of the embedder, unless it would take long to make: until somebody has
+        made it, words have to do.
+        """
+        wanted, index = self._semantic, self._semantic.following.index
+        try:
+            if self.embedder is None or index.cursor(account_id):
+                return wanted
+        except DamageError as error:  # it is derived, and made anew from what it was derived from
+            index.delete_account_data(account_id)
+            return replace(wanted, note=f"the index is made anew: {error}")
+        if len(wanted.following.behind(account_id)) <= _FEW:
+            return wanted
+        return self._lexical
+
+    @cached_property
+    def _semantic(self) -> Present:
+        return self._made(self.name, self.memo, self.embedder, "")
+
+    @cached_property
+    def _lexical(self) -> Present:
+        return self._made(
+            LEXICAL,
+            None,
+            None,
+            "the vectors of this memory are not made yet. Fix: run `holdfast index rebuild`",
+        )
+
+    def _made(
+        self, name: str, memo: VectorMemo | None, embedder: Embedder | None, note: str
+    ) -> Present:
+        index = self._index(name)
+        indexer = self._indexer(memo)
+        relations = RelationReader(self._reader, ScannedLinks(self._reader))
+        sources = Sources(self._reader, relations, index, embedder)
+        return Present(Following(self._history, index, indexer), Recaller(sources), note)
+
+    def _indexer(self, memo: VectorMemo | None) -> Indexer:
+        return Indexer(self._reader, memo, self.summaries)
+
+    @cached_property
+    def summaries(self) -> Summaries:
+        """Return who makes the abstracts of folders, in a tier of their own beside the index."""
+        kept = DeviceLocalBackend(str(self._folder / "abstracts"), home=str(self._config.home))
+        return Summaries(self._reader, kept)
+
+    @cached_property
+    def upkeep(self) -> Upkeep:
+        """Return who verifies and rebuilds the index of the embedder."""
+        return Upkeep(self._semantic.following, self._indexer(self.memo))
+
+    @cached_property
+    def tiers(self) -> DerivedTiers:
+        return DerivedTiers(self._reader, self.upkeep, self.summaries.records)
+
+    @cached_property
+    def pasts(self) -> Pasts:
+        return Pasts(self._history, self._past, memo=self.memo, embedder=self.embedder)
+
+    def _past(self, position: int) -> SqliteIndex:
+        """Open the index of a moment, and throw away those that nobody asked for in a while."""
+        folder = self._folder / "past" / self.name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        others = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in [path for path in others if path.name != str(position)][KEPT - 1 :]:
+            rmtree(old, ignore_errors=True)
+        (folder / str(position)).mkdir(mode=0o700, exist_ok=True)
+        utime(folder / str(position))
+        return SqliteIndex(str(folder / str(position)))
+
+    # ------------------------------------------------------------ files
+    def _index(self, name: str) -> SqliteIndex:
+        if name not in self._open:
+            self._open[name] = SqliteIndex(str(self._folder / "index" / name))
+        return self._open[name]
+
+    def tenant_data(self) -> Mapping[str, TenantData]:
+        """Return all that holds something of tenants: each index that there is, and the memo."""
+        names = sorted(path.name for path in (self._folder / "index").glob("*") if path.is_dir())
+        held: dict[str, TenantData] = {f"index {name}": self._index(name) for name in names}
+        past = PastData(self._folder / "past", self.pasts)
+        return {**held, "vectors": MemoData(self.memo_folder), "past indexes": past}
+
+
+class PastData:
+    """The indexes of the past, which go wholly when somebody is to be forgotten."""
+
+    def __init__(self, folder: Path, pasts: Pasts) -> None:
+        self._folder = folder
+        self._pasts = pasts
+
+    def delete_account_data(self, account_id: str) -> int:
+        del account_id
+        return self._forget()
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        del account_id, owner_space
+        return self._forget()
+
+    def _forget(self) -> int:
+        self._pasts.forget()
+        rmtree(self._folder, ignore_errors=True)
+        return 0

@@ -1,0 +1,236 @@
+"""From nodes to what an index holds of them, and keeping the two in step."""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from holdfast.context.reading import NodeReader
+from holdfast.engine.summaries import Summaries
+from holdfast.errors import (
+    BrokenNodeError,
+    ConcurrentModificationError,
+    HoldfastError,
+    NodeNotFoundError,
+)
+from holdfast.index.contract import KeptIndex
+from holdfast.index.memo import VectorMemo
+from holdfast.index.records import embedded, is_whole, records_of
+from holdfast.model import IndexRecord, Uri
+from holdfast.model.record import OWNER_SPACE
+from holdfast.storage.history import History
+
+BATCH = 200
+"""How many nodes are read, embedded and written together."""
+_ATTEMPTS = 20
+_OUTAGE = 3
+"""So many failures in a row are not the texts' fault."""
+
+Records = dict[str, list[IndexRecord]]
+
+
+@dataclass(slots=True)
+class Made:
+    """What an index should hold of some places, and what is wrong with some of them."""
+
+    records: Records = field(default_factory=dict)
+    failed: dict[str, HoldfastError] = field(default_factory=dict)
+    """Nodes that can't be read, and those that got no vectors: these are found by words only."""
+
+
+class Indexer:
+    """Makes the records of nodes, with their vectors if there is a model."""
+
+    def __init__(
+        self, reader: NodeReader, memo: VectorMemo | None, summaries: Summaries | None = None
+    ) -> None:
+        self.reader = reader
+        self._memo = memo
+        self._summaries = summaries or Summaries(reader)
+
+    def make(self, places: Iterable[Uri]) -> Made:
+        """Return what an index should hold of these places as they are now.
+
+        Where no node is in use, that is nothing. A folder has the summary of what is in it.
+        """
+        made = Made()
+        for place in places:
+            uri = str(place)
+            try:
+                made.records[uri] = self._records(place)
+            except BrokenNodeError as error:
+                made.failed[uri] = error
+                made.records[uri] = []
+        if self._memo is not None:
+            self._embed(made, self._memo)
+        return made
+
+    def _records(self, place: Uri) -> list[IndexRecord]:
+        if not place.is_node:
+            return self._summaries.records(place)
+        try:
+            stored = self.reader.active(place)
+        except NodeNotFoundError:
+            return []
+        return records_of(stored.node, str(stored.cid))
+
+    def _embed(self, made: Made, memo: VectorMemo) -> None:
+        """Give all records their vectors: together, or one node after another if that fails."""
+        try:
+            made.records |= _embedded(made.records, memo)
+        except HoldfastError:
+            self._embed_each(made, memo)
+
+    def _embed_each(self, made: Made, memo: VectorMemo) -> None:
+        """Find out which nodes can't be embedded; when several in a row can't, none is tried."""
+        in_a_row: list[HoldfastError] = []
+        for uri, records in list(made.records.items()):
+            if len(in_a_row) == _OUTAGE:
+                made.failed[uri] = in_a_row[0]
+                continue
+            try:
+                made.records |= _embedded({uri: records}, memo)
+                in_a_row.clear()
+            except HoldfastError as error:
+                made.failed[uri] = error
+                in_a_row.append(error)
+
+
+def _embedded(records: Records, memo: VectorMemo) -> Records:
+    """Return records with their vectors; the texts of one owner are embedded together."""
+    spots: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
+    for uri, of_uri in records.items():
+        for at, record in enumerate(of_uri):
+            if not is_whole(record):
+                spots[Uri.parse(uri).account, str(record.filters[OWNER_SPACE])].append((uri, at))
+    done = {uri: list(of_uri) for uri, of_uri in records.items()}
+    for (account, owner), of_owner in spots.items():
+        texts = [embedded(records[uri][at]) for uri, at in of_owner]
+        vectors = memo.vectors(account, owner, texts)
+        for (uri, at), vector in zip(of_owner, vectors, strict=True):
+            done[uri][at] = with_vector(records[uri][at], vector)
+    return done
+
+
+def with_vector(record: IndexRecord, vector: bytes) -> IndexRecord:
+    return replace(record, vector=tuple(array("b", vector)))
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """What catching up did."""
+
+    position: int
+    indexed: int = 0
+    failed: Mapping[str, HoldfastError] = field(default_factory=dict)
+
+
+class Following:
+    """Brings an index up to the newest commit of a history.
+
+    It goes by the log, so nothing that was committed can be missed, whoever died before they could
+    tell. Of several who do it at once, one writes, and the others look again.
+    """
+
+    def __init__(self, history: History, index: KeptIndex, indexer: Indexer) -> None:
+        self._history = history
+        self.index = index
+        self._indexer = indexer
+
+    def behind(self, account_id: str) -> list[Uri]:
+        """Return the places that changed since the index was last brought up to date."""
+        cursor = self.index.cursor(account_id)
+        if cursor == 0:
+            return list(self.every(account_id))
+        return self._changed(account_id, cursor)
+
+    def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:
+        """Index what changed since, and some more places that somebody asks for."""
+        for _ in range(_ATTEMPTS):
+            cursor, now = self.index.cursor(account_id), self._history.position()
+            if cursor == 0:
+                return self.build(account_id)
+            places = dict.fromkeys((*self._changed(account_id, cursor), *also))
+            if not places and cursor == now:
+                return Caught(now)
+            try:
+                return self._update(account_id, list(places), cursor, now)
+            except ConcurrentModificationError:
+                continue
+        raise ConcurrentModificationError(
+            f"others keep writing to the index of {account_id!a}. Fix: try again."
+        )
+
+    def build(
+        self,
+        account_id: str,
+        position: int | None = None,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Caught:
+        """Index all of an account, in batches; until the end, the index says it is unfinished.
+
+        It is then as of now, or as of the position that the nodes are read at.
+        """
+        now = self._history.position() if position is None else position
+        gone: Records = {uri: [] for uri in self.index.stamps(account_id)}
+        failed: dict[str, HoldfastError] = {}
+        count = 0
+        for batch in batched(self.every(account_id), BATCH):
+            made = self._indexer.make(batch)
+            self.index.replace(account_id, made.records)
+            failed |= made.failed
+            count += len(batch)
+            progress(len(batch))
+            for uri in made.records:
+                gone.pop(uri, None)
+        if count or gone:
+            self.index.replace(account_id, gone, cursor=now)
+        return Caught(now, count, failed)
+
+    def _update(self, account_id: str, places: Sequence[Uri], cursor: int, now: int) -> Caught:
+        failed: dict[str, HoldfastError] = {}
+        records: Records = {}
+        for batch in batched(places, BATCH):
+            made = self._indexer.make(batch)
+            records |= made.records
+            failed |= made.failed
+        self.index.replace(account_id, records, cursor=now, expect=cursor)
+        return Caught(now, len(places), failed)
+
+    def every(self, account_id: str) -> Iterator[Uri]:
+        """Yield every place of an account that has something to index: nodes, and their folders."""
+        folders: set[Uri] = set()
+        for place in self._indexer.reader.walk(Uri(account_id)):
+            yield place
+            for folder in folders_of(place):
+                if folder not in folders:
+                    folders.add(folder)
+                    yield folder
+
+    def _changed(self, account_id: str, after: int) -> list[Uri]:
+        """Return the places whose texts were named in the log since, and the folders above."""
+        self._history.position()  # so that the names are known
+        below = self._indexer.reader.folder(Uri(account_id)).key + "/"
+        root = len(self._indexer.reader.root.key) + 1 if self._indexer.reader.root.key else 0
+        places: dict[Uri, None] = {}
+        for key in self._history.store.catalogue.named_since(after):
+            folder, _, _ = key.rpartition("/")
+            place = Uri.of_key(folder[root:]) if key.startswith(below) else None
+            if place is not None:
+                places |= dict.fromkeys((place, *folders_of(place)))
+        return list(places)
+
+
+def folders_of(place: Uri) -> Iterator[Uri]:
+    """Yield the folders above a node that have an owner, the nearest first."""
+    folder = place.parent
+    while len(folder.path) > 1:
+        yield folder
+        folder = folder.parent
+
+
+def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
+    remaining = iter(places)
+    while batch := list(islice(remaining, size)):
+        yield batch

@@ -1,0 +1,247 @@
+"""The verbs of memory: keep it, and find it again, as it is or as it was."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from hashlib import sha256
+from typing import Self
+
+from holdfast.context.contract import OutboxStore
+from holdfast.context.files import CONTENT
+from holdfast.context.nodes import Nodes
+from holdfast.engine.indexing import Following
+from holdfast.engine.past import Past, Pasts, When
+from holdfast.engine.recall.recalling import Question, Recaller
+from holdfast.engine.recall.result import RecallResult
+from holdfast.engine.sessions import SessionCommit, Sessions
+from holdfast.engine.worker import Worker
+from holdfast.errors import DamageError, InvalidValueError, NodeNotFoundError
+from holdfast.model import ContextNode, RequestContext, Uri, slugify
+from holdfast.model.values import JSON, MAX_ABSTRACT
+from holdfast.storage.history import BlamedLine, History, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What answers about now: an index that follows the log, and who searches it."""
+
+    following: Following
+    recaller: Recaller
+    note: str = ""
+    """Why it is this one, if another would have been better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a memory is made of."""
+
+    nodes: Nodes
+    outbox: OutboxStore
+    history: History
+    present: Callable[[str], Present]
+    """Returns who answers about an account now."""
+    pasts: Pasts
+    close: Callable[[], None]
+
+
+class Memory:
+    """Memory on behalf of somebody. Whatever it saved, its next recall knows of."""
+
+    def __init__(self, parts: Parts, request: RequestContext) -> None:
+        self._parts = parts
+        self.request = request
+
+    def on_behalf_of(self, request: RequestContext) -> "Memory":
+        """Return the same memory for somebody else; closing either closes both."""
+        return Memory(self._parts, request)
+
+    def close(self) -> None:
+        self._parts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ keeping
+    def save(
+        self,
+        content: str,
+        *,
+        category: str,
+        slug: str = "",
+        metadata: Mapping[str, JSON] | None = None,
+    ) -> str:
+        """Keep a text as a memory of the caller, or as its next version; return its URI.
+
+        The same text twice is the same version.
+        """
+        place = Uri(self.request.account_id, ("users", self.request.user_id, "memories", category))
+        if not place.is_node:
+            place = place.child(slug or _slug(content))
+        elif slug:
+            raise InvalidValueError(
+                f"{category!a} is one memory, and has no {slug[:80]!a}. Fix: leave the slug out."
+            )
+        uri, abstract = str(place), _abstract(content)
+        try:
+            before = self._parts.nodes.read_node(uri, self.request)
+        except NodeNotFoundError:
+            node = ContextNode(uri=uri, content=content, abstract=abstract, metadata=metadata or {})
+        else:
+            if before.content == content and not metadata:
+                return uri
+            node = before.revised(content=content, abstract=abstract, metadata=metadata or {})
+        self._parts.nodes.write_node(node, self.request)
+        self.settle()
+        return uri
+
+    def commit_session(
+        self,
+        messages: Iterable[Mapping[str, object]],
+        *,
+        session_id: str,
+        extract: bool = True,
+    ) -> SessionCommit:
+        """Keep the messages of a session; the same twice are there once."""
+        if extract:
+            raise InvalidValueError(
+                "memories can't be extracted yet. Fix: commit the session with extract=False."
+            )
+        done = Sessions(self._parts.nodes).commit(messages, session_id, self.request)
+        self.settle()
+        return done
+
+    def settle(self) -> None:
+        """Bring the index up to date with all that was written."""
+        self._worker().drain(self.request.account_id)
+
+    # ------------------------------------------------------------ reading
+    def read(self, uri: str) -> ContextNode:
+        return self._parts.nodes.read_node(uri, self.request)
+
+    def history(self, uri: str) -> list[Version]:
+        """Return the versions of the content of a node, oldest first."""
+        place = self._parts.nodes.reach.seen(uri, self.request)
+        return self._parts.history.versions(self._parts.nodes.file(place, CONTENT))
+
+    def blame(self, uri: str) -> list[BlamedLine]:
+        """Return the lines of the content of a node, each with the version that brought it."""
+        place = self._parts.nodes.reach.seen(uri, self.request)
+        return self._parts.history.blame(self._parts.nodes.file(place, CONTENT))
+
+    # ------------------------------------------------------------ finding
+    def recall(  # noqa: PLR0913 - the public verb, with a name for each
+        self,
+        query: str,
+        *,
+        top_k: int = 10,
+        budget_tokens: int | None = None,
+        at: When | None = None,
+        valid_at: datetime | date | str | None = None,
+        filters: Mapping[str, JSON] | None = None,
+    ) -> RecallResult:
+        """Return what memory has to say to a question, now or as of a moment.
+
+        `at` asks what was known then; `valid_at`, what held then.
+        """
+        question = Question(
+            text=query,
+            top_k=top_k,
+            budget_tokens=budget_tokens,
+            valid_at=None if valid_at is None else _moment(valid_at),
+            filters=filters,
+        )
+        if at is not None:
+            return self._past(at).recaller(self.request.account_id).recall(question, self.request)
+        return self._recall_now(question)
+
+    def _recall_now(self, question: Question) -> RecallResult:
+        account = self.request.account_id
+        try:
+            return self._caught_up(question)
+        except DamageError as error:
+            following = self._parts.present(account).following
+            following.index.delete_account_data(account)
+            following.build(account)
+            result = self._caught_up(question)
+            return replace(result, notes=(*result.notes, f"the index is made anew: {error}"))
+
+    def _caught_up(self, question: Question) -> RecallResult:
+        """Bring the index up to date, ask it, and say how far it is behind all the same."""
+        account, request = self.request.account_id, self.request
+        present = self._parts.present(account)
+        Worker(self._parts.outbox, present.following).work(account)
+        result = present.recaller.recall(question, request)
+        if result.stale:  # edited by hand, and nobody has told
+            present.following.catch_up(account, also=map(Uri.parse, result.stale))
+            result = present.recaller.recall(question, request)
+        waiting = self._parts.outbox.list_unfinished(account)
+        lag = result.index_lag + sum(request.reaches(event.owner_space) for _, event in waiting)
+        notes = (*result.notes, present.note) if present.note else result.notes
+        return replace(result, index_lag=lag, notes=notes)
+
+    def at(self, when: When) -> "PastMemory":
+        """Return memory as it was at a moment; it can be asked and read, and not changed."""
+        return PastMemory(self._past(when), self.request)
+
+    def _past(self, when: When) -> Past:
+        return self._parts.pasts.at(when)
+
+    def _worker(self) -> Worker:
+        return Worker(self._parts.outbox, self._parts.present(self.request.account_id).following)
+
+
+class PastMemory:
+    """Memory as of a moment."""
+
+    def __init__(self, past: Past, request: RequestContext) -> None:
+        self._past = past
+        self.request = request
+
+    def read(self, uri: str) -> ContextNode:
+        return self._past.reader.read_node(uri, self.request)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        top_k: int = 10,
+        budget_tokens: int | None = None,
+        valid_at: datetime | date | str | None = None,
+    ) -> RecallResult:
+        question = Question(
+            text=query,
+            top_k=top_k,
+            budget_tokens=budget_tokens,
+            valid_at=None if valid_at is None else _moment(valid_at),
+        )
+        return self._past.recaller(self.request.account_id).recall(question, self.request)
+
+
+def _abstract(content: str) -> str:
+    """Return the first line that says something, as an abstract."""
+    lines = (" ".join(line.lstrip("#").split()) for line in content.split("\n"))
+    said = next(filter(None, lines), "")
+    return said if len(said) <= MAX_ABSTRACT else said[: MAX_ABSTRACT - 1].rstrip() + "…"
+
+
+def _slug(content: str) -> str:
+    """Return a name for a text that nobody named; another text has another one."""
+    digest = sha256(content.encode(errors="replace")).hexdigest()[:8]
+    return f"{slugify(_abstract(content))[:60].strip('-')}-{digest}"
+
+
+def _moment(when: datetime | date | str) -> datetime:
+    """Return a time; a date is its beginning, and what has no zone is in UTC."""
+    if isinstance(when, str):
+        try:
+            return _moment(datetime.fromisoformat(when))
+        except ValueError:
+            raise InvalidValueError(
+                f"{when[:80]!a} is no time. Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
+            ) from None
+    if not isinstance(when, datetime):
+        when = datetime(when.year, when.month, when.day, tzinfo=UTC)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)

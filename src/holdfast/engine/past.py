@@ -1,0 +1,97 @@
+"""Recall as of a moment: the index that the past would have had, made when somebody asks."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+
+from holdfast.artifacts import IndexState
+from holdfast.context.backlinks import ScannedLinks
+from holdfast.context.reading import NodeReader
+from holdfast.context.relations import RelationReader
+from holdfast.engine.indexing import Following, Indexer
+from holdfast.engine.recall.config import RetrievalConfig
+from holdfast.engine.recall.recalling import Recaller, Sources
+from holdfast.index.contract import Embedder, KeptIndex
+from holdfast.index.memo import VectorMemo
+from holdfast.storage.history import History
+from holdfast.storage.wrappers.view import View
+
+KEPT = 4
+"""So many moments are kept at hand."""
+
+When = IndexState | datetime | date | str
+
+
+class Pasts:
+    """The memory as it was, for the last few moments that somebody asked about.
+
+    Vectors come from the memo, so no text is embedded that was before. What was found out about a
+    moment stays right: the past does not change.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        open_index: Callable[[int], KeptIndex],
+        *,
+        memo: VectorMemo | None = None,
+        embedder: Embedder | None = None,
+        config: RetrievalConfig | None = None,
+    ) -> None:
+        self._history = history
+        self._open_index = open_index
+        self._memo = memo
+        self._embedder = embedder
+        self._config = config
+        self._kept: OrderedDict[int, Past] = OrderedDict()
+
+    def state(self, when: When) -> IndexState:
+        """Return the state that a moment means: of the last commit at or before it."""
+        if isinstance(when, IndexState):
+            return self._history.store.whole(when)
+        return self._history.state_at(when)
+
+    def at(self, when: When) -> "Past":
+        state = self.state(when)
+        past = self._kept.pop(state.position, None) or self._made(state)
+        self._kept[state.position] = past
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)[1].close()
+        return past
+
+    def forget(self) -> None:
+        """Let go of all moments."""
+        while self._kept:
+            self._kept.popitem()[1].close()
+
+    def _made(self, state: IndexState) -> "Past":
+        reader = NodeReader(View(self._history, state))
+        index = self._open_index(state.position)
+        indexer = Indexer(reader, self._memo)
+        relations = RelationReader(reader, ScannedLinks(reader))
+        sources = Sources(reader, relations, index, self._embedder)
+        time = self._history.store.catalogue.commit_at(state.position)[1]
+        moment = datetime.fromtimestamp(time / 1000, UTC)
+        recaller = Recaller(sources, config=self._config, clock=lambda: moment)
+        return Past(state, reader, recaller, Following(self._history, index, indexer))
+
+
+class Past:
+    """One moment."""
+
+    def __init__(
+        self, state: IndexState, reader: NodeReader, recaller: Recaller, following: Following
+    ) -> None:
+        self.state = state
+        self.reader = reader
+        self._recaller = recaller
+        self._following = following
+
+    def close(self) -> None:
+        self._following.index.close()
+
+    def recaller(self, account_id: str) -> Recaller:
+        """Return who answers about an account; the first time, its index is made."""
+        if self._following.index.cursor(account_id) == 0:
+            self._following.build(account_id, position=self.state.position)
+        return self._recaller

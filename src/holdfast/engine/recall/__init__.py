@@ -1,0 +1,1 @@
+"""Finding the right memory, now or as of any day."""

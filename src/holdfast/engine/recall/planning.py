@@ -1,0 +1,81 @@
+"""What a question asks for: its words, names, phrases and times, and whom it speaks to."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.engine.recall.events import EventReference, events_in
+from holdfast.engine.recall.times import Span, times_in
+from holdfast.model import ContextType
+
+_STOP_WORDS = frozenset(
+    """a about above after again against all also am an and any are aren as at be because been
+    before being below between both but by can cannot could couldn d did didn do does doesn doing
+    don down during each few for from further had hadn has hasn have haven having he her here hers
+    herself him himself his how i if in into is isn it its itself just ll m may me might more most
+    must my myself no nor not now of off on once only or other our ours ourselves out over own re
+    s same shall she should shouldn so some such t than that the their theirs them themselves then
+    there these they this those through to too under until up us ve very was wasn we were weren
+    what when where which while who whom why will with won would wouldn you your yours yourself
+    yourselves""".split()  # noqa: SIM905 - a text is easier to read than so long a list
+)
+_WORD = re.compile(r"[^\W_]+")
+_QUOTED = re.compile('["\u201c]([^"\u201c\u201d]{1,200})["\u201d]')
+_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+(?:\s[A-Z][\w'-]+)*")
+_COURTESY = re.compile(
+    r"\b(?:can|could|would|do) you (?:please )?(?:remind|recommend|suggest|tell|help|think|give)",
+    re.IGNORECASE,
+)
+_TO_ASSISTANT = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
+_TYPES: Mapping[ContextType, re.Pattern[str]] = {
+    ContextType.SKILL: re.compile(
+        r"\b(?:skill|procedure|runbook|how to|steps to)\b", re.IGNORECASE
+    ),
+    ContextType.RESOURCE: re.compile(r"\b(?:resource|document|manual|handbook)s?\b", re.IGNORECASE),
+}
+_MOST_CHARACTERS = 10_000
+"""More of a question than that is no question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A question, taken apart."""
+
+    question: str
+    words: tuple[str, ...]
+    """Those that say something, each once; all of them if none does."""
+    names: tuple[str, ...]
+    phrases: tuple[str, ...]
+    """What stands in quotation marks."""
+    times: tuple[Span, ...]
+    events: tuple[EventReference, ...]
+    timeless: tuple[str, ...]
+    """The words that are not of a time; all of them if there are no others."""
+    to_assistant: bool
+    """Whether it speaks to the assistant, or of a conversation with it."""
+    types: frozenset[ContextType]
+    """The kinds of node that it names, which then count more."""
+
+
+def plan(question: str, now: datetime) -> Plan:
+    """Take a question apart, as asked at some time."""
+    asked = question[:_MOST_CHARACTERS]
+    words, times = _content_words(asked), times_in(asked, now)
+    of_times = {word for time in times for word in _content_words(time.text)}
+    return Plan(
+        question=asked,
+        words=words,
+        names=tuple(dict.fromkeys(_NAME.findall(asked))),
+        phrases=tuple(dict.fromkeys(_QUOTED.findall(asked))),
+        times=times,
+        timeless=tuple(word for word in words if word not in of_times) or words,
+        events=events_in(asked),
+        to_assistant=bool(_TO_ASSISTANT.search(_COURTESY.sub(" ", asked))),
+        types=frozenset(kind for kind, said in _TYPES.items() if said.search(asked)),
+    )
+
+
+def _content_words(text: str) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
+    return tuple(word for word in words if word not in _STOP_WORDS) or words

@@ -1,0 +1,215 @@
+"""Recall: from a question to hits that hold in canonical state."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from holdfast.context.reading import NodeReader, Stored
+from holdfast.context.relations import RelationReader
+from holdfast.engine.recall.candidates import Candidate
+from holdfast.engine.recall.config import RetrievalConfig
+from holdfast.engine.recall.packing import Tier, compose
+from holdfast.engine.recall.planning import plan
+from holdfast.engine.recall.result import Hit, RecallResult, Step
+from holdfast.engine.recall.retrieval import Retriever
+from holdfast.errors import (
+    AccessDeniedError,
+    BrokenNodeError,
+    HoldfastError,
+    InvalidValueError,
+    NodeNotFoundError,
+)
+from holdfast.index.contract import Embedder, KeptIndex
+from holdfast.model import RequestContext, Uri
+from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT
+from holdfast.model.values import JSON, counted, moment
+
+_LEXICAL = (
+    "no model is installed, so only words were compared. "
+    "Fix: run `holdfast models install`, then `holdfast index rebuild`"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What somebody wants to know."""
+
+    text: str
+    top_k: int = 10
+    budget_tokens: int | None = None
+    valid_at: datetime | None = None
+    """Only what held at that time is of interest."""
+    filters: Mapping[str, JSON] | None = None
+    """Only what is filed so: category, context_type, session_id, uri."""
+
+    def __post_init__(self) -> None:
+        counted(self.top_k, "number of hits", least=1)
+        if self.budget_tokens is not None:
+            counted(self.budget_tokens, "budget of tokens")
+        if self.valid_at is not None:
+            object.__setattr__(self, "valid_at", moment(self.valid_at, "valid time"))
+        if {ACCOUNT, OWNER_SPACE} & set(self.filters or {}):
+            raise InvalidValueError(
+                "whose memory is searched is not for a filter to say. Fix: ask as somebody else."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What recall draws on: canonical state, and what was derived from it."""
+
+    reader: NodeReader
+    relations: RelationReader
+    index: KeptIndex
+    embedder: Embedder | None = None
+
+
+class Recaller:
+    """Answers questions about one memory, of the present or of a moment in the past."""
+
+    def __init__(
+        self,
+        sources: Sources,
+        *,
+        config: RetrievalConfig | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._reader = sources.reader
+        self._index = sources.index
+        self._embedder = sources.embedder
+        self._retriever = Retriever(sources.index, sources.relations, config)
+        self._clock = clock
+
+    def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
+        """Return the best hits that the caller may see, each as canonical state has it now."""
+        asked = plan(question.text, self._clock())
+        filters = self._filters(question, ctx)
+        embedding = _Embedding(self._embedder)
+        ranking = self._retriever.rank(asked, embedding.vector, filters, ctx)
+        confirming = Confirming(self._reader, ctx)
+        hits = tuple(_first(confirming.hits(ranking.candidates), question.top_k))
+        steps = (_plan_step(asked.words, asked.times), *ranking.steps, confirming.step())
+        packed = None
+        if question.budget_tokens is not None:
+            packed = compose([Tier("Remembered", hits)], question.budget_tokens)
+        return RecallResult(
+            query=question.text,
+            hits=packed.hits if packed else hits,
+            index_lag=len(confirming.stale),
+            stale=frozenset(confirming.stale),
+            semantic=embedding.took_part,
+            notes=tuple(embedding.notes),
+            trace=steps,
+            context=packed.markdown if packed else "",
+            tokens=packed.tokens if packed else 0,
+        )
+
+    def _filters(self, question: Question, ctx: RequestContext) -> dict[str, JSON]:
+        spaces = self._index.owner_spaces(ctx.account_id)
+        seen = sorted(space for space in spaces if ctx.reaches(space))
+        filters: dict[str, JSON] = {
+            **(question.filters or {}),
+            ACCOUNT: ctx.account_id,
+            OWNER_SPACE: tuple(seen) or f"user:{ctx.user_id}",
+        }
+        if question.valid_at is not None:
+            filters[VALID_AT] = question.valid_at.isoformat()
+        return filters
+
+
+class _Embedding:
+    """Asks the model, if there is one; says so if there is none, or if it fails."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self.notes: list[str] = []
+        self.took_part = False
+
+    def vector(self, text: str) -> Sequence[float]:
+        if self._embedder is None:
+            self.notes.append(_LEXICAL)
+            return ()
+        try:
+            vector = self._embedder.embed_texts([text])[0] if text.strip() else ()
+        except HoldfastError as error:
+            self.notes.append(f"only words were compared, because the model failed: {error}")
+            return ()
+        self.took_part = bool(vector)
+        return vector
+
+
+class Confirming:
+    """Lets through what canonical state confirms: in use, within reach, and still the same."""
+
+    def __init__(self, reader: NodeReader, ctx: RequestContext) -> None:
+        self._reader = reader
+        self._ctx = ctx
+        self._known: dict[str, Stored | None] = {}
+        self.stale: set[str] = set()
+        """Nodes that the index has otherwise than they are."""
+
+    def hits(self, candidates: Sequence[Candidate]) -> Iterator[Hit]:
+        for candidate in candidates:
+            stored = self._stored(candidate.hit.uri)
+            if stored is None:
+                continue
+            if str(stored.cid) == candidate.hit.payload.get("cid"):
+                yield _hit(candidate, stored)
+            else:
+                self.stale.add(candidate.hit.uri)
+
+    def step(self) -> Step:
+        refused = sum(stored is None for stored in self._known.values())
+        told = f"{len(self._known)} nodes looked at, {refused} refused, {len(self.stale)} changed"
+        return Step("confirmation", told)
+
+    def _stored(self, uri: str) -> Stored | None:
+        if uri not in self._known:
+            self._known[uri] = self._look(uri)
+        return self._known[uri]
+
+    def _look(self, uri: str) -> Stored | None:
+        try:
+            stored = self._reader.active(self._reader.reach.seen(uri, self._ctx))
+            self._reader.reach.seen(uri, self._ctx)  # a session may be somebody's by now
+        except (AccessDeniedError, BrokenNodeError, NodeNotFoundError):
+            return None
+        return stored
+
+
+def _hit(candidate: Candidate, stored: Stored) -> Hit:
+    payload = candidate.hit.payload
+    message = payload.get("message")
+    return Hit(
+        uri=candidate.hit.uri,
+        cid=str(stored.cid),
+        title=stored.node.title,
+        date=candidate.date,
+        snippet=candidate.hit.text,
+        score=candidate.score,
+        parts=dict(candidate.parts),
+        lines=_lines(payload.get("lines")),
+        speaker=candidate.told("speaker"),
+        role=candidate.told("role"),
+        session_id=Uri.parse(candidate.hit.uri).session,
+        message_indexes=(message,) if isinstance(message, int) else (),
+        category=stored.node.category,
+        owner_space=stored.node.owner_space,
+    )
+
+
+def _lines(value: JSON) -> tuple[int, int] | None:
+    match value:
+        case (int(first), int(last)):
+            return first, last
+    return None
+
+
+def _first(hits: Iterator[Hit], most: int) -> Iterator[Hit]:
+    for _, hit in zip(range(most), hits, strict=False):
+        yield hit
+
+
+def _plan_step(words: Sequence[str], times: Sequence[object]) -> Step:
+    named = "; ".join(getattr(time, "text", "") for time in times)
+    return Step("plan", f"words {', '.join(words)}; times {named or 'none'}")

@@ -1,0 +1,121 @@
+"""Takes events out of the outbox and brings the index up to date."""
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from holdfast.context.contract import OutboxStore
+from holdfast.context.outbox.retry import fail
+from holdfast.engine.indexing import Caught, Following, folders_of
+from holdfast.errors import HoldfastError, LeaseError
+from holdfast.model import OutboxEvent, Uri
+
+BATCH = 500
+"""How many events are taken at once; their texts are embedded together."""
+
+Leased = list[tuple[str, OutboxEvent]]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a worker did."""
+
+    done: int = 0
+    failed: int = 0
+    """To be tried again later."""
+    dead: int = 0
+    """Failed too often; an operator decides."""
+    indexed: int = 0
+    """Places whose records were made."""
+
+    def __add__(self, other: "Round") -> "Round":
+        return Round(
+            self.done + other.done,
+            self.failed + other.failed,
+            self.dead + other.dead,
+            self.indexed + other.indexed,
+        )
+
+
+class Worker:
+    """Works on the events of an account, with others who do the same.
+
+    What an event says is only where to look: the records are made of what the nodes say when it is
+    worked on, so it does not matter in which order events come, nor how often.
+    """
+
+    def __init__(
+        self,
+        outbox: OutboxStore,
+        following: Following,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        worker_id: str = "",
+    ) -> None:
+        self._outbox = outbox
+        self._following = following
+        self._clock = clock
+        self.id = worker_id or f"{os.getpid()}-{secrets.token_hex(6)}"
+
+    def drain(self, account_id: str) -> Round:
+        """Work until nothing waits any more that could be worked on now."""
+        total = self.work(account_id)
+        while (last := self.work(account_id)) != Round():
+            total += last
+        return total
+
+    def work(self, account_id: str) -> Round:
+        """Work on one batch of events, and on what the log has beyond them."""
+        leased = self._lease(account_id)
+        try:
+            places = dict.fromkeys(place for _, event in leased for place in _places(event))
+            caught = self._following.catch_up(account_id, also=places)
+        except HoldfastError as error:
+            outcome = self._fail(leased, str(error))
+            if not leased:
+                raise
+            return outcome
+        finally:
+            self._release(leased)
+        return self._settle(leased, caught)
+
+    def _lease(self, account_id: str) -> Leased:
+        pending = self._outbox.list_pending(account_id)[:BATCH]
+        return [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
+
+    def _settle(self, leased: Leased, caught: Caught) -> Round:
+        outcome = Round(indexed=caught.indexed)
+        for uri, event in leased:
+            error = caught.failed.get(event.uri)
+            if error is not None:
+                outcome += self._fail([(uri, event)], str(error))
+            else:
+                with suppress(LeaseError):  # then another one does the same once more
+                    self._outbox.mark_done(event, uri, worker_id=self.id)
+                    outcome += Round(done=1)
+        return outcome
+
+    def _fail(self, leased: Leased, error: str) -> Round:
+        outcome = Round()
+        for uri, event in leased:
+            with suppress(LeaseError):
+                dead = fail(self._outbox, event, uri, error, self._clock(), self.id)
+                outcome += Round(dead=1) if dead else Round(failed=1)
+        return outcome
+
+    def _release(self, leased: Leased) -> None:
+        """Let go of what is still ours, whatever happened."""
+        for uri, event in leased:
+            self._outbox.release(event, uri, worker_id=self.id)
+
+
+def _places(event: OutboxEvent) -> Iterator[Uri]:
+    """Yield the places whose records an event makes wrong: a node's, and the folders above."""
+    for uri in (event.uri, event.payload.get("from_uri")):
+        if isinstance(uri, str):
+            place = Uri.parse(uri)
+            yield place
+            yield from folders_of(place)

@@ -1,0 +1,32 @@
+"""What an index refuses before it changes anything."""
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.errors import ConcurrentModificationError, InvalidValueError
+from holdfast.model import IndexRecord, Uri
+from holdfast.model.values import shown
+
+
+def check_cursor(cursor: int, expected: int | None) -> None:
+    """Refuse to go on from another cursor than was expected."""
+    if expected is not None and cursor != expected:
+        raise ConcurrentModificationError(
+            f"the index is at {cursor}, not at {expected}: somebody else moved it, and nothing was "
+            "changed. Fix: look again where it is, and go on from there."
+        )
+
+
+def check_nodes(account: str, nodes: Mapping[str, Sequence[IndexRecord]]) -> list[IndexRecord]:
+    """Return all records of nodes, if each is of the URI and account that it is given for."""
+    for uri in nodes:
+        if Uri.parse(uri).account != account:
+            raise InvalidValueError(
+                f"{uri!a} is not in the account {shown(account)}. Fix: replace it in its own."
+            )
+    for uri, records in nodes.items():
+        for record in records:
+            if record.uri != uri:
+                raise InvalidValueError(
+                    f"{record.uri!a} is no record of {uri!a}. Fix: give it with its own URI."
+                )
+    return [record for records in nodes.values() for record in records]

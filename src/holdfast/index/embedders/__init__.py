@@ -1,0 +1,1 @@
+"""Who makes vectors of texts. Each is imported only where it is chosen."""

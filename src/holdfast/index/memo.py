@@ -1,0 +1,103 @@
+"""Vectors that were made before: the same text is never embedded twice by the same model.
+
+Each vector is the result of a derived artifact: the operation `embed`, all that the embedder
+depends on, and the text. Every owner has a store of their own, so that what is forgotten of one is
+forgotten wholly, and nobody can find out from it what others wrote.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from shutil import rmtree
+from typing import cast
+
+from holdfast.artifacts import ArtifactStore, Derived, Literal, canonical
+from holdfast.artifacts.artifact import sid_of
+from holdfast.index.contract import Embedder
+from holdfast.index.vectors import quantised
+from holdfast.model.uri import segment_of
+from holdfast.model.values import plain
+
+_OPERATION = ("embed", "1")
+_BATCH = 256
+
+
+class VectorMemo:
+    """Gives texts their vectors, as whole numbers of the same direction."""
+
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
+        self._folder = folder
+        self._embedder = embedder
+        self._parameters = _parameters(embedder)
+        self.made = 0
+        """How many were embedded here, because nobody had before."""
+
+    def vectors(self, account_id: str, owner_space: str, texts: Sequence[str]) -> list[bytes]:
+        """Return the vector of each text; those that are not known yet are made, and kept."""
+        wanted = list(dict.fromkeys(texts))
+        found: dict[str, bytes] = {}
+        with self._store(account_id, owner_space) as store:
+            for start in range(0, len(wanted), _BATCH):
+                found |= self._batch(store, wanted[start : start + _BATCH])
+        return [found[text] for text in texts]
+
+    def _batch(self, store: ArtifactStore, texts: Sequence[str]) -> dict[str, bytes]:
+        artifacts = [self._artifact(text) for text in texts]
+        known = store.remembered([sid_of(each) for each in artifacts])
+        missing = [at for at, vector in enumerate(known) if vector is None]
+        if missing:
+            made = self._embedder.embed_texts([texts[at] for at in missing])
+            vectors = [quantised(vector) for vector in made]
+            pairs = [artifacts[at] for at in missing]
+            store.remember(zip(pairs, vectors, strict=True))
+            self.made += len(missing)
+            for at, vector in zip(missing, vectors, strict=True):
+                known[at] = vector
+        return {
+            text: vector for text, vector in zip(texts, known, strict=True) if vector is not None
+        }
+
+    def _artifact(self, text: str) -> Derived:
+        return Derived(*_OPERATION, (Literal(text.encode()),), self._parameters)
+
+    @contextmanager
+    def _store(self, account_id: str, owner_space: str) -> Iterator[ArtifactStore]:
+        with ArtifactStore.open(memo_folder(self._folder, account_id, owner_space)) as store:
+            yield store
+
+
+class MemoData:
+    """What a memo holds of tenants, so that it can be forgotten."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def delete_account_data(self, account_id: str) -> int:
+        return _remove(self._folder / segment_of(account_id))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        return _remove(memo_folder(self._folder, account_id, owner_space))
+
+
+def memo_folder(folder: Path, account_id: str, owner_space: str) -> Path:
+    return folder / segment_of(account_id) / segment_of(owner_space)
+
+
+def embedder_id(embedder: Embedder) -> str:
+    """Return a name that no other embedder has: what it is called, and a digest of what it is."""
+    digest = sha256(canonical.encode(_parameters(embedder))).hexdigest()[:16]
+    return f"{segment_of(str(embedder.parameters.get('model', 'model')))}-{digest}"
+
+
+def _parameters(embedder: Embedder) -> Mapping[str, canonical.Value]:
+    """Return what a vector depends on, as it can be encoded."""
+    return cast("Mapping[str, canonical.Value]", plain(dict(embedder.parameters)))
+
+
+def _remove(folder: Path) -> int:
+    """Remove a folder; return 1 if there was one. Gone at once for whoever looks, then for good."""
+    if not folder.exists():
+        return 0
+    rmtree(folder)
+    return 1

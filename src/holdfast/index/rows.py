@@ -1,0 +1,187 @@
+"""From records to the rows of an account's tables, and back."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from holdfast.index import schema
+from holdfast.index.filters import NAMED, Filing, above, bounds, filing
+from holdfast.index.stamp import digest_of
+from holdfast.index.vectors import quantised, whole
+from holdfast.model import IndexRecord, Level, SeedHit
+from holdfast.model.record import ACCOUNT, VALID_FROM, VALID_UNTIL
+from holdfast.model.values import JSON
+
+Row = tuple[Any, ...]
+Scored = list[tuple[int, float]]
+"""Rows, and how well they fit."""
+
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+
+
+class Names:
+    """The numbers that stand for texts. Those that were asked for are remembered."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._known: dict[str, int] = {}
+
+    def find(self, value: str) -> int | None:
+        """Return the number of a text; None if no record ever said it."""
+        known = self._known.get(value)
+        if known is None:
+            row = self._db.execute(schema.NAME_OF, (value,)).fetchone()
+            if row is None:
+                return None
+            known = self._known[value] = int(row[0])
+        return known
+
+    def number(self, value: str) -> int:
+        """Return the number of a text, a new one if it has none."""
+        known = self.find(value)
+        if known is None:
+            made = self._db.execute(schema.ADD_NAME, (value,)).lastrowid
+            known = self._known[value] = int(made or 0)
+        return known
+
+
+class Prepared(NamedTuple):
+    """A record, and all of its rows that can be made without looking into the file."""
+
+    record: IndexRecord
+    filed: Filing
+    below: str
+    text: Row
+    vector: bytes
+
+
+def prepare(record: IndexRecord) -> Prepared:
+    """Understand a record; `InvalidValueError` if it can't be put."""
+    id_, text, context, filters = record.id, record.text, record.context, record.filters
+    vector = quantised(record.vector)
+    digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
+    since, until = filters.get(VALID_FROM), filters.get(VALID_UNTIL)
+    said = (id_, text, context, _encoded(record.payload), since, until, digest)
+    return Prepared(record, filing(record), above(record.uri, record.level), said, vector)
+
+
+def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first: int) -> None:
+    """Write records into all tables, from the row `first` on."""
+    fresh = list(enumerate(records, first))
+    db.executemany(schema.ADD_RECORD, [(row, *_filed(each, names)) for row, each in fresh])
+    db.executemany(schema.ADD_TEXT, [(row, *each.text) for row, each in fresh])
+    db.executemany(schema.ADD_VECTOR, [(row, each.vector) for row, each in fresh if each.vector])
+    for kind, levels in schema.KINDS.items():
+        said = [
+            (row, each.record.text, each.record.context)
+            for row, each in fresh
+            if each.record.level in levels
+        ]
+        db.executemany(schema.ADD_WORDS.format(kind), said)
+
+
+def _filed(fresh: Prepared, names: Names) -> Row:
+    texts = fresh.filed.texts
+    return (
+        int(fresh.record.level),
+        names.number(fresh.record.uri),
+        names.number(fresh.below) if fresh.below else 0,
+        *(names.number(texts[name]) if name in texts else 0 for name in NAMED),
+        fresh.filed.since,
+        fresh.filed.until,
+    )
+
+
+# ---------------------------------------------------------------- back
+class Whole(NamedTuple):
+    """All that was written of a record. It is not looked at whether it makes sense."""
+
+    id: str
+    uri: str
+    level: int
+    text: str
+    context: str
+    filters: dict[str, JSON]
+    payload: dict[str, JSON]
+    vector: bytes
+    below: str
+    since: int
+    until: int
+    digest: bytes
+
+    @property
+    def record(self) -> IndexRecord:
+        return IndexRecord(
+            id=self.id,
+            uri=self.uri,
+            level=Level(self.level),
+            text=self.text,
+            context=self.context,
+            vector=whole(self.vector),
+            filters=self.filters,
+            payload=self.payload,
+        )
+
+    @property
+    def is_true(self) -> bool:
+        """Whether all that was written says the same."""
+        said = (self.id, self.level, self.text, self.context, self.filters, self.payload)
+        return (
+            digest_of(said, self.vector) == self.digest
+            and above(self.uri, Level(self.level)) == self.below
+            and bounds(self.filters) == (self.since, self.until)
+        )
+
+
+def read(account: str, row: Row) -> Whole:
+    """Take one row of `schema.WHOLE` apart."""
+    _, id_, text, context, payload, valid_from, valid_until, digest, level, *rest = row
+    uri, below, *named, since, until, vector = rest
+    told = {ACCOUNT: account, **dict(zip(NAMED, named, strict=True))}
+    told |= {VALID_FROM: valid_from, VALID_UNTIL: valid_until}
+    filters = {name: value for name, value in told.items() if value is not None}
+    return Whole(
+        id_,
+        uri,
+        level,
+        text,
+        context,
+        filters,
+        json.loads(payload),
+        vector or b"",
+        below or "",
+        since,
+        until,
+        digest,
+    )
+
+
+def hits(db: sqlite3.Connection, scored: Scored) -> Iterator[SeedHit]:
+    """Return hits for rows and their scores, the best first, equal ones by their ids."""
+    scores = dict(scored)
+    found = db.execute(schema.HITS, {"rows": json.dumps(list(scores))}).fetchall()
+    if len(found) != len(scores):
+        raise LookupError("rows that were found are not there")
+    for row in sorted(found, key=lambda each: (-scores[each[0]], each[1])):
+        yield hit(row, scores[row[0]])
+
+
+def hit(row: Row, score: float) -> SeedHit:
+    """Make a hit of one row of `schema.HITS`."""
+    _, id_, uri, level, text, payload = row
+    return SeedHit.of_record(id_, uri, Level(level), score, (text, json.loads(payload)))
+
+
+def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
+    """Return the best of what was found, which has all that are as good as the last of them.
+
+    Of those that are as good as the last, the first by their ids.
+    """
+    if len(scored) <= most:
+        return scored
+    least = sorted(score for _, score in scored)[-most]
+    better = [each for each in scored if each[1] > least]
+    equal = [row for row, score in scored if score == least]
+    asked = {"rows": json.dumps(equal), "most": most - len(better)}
+    return [*better, *((row, least) for (row,) in db.execute(schema.FIRST_BY_ID, asked))]

@@ -1,0 +1,1 @@
+"""Finding memories, and looking after the index that finds them."""

@@ -1,0 +1,135 @@
+"""`index`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from holdfast.engine.upkeep import Progress, Proof
+from holdfast.errors import DamageError
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.nodes.opening import Memory, demand_governing, with_memory
+from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
+
+_MAY = "look after its index"
+
+
+@click.group("index")
+def index_command() -> None:
+    """Look after the index by which memories are found.
+
+    It is derived from your memories: whatever happens to it, it can be made again.
+    """
+
+
+@index_command.command("status")
+@as_json(ONE_OBJECT)
+@with_memory
+def _status(memory: Memory, *, as_json: bool) -> None:
+    """Say what the index is made of, and how far it is behind."""
+    demand_governing(memory, _MAY)
+    indexes, account = memory.context.indexes, memory.request.account_id
+    following = indexes.upkeep.following
+    waiting = memory.context.outbox.list_unfinished(account)
+    told = {
+        "index": indexes.name,
+        "semantic": indexes.embedder is not None,
+        "built": following.index.cursor(account) > 0,
+        "position": following.index.cursor(account),
+        "newest": memory.context.recorded.history.position(),
+        "places": len(following.index.stamps(account)),
+        "behind": len(following.behind(account)),
+        "waiting": len(waiting),
+        "dead": sum(event.status.value == "dead" for _, event in waiting),
+    }
+    if as_json:
+        tell_json(told)
+        return
+    tell_table(("what", "is"), ((name, str(value)) for name, value in told.items()))
+    if told["behind"] or not told["built"]:
+        mention("the next recall brings it up to date, or `holdfast index rebuild` now")
+
+
+@index_command.command("rebuild")
+@as_json(ONE_OBJECT)
+@with_memory
+def _rebuild(memory: Memory, *, as_json: bool) -> None:
+    """Throw the index away and make it again.
+
+    Vectors that were made before are not made again.
+    """
+    demand_governing(memory, _MAY)
+    upkeep, account = memory.context.indexes.upkeep, memory.request.account_id
+    with _progress(sum(1 for _ in upkeep.places(account)), "indexing") as progress:
+        done = upkeep.rebuild(account, progress)
+    failed = {uri: str(error) for uri, error in done.failed.items()}
+    if as_json:
+        tell_json({"indexed": done.indexed, "position": done.position, "failed": failed})
+    else:
+        tell_line(f"indexed {counted(done.indexed, 'place')}")
+    for uri, error in failed.items():
+        mention(f"left out: {uri}: {shown(error)}")
+
+
+@index_command.command("verify")
+@click.option("--heal", is_flag=True, help="Make right what is not.")
+@as_json(ONE_OBJECT)
+@with_memory
+def _verify(memory: Memory, *, heal: bool, as_json: bool) -> None:
+    """Prove that the index holds what your memories say, and nothing else.
+
+    Every record is made again and compared. The root is one digest of all that the index should
+    hold: it is the same wherever the memories and the model are the same.
+    """
+    demand_governing(memory, _MAY)
+    upkeep, account = memory.context.indexes.upkeep, memory.request.account_id
+    with _progress(sum(1 for _ in upkeep.places(account)), "comparing") as progress:
+        proof = upkeep.verify(account, heal=heal, progress=progress)
+    if as_json:
+        tell_json(_json(proof, healed=heal))
+    else:
+        _tell(proof, healed=heal)
+    if not proof.holds and not heal:
+        raise DamageError(
+            f"the index differs in {counted(len(proof.differences), 'place')}. "
+            "Fix: run `holdfast index verify --heal`."
+        )
+
+
+def _tell(proof: Proof, *, healed: bool) -> None:
+    for difference in proof.differences:
+        tell_line(f"{difference.kind.value}: {difference.uri}")
+    if proof.damage:
+        tell_line(f"damaged: {shown(proof.damage)}")
+    for uri, error in proof.failed:
+        mention(f"left out: {uri}: {shown(error)}")
+    if proof.holds:
+        records = counted(proof.records, "record")
+        tell_line(f"ok: {records} of {counted(proof.places, 'place')}, root {proof.root}")
+    elif healed:
+        tell_line(f"healed {counted(len(proof.differences), 'place')}, root {proof.root}")
+
+
+def _json(proof: Proof, *, healed: bool) -> dict[str, object]:
+    return {
+        "ok": proof.holds,
+        "healed": healed and not proof.holds,
+        "root": proof.root,
+        "places": proof.places,
+        "records": proof.records,
+        "differences": [{"uri": d.uri, "kind": d.kind.value} for d in proof.differences],
+        "failed": dict(proof.failed),
+        "damage": proof.damage or None,
+    }
+
+
+@contextmanager
+def _progress(length: int, label: str) -> Iterator[Progress]:
+    """Show on stderr how far it is, if somebody looks."""
+    stderr = sys.stderr
+    if not stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(range(length), label=label, file=stderr) as bar:
+        yield bar.update

@@ -1,0 +1,190 @@
+"""`recall`."""
+
+import re
+import shutil
+from collections.abc import Iterator
+
+import click
+
+from holdfast.engine.recall.planning import plan
+from holdfast.engine.recall.result import Hit, RecallResult
+from holdfast.model import Uri
+from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_moment, state_at
+from holdfast.surfaces.nodes.describing import stamp
+from holdfast.surfaces.nodes.opening import Memory, with_memory
+from holdfast.surfaces.noticing import record_edits
+from holdfast.surfaces.telling import (
+    coloured,
+    counted,
+    cut_to,
+    mention,
+    shown,
+    styled,
+    tell,
+    tell_json,
+    tell_line,
+)
+
+_INDENT = "   "
+_MOST_LINES = 6
+_NARROWEST = 40
+
+
+@click.command("recall")
+@click.argument("question")
+@click.option("--top", type=click.IntRange(1, 1000), default=10, help="How many hits; 10.")
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    metavar="TOKENS",
+    help="Print Markdown for a prompt, of so many tokens at the most.",
+)
+@at_moment
+@click.option(
+    "--valid-at",
+    type=parse_moment,
+    metavar="TIME",
+    help="Only what held then, whenever it was written.",
+)
+@click.option("--category", metavar="NAME", help="Only memories of this category.")
+@click.option("--explain", is_flag=True, help="Say how each hit was found.")
+@as_json(ONE_OBJECT)
+@with_memory
+def recall_command(  # noqa: PLR0913, PLR0917 - an option each
+    memory: Memory,
+    question: str,
+    top: int,
+    budget: int | None,
+    at: Moment | None,
+    valid_at: Moment | None,
+    category: str | None,
+    *,
+    explain: bool,
+    as_json: bool,
+) -> None:
+    """Find what memory has to say to a question.
+
+    What is remembered is compared by its words and, if a model is installed, by its meaning. Each
+    hit says where it stands, so that it can be cited.
+    """
+    if isinstance(valid_at, int):
+        raise click.BadParameter("a position is no time. Fix: write a date or a time.")
+    state = None
+    if at is not None:
+        record_edits(memory.context.recorded)
+        state = state_at(memory.context.recorded.history, at)
+    result = memory.context.memory.on_behalf_of(memory.request).recall(
+        question,
+        top_k=top,
+        budget_tokens=budget,
+        at=state,
+        valid_at=valid_at,
+        filters={} if category is None else {"category": category},
+    )
+    if as_json:
+        tell_json(_json(result, explain=explain))
+    elif budget is not None:
+        tell(result.context)
+    else:
+        _tell(memory, result, explain=explain)
+    _mention(result)
+
+
+def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
+    words = _words(result.query)
+    for number, hit in enumerate(result.hits, 1):
+        tell("".join(f"{line}\n" for line in _lines(memory, number, hit, words, explain=explain)))
+    if explain:
+        for step in result.trace:
+            tell_line(f"{styled(step.name, bold=True)}: {shown(step.told)}")
+
+
+def _mention(result: RecallResult) -> None:
+    if not result.hits:
+        mention("nothing was found")
+    for note in result.notes:
+        mention(f"note: {shown(note)}")
+    if result.index_lag:
+        changes = counted(result.index_lag, "change")
+        mention(f"note: {changes} not in the index yet. Fix: run `holdfast worker --once`")
+
+
+def _lines(
+    memory: Memory, number: int, hit: Hit, words: re.Pattern[str] | None, *, explain: bool
+) -> Iterator[str]:
+    about = " · ".join(filter(None, (hit.title, _date(hit), hit.speaker)))
+    yield f"{number:>2} {styled(shown(about), bold=True)}"
+    for line in _snippet(hit.snippet):
+        yield _INDENT + _highlighted(shown(line), words)
+    yield _INDENT + styled(f"{memory.name(Uri.parse(hit.uri))}{_where(hit)}", fg="blue")
+    if explain:
+        parts = ", ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
+        yield f"{_INDENT}score {hit.score:.3f} = {parts}"
+        yield f"{_INDENT}cid {hit.cid}"
+    yield ""
+
+
+def _snippet(text: str) -> list[str]:
+    """Return the first lines of a snippet, each as wide as the terminal is."""
+    width = max(_NARROWEST, shutil.get_terminal_size().columns - len(_INDENT))
+    lines = [line for line in text.split("\n") if line.strip()]
+    more = ["…"] if len(lines) > _MOST_LINES else []
+    return [cut_to(width, line) if coloured() else line for line in lines[:_MOST_LINES]] + more
+
+
+def _words(question: str) -> re.Pattern[str] | None:
+    """Return what finds the words of a question, and others that begin as they do."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - nothing else here tells the time
+
+    words = plan(question, datetime.now(UTC)).words
+    stems = "|".join(re.escape(word[: max(3, len(word) - 2)]) for word in words)
+    return re.compile(rf"\b(?:{stems})\w*", re.IGNORECASE) if stems else None
+
+
+def _highlighted(line: str, words: re.Pattern[str] | None) -> str:
+    if words is None or not coloured():
+        return line
+    return words.sub(lambda found: styled(found[0], bold=True, fg="yellow"), line)
+
+
+def _where(hit: Hit) -> str:
+    if hit.message_indexes:
+        return f" message {', '.join(map(str, hit.message_indexes))}"
+    return f" lines {hit.lines[0]}-{hit.lines[1]}" if hit.lines else ""
+
+
+def _date(hit: Hit) -> str:
+    return hit.date.date().isoformat() if hit.date else ""
+
+
+def _json(result: RecallResult, *, explain: bool) -> dict[str, object]:
+    told: dict[str, object] = {
+        "query": result.query,
+        "semantic": result.semantic,
+        "index_lag": result.index_lag,
+        "notes": list(result.notes),
+        "hits": [_json_of(hit) for hit in result.hits],
+    }
+    if result.context:
+        told |= {"context": result.context, "tokens": result.tokens}
+    if explain:
+        told["trace"] = [{"step": step.name, "told": step.told} for step in result.trace]
+    return told
+
+
+def _json_of(hit: Hit) -> dict[str, object]:
+    return {
+        "uri": hit.uri,
+        "cid": hit.cid,
+        "title": hit.title,
+        "date": None if hit.date is None else stamp(hit.date),
+        "snippet": hit.snippet,
+        "score": hit.score,
+        "parts": dict(hit.parts),
+        "lines": hit.lines,
+        "speaker": hit.speaker or None,
+        "session_id": hit.session_id or None,
+        "message_indexes": list(hit.message_indexes),
+        "category": hit.category or None,
+        "owner_space": hit.owner_space,
+    }

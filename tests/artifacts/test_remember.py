@@ -1,0 +1,66 @@
+"""Results that somebody else made, many at a time, are found again by their structure."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.artifacts import ArtifactStore, Derived, Literal
+from holdfast.artifacts.artifact import SID, sid_of
+from holdfast.artifacts.cid import CID
+
+
+def shout(text: bytes, *, model: str = "m") -> Derived:
+    return Derived("shout", "1", (Literal(text),), {"model": model})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    return ArtifactStore.open(tmp_path / "memo")
+
+
+def sids(*artifacts: Derived) -> list[SID]:
+    return [sid_of(each) for each in artifacts]
+
+
+def test_what_was_told_is_remembered_also_by_another_process(
+    store: ArtifactStore, tmp_path: Path
+) -> None:
+    store.remember([(shout(b"a"), b"A"), (shout(b"b"), b"B")])
+
+    again = ArtifactStore.open(tmp_path / "memo")
+
+    assert again.remembered(sids(shout(b"b"), shout(b"c"), shout(b"a"))) == [b"B", None, b"A"]
+
+
+def test_another_parameter_is_another_result(store: ArtifactStore) -> None:
+    store.remember([(shout(b"a"), b"A")])
+
+    assert store.remembered(sids(shout(b"a", model="other"))) == [None]
+
+
+def test_the_input_is_named_and_not_kept(store: ArtifactStore) -> None:
+    store.remember([(shout(b"a"), b"A")])
+
+    assert store.get(CID.of(b"a")) is None
+    assert store.structure(sid_of(Literal(b"a"))) is not None
+    assert store.structure(sid_of(shout(b"a"))) is not None
+
+
+def test_the_first_result_stays_the_result(store: ArtifactStore) -> None:
+    store.remember([(shout(b"a"), b"A")])
+    store.remember([(shout(b"a"), b"other")])
+
+    assert store.remembered(sids(shout(b"a"))) == [b"A"]
+
+
+def test_the_same_told_twice_is_kept_once(store: ArtifactStore) -> None:
+    first = store.remember([(shout(b"a"), b"A")])
+
+    assert store.remember([(shout(b"a"), b"A")]).position == first.position
+
+
+def test_more_than_a_query_can_ask_for_are_found(store: ArtifactStore) -> None:
+    texts = [b"%d" % number for number in range(2_500)]
+    store.remember((shout(text), text * 2) for text in texts)
+
+    assert store.remembered(sids(*map(shout, texts))) == [text * 2 for text in texts]

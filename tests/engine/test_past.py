@@ -1,0 +1,244 @@
+"""Recall as of a moment equals recall on a fresh memory built to that moment."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.app import Context
+from holdfast.artifacts import IndexState
+from holdfast.engine.past import KEPT
+from holdfast.engine.recall.result import Hit
+from holdfast.errors import ContextError
+from holdfast.index.embedders.hashing import Hashing
+from holdfast.model import RequestContext
+from holdfast.storage import Locator, walk
+from holdfast.storage.wrappers.view import View
+from tests.engine.remembering import ADMIN, ANA, BOB, of, opened, save_all
+
+WORDS = ("tabs", "coffee", "train", "cat", "lisbon", "soup")
+QUESTIONS = ("tabs coffee", "who likes the cat in lisbon?", "train", "soup?")
+SLUGS = ("one", "two", "three")
+WHO = (ANA, BOB)
+
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+Step = Callable[[Context], object]
+
+
+def saving(who: int, slug: str, text: str) -> Step:
+    return lambda context: of(context, WHO[who]).save(text, category="preference", slug=slug)
+
+
+def changing(verb: str, who: int, slug: str, other: str) -> Step:
+    folder = f"ctx://local/users/{WHO[who].user_id}/memories/preference"
+
+    def run(context: Context) -> None:
+        targets = (f"{folder}/{other}",) if verb == "move_node" else ()
+        getattr(context.nodes, verb)(f"{folder}/{slug}", *targets, WHO[who])
+
+    return run
+
+
+def saying(who: int, session: str, texts: Sequence[str]) -> Step:
+    messages = [
+        {"role": "user", "content": text, "name": f"N{at}"} for at, text in enumerate(texts)
+    ]
+    return lambda context: of(context, WHO[who]).commit_session(
+        messages, session_id=session, extract=False
+    )
+
+
+def editing(slug: str, text: str) -> Step:
+    def run(context: Context) -> None:
+        root = Path(context.recorded.identity)
+        for file in root.glob(f"accounts/local/users/*/memories/preference/{slug}/content.md"):
+            file.write_text(text)
+            context.recorded.notice([Locator(file.relative_to(root).as_posix())])
+
+    return run
+
+
+PEOPLE = st.sampled_from([0, 1])
+SLUGGED = st.sampled_from(SLUGS)
+STEPS = st.one_of(
+    st.builds(saving, PEOPLE, SLUGGED, TEXTS),
+    st.builds(
+        changing,
+        st.sampled_from(["delete_node", "archive_node", "unarchive_node", "move_node"]),
+        PEOPLE,
+        SLUGGED,
+        SLUGGED,
+    ),
+    st.builds(saying, PEOPLE, st.sampled_from(["s", "t"]), st.lists(TEXTS, max_size=4)),
+    st.builds(editing, SLUGGED, TEXTS),
+)
+
+
+def done(steps: Sequence[Step], context: Context) -> list[IndexState]:
+    """Do what can be done; return the state after each step."""
+    states = []
+    for step in steps:
+        try:
+            step(context)
+        except (ContextError, FileExistsError):
+            continue
+        states.append(IndexState(0, context.recorded.history.position()))
+    return states
+
+
+def copied(context: Context, state: IndexState, home: Path) -> None:
+    """Build a memory with the texts of a state, and nothing else."""
+    view = View(context.recorded.history, state)
+    for folder in ("accounts",):
+        for locator in _every(view, Locator(folder)):
+            file = home / ".holdfast" / "memory" / locator.key
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(view.read(locator).encode())
+
+
+def _every(view: View, folder: Locator) -> list[Locator]:
+    found = []
+    for child in view.list(folder):
+        found += _every(view, child) if view.info(child).is_dir else [child]
+    return found
+
+
+def answers(recall: Callable[[str, RequestContext], Sequence[Hit]]) -> list[tuple[object, ...]]:
+    return [
+        (
+            question,
+            who,
+            [(hit.uri, hit.cid, hit.snippet, hit.score) for hit in recall(question, who)],
+        )
+        for question in QUESTIONS
+        for who in (ANA, BOB, ADMIN)
+    ]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEPS, min_size=3, max_size=10), st.data(), st.booleans())
+def test_recall_as_of_a_state_is_recall_on_a_memory_built_to_it(
+    steps: list[Step],
+    data: st.DataObject,
+    semantic: bool,  # noqa: FBT001 - drawn
+) -> None:
+    with TemporaryDirectory() as folder, opened(Path(folder), semantic=semantic) as context:
+        states = done(steps, context)
+        if not states:
+            return
+        state = data.draw(st.sampled_from(states))
+        then = answers(lambda q, who: of(context, who).recall(q, at=state).hits)
+        with TemporaryDirectory() as other:
+            copied(context, state, Path(other))
+            with opened(Path(other), semantic=semantic) as fresh:
+                built = answers(lambda q, who: of(fresh, who).recall(q).hits)
+
+    assert then == built
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEPS, min_size=3, max_size=10), st.booleans())
+def test_every_derived_thing_can_be_thrown_away(
+    steps: list[Step],
+    semantic: bool,  # noqa: FBT001 - drawn
+) -> None:
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        with opened(home, semantic=semantic) as context:
+            done(steps, context)
+            before = answers(lambda q, who: of(context, who).recall(q).hits)
+        thrown_away(home)
+        with opened(home, semantic=semantic) as context:
+            after = answers(lambda q, who: of(context, who).recall(q).hits)
+            assert context.indexes.upkeep.verify("local").holds
+
+    assert after == before
+
+
+def thrown_away(home: Path) -> None:
+    (history,) = (home / ".holdfast" / "histories").glob("*")
+    for name in ("index", "vectors", "abstracts"):
+        rmtree(history / name, ignore_errors=True)
+    for file in history.glob("*.sqlite*"):
+        file.unlink()
+
+
+# ---------------------------------------------------------------- examples
+class Counting(Hashing):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
+        self.asked += len(texts)
+        return super().embed_texts(texts)
+
+
+@pytest.fixture
+def embedder() -> Counting:
+    return Counting()
+
+
+def test_what_was_known_then_is_found_as_it_was(tmp_path: Path, embedder: Counting) -> None:
+    with opened(tmp_path, embedder=embedder) as context:
+        memory = of(context)
+        save_all(memory)
+        then = IndexState(0, context.recorded.history.position())
+        memory.save("Prefers spaces now.", category="preference", slug="indentation")
+        context.nodes.delete_node("ctx://local/users/ana/memories/preference/coffee", ANA)
+
+        past = memory.recall("tabs coffee", at=then).hits
+
+        assert {hit.snippet[:12] for hit in past[:2]} == {"Drinks coffe", "Prefers tabs"}
+        assert memory.recall("prefers").hits[0].snippet == "Prefers spaces now."
+        assert memory.at(then).read(past[0].uri).content.startswith(past[0].snippet)
+
+
+def test_nothing_is_embedded_again_for_the_past(tmp_path: Path, embedder: Counting) -> None:
+    with opened(tmp_path, embedder=embedder) as context:
+        save_all(of(context))
+        then = IndexState(0, context.recorded.history.position())
+        of(context).save("Prefers spaces now.", category="preference", slug="indentation")
+        asked = embedder.asked
+
+        of(context).recall("tabs", at=then)
+        of(context).recall("tabs", at=then)
+
+        assert embedder.asked == asked + 2  # the two questions
+
+
+def test_only_a_few_moments_are_kept_at_hand(tmp_path: Path) -> None:
+    with opened(tmp_path) as context:
+        states = []
+        for number in range(KEPT + 3):
+            of(context).save(f"Text {number}.", category="event", slug=f"n{number}")
+            states.append(IndexState(0, context.recorded.history.position()))
+
+        found = [len(of(context).recall("text", at=state).hits) for state in states]
+
+        assert found == list(range(1, KEPT + 4))
+        assert len(list(tmp_path.rglob("past/*/*"))) == KEPT
+        assert of(context).recall("text", at=states[0]).hits[0].snippet == "Text 0."
+        context.namespaces.delete_user("local", "ana", context.request)
+        assert list(tmp_path.rglob("past/*/*")) == []
+
+
+def test_before_anything_was_there_nothing_is_found(tmp_path: Path) -> None:
+    with opened(tmp_path) as context:
+        save_all(of(context))
+
+        assert of(context).recall("tabs", at="2001-01-01").hits == ()
+        assert of(context).recall("tabs", at="2999-01-01").hits != ()
+
+
+def test_others_find_nothing_of_it_in_the_past_either(tmp_path: Path) -> None:
+    with opened(tmp_path) as context:
+        save_all(of(context))
+        then = IndexState(0, context.recorded.history.position())
+
+        assert of(context, BOB).recall("tabs coffee", at=then).hits == ()
+        assert list(walk(context.recorded, Locator("accounts")))

@@ -1,0 +1,148 @@
+"""The index proves that it is what canonical state says, and is made so again where it is not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Context
+from holdfast.engine.upkeep import DerivedTiers, Kind
+from holdfast.storage import Tier
+from tests.engine.remembering import ANA, BOB, of, opened, save_all, uris
+
+TABS = "ctx://local/users/ana/memories/preference/indentation"
+QUESTION = "tabs coffee train preference"
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[Context]:
+    with opened(tmp_path) as context:
+        save_all(of(context))
+        of(context, BOB).save("Likes soup.", category="preference", slug="soup")
+        yield context
+
+
+def index_files(home: Path) -> list[Path]:
+    (folder,) = (home / ".holdfast" / "histories").glob("*/index")
+    return sorted(folder.rglob("*.sqlite"))
+
+
+def test_a_right_index_is_proved_right(context: Context) -> None:
+    proof = context.indexes.upkeep.verify("local")
+
+    assert proof.holds
+    assert proof.records >= proof.places > 4
+    assert len(proof.root) == 64
+
+
+def test_the_root_is_the_same_wherever_memory_is_the_same(context: Context, tmp_path: Path) -> None:
+    proof = context.indexes.upkeep.verify("local")
+    context.indexes.upkeep.rebuild("local")
+
+    assert context.indexes.upkeep.verify("local") == proof
+    of(context).save("One more.", category="preference", slug="more")
+    assert context.indexes.upkeep.verify("local").root != proof.root
+
+
+@pytest.mark.parametrize("kind", [Kind.MISSING, Kind.SURPLUS, Kind.DIFFERENT])
+def test_every_difference_is_named_and_healed(context: Context, kind: Kind) -> None:
+    before, index = of(context).recall(QUESTION), context.indexes.upkeep.following.index
+    stranger = TABS.replace("indentation", "stranger")
+    records = context.indexes.upkeep._indexer.make([of(context).read(TABS).place]).records[TABS]
+    if kind is Kind.MISSING:
+        index.replace("local", {TABS: []})
+    elif kind is Kind.DIFFERENT:
+        index.replace("local", {TABS: records[:1]})
+    else:
+        made = of(context).save("Not for long.", category="preference", slug="stranger")
+        extra = context.indexes.upkeep._indexer.make([of(context).read(made).place]).records[made]
+        context.nodes.delete_node(made, ANA)
+        of(context).settle()
+        index.replace("local", {stranger: extra})
+
+    proof = context.indexes.upkeep.verify("local", heal=True)
+
+    named = {(each.uri, each.kind) for each in proof.differences}
+    assert named == {(stranger if kind is Kind.SURPLUS else TABS, kind)}
+    assert context.indexes.upkeep.verify("local").holds
+    assert of(context).recall(QUESTION).hits == before.hits
+
+
+@pytest.mark.parametrize("harm", ["deleted", "truncated", "flipped", "garbage", "emptied"])
+def test_a_damaged_file_is_noticed_and_made_anew(tmp_path: Path, harm: str) -> None:
+    with opened(tmp_path) as context:
+        save_all(of(context))
+        before = of(context).recall(QUESTION).hits
+    (file,) = index_files(tmp_path)
+    data = file.read_bytes()
+    if harm == "deleted":
+        file.unlink()
+    else:
+        middle = len(data) // 2
+        flipped = data[:middle] + bytes([data[middle] ^ 255]) * 2_000 + data[middle + 2_000 :]
+        harmed = {"truncated": data[: middle + 7], "flipped": flipped, "garbage": b"x" * 9_000}
+        file.write_bytes(harmed.get(harm, b""))
+
+    with opened(tmp_path) as context:
+        context.indexes.upkeep.verify("local", heal=True)
+
+        assert context.indexes.upkeep.verify("local").holds
+        assert of(context).recall(QUESTION).hits == before
+
+
+@pytest.mark.parametrize("harm", ["deleted", "garbage", "emptied"])
+def test_recall_makes_a_lost_index_anew_by_itself(tmp_path: Path, harm: str) -> None:
+    with opened(tmp_path) as context:
+        save_all(of(context))
+        before = of(context).recall(QUESTION).hits
+    (file,) = index_files(tmp_path)
+    if harm == "deleted":
+        file.unlink()
+    else:
+        file.write_bytes(b"x" * 9_000 if harm == "garbage" else b"")
+
+    with opened(tmp_path) as context:
+        result = of(context).recall(QUESTION)
+
+    assert result.hits == before
+    if harm == "garbage":
+        assert "made anew" in " ".join(result.notes)
+
+
+def test_an_account_that_is_deleted_leaves_nothing_in_the_index(context: Context) -> None:
+    context.namespaces.delete_user("local", "bob", context.request)
+
+    assert uris(of(context, BOB), "soup") == []
+    assert all("bob" not in uri for uri in context.indexes.upkeep.following.index.stamps("local"))
+    assert context.indexes.upkeep.verify("local").holds
+
+
+class TestTiers:
+    def tiers(self, context: Context) -> DerivedTiers:
+        return context.indexes.tiers
+
+    def test_a_lost_tier_is_made_again(self, context: Context, tmp_path: Path) -> None:
+        before = of(context).recall(QUESTION).hits
+        abstracts = list(tmp_path.rglob("abstracts/**/.abstract.md"))
+        assert abstracts
+        texts = {path: path.read_text() for path in abstracts}
+        for path in abstracts:
+            path.unlink()
+        context.indexes.upkeep.following.index.delete_account_data("local")
+
+        for tier in (Tier.SHARED_ABSTRACTS, Tier.LOCAL_INDEX):
+            self.tiers(context).reindex(tier)
+
+        assert {path: path.read_text() for path in abstracts} == texts
+        assert of(context).recall(QUESTION).hits == before
+
+    def test_the_source_can_not_be_made_again(self, context: Context) -> None:
+        with pytest.raises(ValueError, match="source"):
+            self.tiers(context).reindex(Tier.SOURCE)
+
+    def test_changed_since_names_what_is_newer(self, context: Context) -> None:
+        every = self.tiers(context).changed_since(0)
+        newest = max(context.recorded.info(text).mtime for text in every)
+
+        assert len(every) == 20
+        assert self.tiers(context).changed_since(newest) == []

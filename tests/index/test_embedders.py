@@ -1,0 +1,91 @@
+"""Every embedder that ships passes the whole contract."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.errors import InvalidValueError
+from holdfast.index.contract import Embedder
+from holdfast.index.embedders.endpoint import Endpoint
+from holdfast.index.embedders.hashing import Hashing
+from holdfast.index.embedders.minilm import MiniLM
+from holdfast.index.embedders.openai_compatible import OpenAICompatible
+from holdfast.testing.index.embedder import EmbedderSuite, cosine, embed
+from tests.index.endpoints import serving
+from tests.index.minilm_cache import installed_model
+
+
+class TestHashing(EmbedderSuite):
+    promises = frozenset()
+
+    @staticmethod
+    def open_embedder() -> Embedder:
+        return Hashing()
+
+
+class TestMiniLM(EmbedderSuite):
+    promises = frozenset()
+
+    @staticmethod
+    def open_embedder() -> Embedder:
+        return MiniLM(installed_model())
+
+
+class TestOpenAICompatible(EmbedderSuite):
+    promises = frozenset()
+    base_url = ""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _server(cls) -> Iterator[None]:
+        with serving() as server:
+            cls.base_url = server.base_url
+            yield
+
+    @staticmethod
+    def open_embedder() -> Embedder:
+        return OpenAICompatible(Endpoint(TestOpenAICompatible.base_url), "any")
+
+
+# ---------------------------------------------------------------- hashing
+def test_a_hash_is_the_same_on_every_machine_and_forever() -> None:
+    vector = embed(Hashing(8), "Tabs over spaces")
+
+    assert [round(number, 6) for number in vector] == [
+        *(0.213201, 0.1066, 0.639602, 0.0),
+        *(-0.1066, 0.639602, -0.1066, -0.319801),
+    ]
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\n", "!?", "🙂"])
+def test_a_text_without_words_has_one_fixed_vector(empty: str) -> None:
+    assert embed(Hashing(8), empty) == [1.0, 0, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("indent", "indented"), ("Café", "CAFE"), ("painting", "paints"), ("ﬁle", "file")],
+)
+def test_forms_of_a_word_are_near(one: str, other: str) -> None:
+    hashing = Hashing()
+
+    assert cosine(embed(hashing, one), embed(hashing, other)) > 0.5
+
+
+def test_words_that_share_nothing_are_far_apart() -> None:
+    words = ["river", "compiler", "Brazil", "quickly", "moth", "tax", "onion", "bug"]
+    vectors = Hashing().embed_texts(words)
+    near = [cosine(a, b) for at, a in enumerate(vectors) for b in vectors[:at]]
+
+    assert max(map(abs, near)) < 0.3
+
+
+@pytest.mark.parametrize("dimension", [-1, 0, 7, 65_537])
+def test_a_dimension_that_makes_no_sense_is_refused(dimension: int) -> None:
+    with pytest.raises(InvalidValueError, match="dimension"):
+        Hashing(dimension)
+
+
+def test_the_dimension_is_a_parameter() -> None:
+    assert Hashing(64).dimension == len(embed(Hashing(64), "a"))
+    assert Hashing(64).parameters != Hashing(65).parameters

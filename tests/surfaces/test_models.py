@@ -1,0 +1,105 @@
+"""`holdfast models`, as its users run it."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast.errors import InstallError
+from holdfast.surfaces.models import models_command
+from tests.index.minilm_cache import installed_model, published_files
+
+NAME = "all-MiniLM-L6-v2"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Become a user who has installed nothing yet; return their home of Holdfast."""
+    home = tmp_path / "holdfast"
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    return home
+
+
+def models(*words: str) -> Result:
+    return CliRunner().invoke(models_command, words)
+
+
+def told(*words: str) -> Result:
+    done = models(*words)
+    assert (done.exception, done.exit_code) == (None, 0), done.stderr
+    return done
+
+
+def test_a_model_is_installed_and_then_listed(home: Path) -> None:
+    done = told("install", "--from", str(published_files()))
+    folder = home / "models" / f"{NAME}-build-1"
+
+    assert done.stdout == f"{NAME} is in {folder}\n"
+    assert done.stderr.splitlines()[1:] == [
+        "building the graph",
+        "checking the graph",
+        f"{NAME} is installed",
+    ]
+    heads, row = told("list").stdout.splitlines()
+    assert heads.split() == ["model", "size", "sha256", "folder"]
+    assert row.split() == [NAME, "23.9", "MB", installed_model().digest[:12], str(folder)]
+
+
+@pytest.mark.parametrize("words", [("list",), ("install", "--from", "nowhere")])
+def test_as_json_the_digest_is_whole(home: Path, words: tuple[str, ...]) -> None:
+    home.mkdir()
+    (home / "models").mkdir()
+    installed = installed_model()
+    (home / "models" / installed.folder.name).symlink_to(installed.folder)
+
+    assert json.loads(told(*words, "--json").stdout) == {
+        "model": NAME,
+        "size": installed.size,
+        "sha256": installed.digest,
+        "folder": str(home / "models" / installed.folder.name),
+    }
+
+
+@pytest.mark.usefixtures("home")
+def test_without_a_model_the_list_says_how_to_get_one() -> None:
+    done = told("list")
+
+    assert done.stdout == ""
+    assert done.stderr == "there is none; `holdfast models install` gets one\n"
+    assert told("list", "--json").stdout == ""
+
+
+def test_to_look_makes_nothing(home: Path) -> None:
+    told("list")
+
+    assert not home.exists()
+
+
+@pytest.mark.usefixtures("home")
+def test_a_second_time_it_says_that_it_is_there() -> None:
+    told("install", "--from", str(published_files()))
+
+    assert told("install").stderr == f"{NAME} is installed already\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_what_holds_no_weights_is_refused(tmp_path: Path) -> None:
+    done = models("install", "--from", str(tmp_path / "nowhere"))
+
+    assert done.exit_code == 1
+    assert isinstance(done.exception, InstallError)
+
+
+@pytest.mark.usefixtures("home")
+def test_there_is_one_source_only() -> None:
+    done = models("install", "--from", "here", "--source", "hub")
+
+    assert done.exit_code == click.UsageError.exit_code
+    assert "exclude each other" in done.stderr
+
+
+@pytest.mark.usefixtures("home")
+def test_an_unknown_source_is_refused() -> None:
+    assert "'pypi', 'hub'" in models("install", "--source", "elsewhere").stderr
