@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# The model lies in .venv/models, for the demo, the tests and the benchmarks alike.
+WITH_MODEL := HOLDFAST_HOME=$(abspath $(VENV))
 
 .PHONY: help demo test searches lower upper check format lint types imports coverage crash bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp ## install what the demo needs and show Holdfast at work
-	@$(BIN)/holdfast demo
+demo: $(VENV)/demo.stamp $(VENV)/model.stamp ## install what the demo needs and show Holdfast at work
+	@$(WITH_MODEL) $(BIN)/holdfast demo
 
 # Long searches for a case that fails. They try millions of steps, so no coverage is counted there.
 SEARCHES := $(addprefix tests/artifacts/test_,archive_crash.py archive_hostile.py crash.py faults.py fuzz.py)
@@ -56,10 +58,16 @@ coverage: test ## the lines and branches that no test reached
 crash: $(VENV)/dev.stamp ## cut the power in a million ways, and look what is left
 	$(BIN)/python -m holdfast.testing.artifacts.crash --states 1000000
 
-bench: $(VENV)/bench.stamp ## compare with peers, and with the limits of this disk
+bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with the limits of this disk; DATA=folder has conversations
 	$(BIN)/python benchmarks/storage.py
 	$(BIN)/python benchmarks/artifacts.py
 	$(BIN)/python benchmarks/context.py
+	$(BIN)/python benchmarks/recall_speed.py
+ifdef DATA
+	$(BIN)/python benchmarks/recall.py $(DATA) --models $(VENV)/models
+else
+	@echo "benchmarks/recall.py needs conversations: make bench DATA=folder"
+endif
 
 lock: $(VENV)/dev.stamp ## pin the newest allowed dependencies, with hashes
 	requirements/lock $(BIN)
@@ -70,11 +78,15 @@ clean: ## remove what make made
 $(VENV)/bin/python:
 	@requirements/venv $(PYTHON) $(VENV)
 
-$(VENV)/demo.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+$(VENV)/demo.stamp: requirements/demo.txt pyproject.toml | $(VENV)/bin/python
 	@echo "installing what the demo needs into $(VENV) ..."
-	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --require-hashes -r requirements/demo.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# Where it can't be had there is no stamp: the demo then goes by words, and the next one tries again.
+$(VENV)/model.stamp: | $(VENV)/demo.stamp
+	@if $(WITH_MODEL) $(BIN)/holdfast models install; then touch $@; fi
 
 $(VENV)/dev.stamp: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."

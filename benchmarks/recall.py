@@ -35,7 +35,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TOP = 10
 NOISE = 2.0
 PARAPHRASED = 0.8
-DEEP = 200
+DEEP = 400
 """So many turns are asked for, so that ten sessions are among them."""
 
 Ranking = list[Turn]

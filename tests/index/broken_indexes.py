@@ -485,6 +485,11 @@ class ComparesAllLevels(MemoryIndex):
         return super()._fields(account, frozenset(Level))
 
 
+class MatchesWithTheWorst(MemoryIndex):
+    def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
+        return {hit.uri: hit.score for hit in self.search_by_text(words, filters, top_k)}
+
+
 # ---------------------------------------------------------------- filters
 
 

@@ -1,6 +1,6 @@
 """The indexes of one memory: one for each embedder that it has had, and those of the past."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from os import utime
@@ -11,6 +11,7 @@ from holdfast.app.embedding import embedder_for
 from holdfast.config import Config
 from holdfast.context.backlinks import ScannedLinks
 from holdfast.context.contract import TenantData
+from holdfast.context.reach import Reach
 from holdfast.context.reading import NodeReader
 from holdfast.context.relations import RelationReader
 from holdfast.engine.indexing import Following, Indexer
@@ -23,6 +24,7 @@ from holdfast.errors import DamageError
 from holdfast.index.contract import Embedder
 from holdfast.index.memo import MemoData, VectorMemo, embedder_id
 from holdfast.index.stores.sqlite import SqliteIndex
+from holdfast.model import Uri
 from holdfast.storage.backends.device_local import DeviceLocalBackend
 from holdfast.storage.wrappers.recorded import Recorded
 
@@ -146,11 +148,58 @@ class Indexes:
         return self._open[name]
 
     def tenant_data(self) -> Mapping[str, TenantData]:
-        """Return all that holds something of tenants: each index that there is, and the memo."""
-        names = sorted(path.name for path in (self._folder / "index").glob("*") if path.is_dir())
-        held: dict[str, TenantData] = {f"index {name}": self._index(name) for name in names}
-        past = PastData(self._folder / "past", self.pasts)
-        return {**held, "vectors": MemoData(self.memo_folder), "past indexes": past}
+        """Return all that holds something of tenants."""
+        return {
+            "index": EveryIndex(self.every),
+            "vectors": MemoData(self.memo_folder),
+            "abstracts": AbstractsData(self._folder / "abstracts", self._reader.reach),
+            "past indexes": PastData(self._folder / "past", self.pasts),
+        }
+
+    def every(self) -> list[SqliteIndex]:
+        """Return each index that there is by now, whoever made it."""
+        folders = (self._folder / "index").glob("*")
+        names = sorted(path.name for path in folders if path.is_dir())
+        return [self._index(name) for name in names]
+
+
+class EveryIndex:
+    """The indexes of all embedders; those that are there when somebody is to be forgotten."""
+
+    def __init__(self, every: Callable[[], list[SqliteIndex]]) -> None:
+        self._every = every
+
+    def delete_account_data(self, account_id: str) -> int:
+        return sum(index.delete_account_data(account_id) for index in self._every())
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        return sum(index.delete_by_owner_space(account_id, owner_space) for index in self._every())
+
+
+class AbstractsData:
+    """What was written down of folders. A session's goes when nobody has the session any more."""
+
+    def __init__(self, folder: Path, reach: Reach) -> None:
+        self._folder = folder
+        self._reach = reach
+
+    def delete_account_data(self, account_id: str) -> int:
+        return self._remove(Uri(account_id))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        kind, _, owner = owner_space.partition(":")
+        sessions = self._folder.joinpath(Uri(account_id, ("sessions",)).key).glob("*")
+        keys = [path.relative_to(self._folder).as_posix() for path in sessions]
+        places = filter(None, map(Uri.of_key, keys))
+        gone = [each for each in places if self._reach.session_owner(each) in {None, owner_space}]
+        return sum(map(self._remove, (Uri(account_id, (f"{kind}s", owner)), *gone)))
+
+    def _remove(self, place: Uri) -> int:
+        """Remove what is below a folder; return 1 if there was something."""
+        path = self._folder / place.key
+        there = path.exists()
+        rmtree(path, ignore_errors=True)
+        return int(there)
 
 
 class PastData:

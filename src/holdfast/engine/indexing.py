@@ -1,9 +1,8 @@
 """From nodes to what an index holds of them, and keeping the two in step."""
 
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 from holdfast.context.reading import NodeReader
@@ -12,6 +11,7 @@ from holdfast.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
     HoldfastError,
+    InvalidValueError,
     NodeNotFoundError,
 )
 from holdfast.index.contract import KeptIndex
@@ -25,7 +25,7 @@ BATCH = 200
 """How many nodes are read, embedded and written together."""
 _ATTEMPTS = 20
 _OUTAGE = 3
-"""So many failures in a row are not the texts' fault."""
+"""After so many failures in a row somebody asks whether it is the texts' fault."""
 
 Records = dict[str, list[IndexRecord]]
 
@@ -59,7 +59,7 @@ class Indexer:
             uri = str(place)
             try:
                 made.records[uri] = self._records(place)
-            except BrokenNodeError as error:
+            except (BrokenNodeError, InvalidValueError) as error:
                 made.failed[uri] = error
                 made.records[uri] = []
         if self._memo is not None:
@@ -83,11 +83,15 @@ class Indexer:
             self._embed_each(made, memo)
 
     def _embed_each(self, made: Made, memo: VectorMemo) -> None:
-        """Find out which nodes can't be embedded; when several in a row can't, none is tried."""
+        """Find out which nodes can't be embedded; if the model is out of order, none is tried."""
         in_a_row: list[HoldfastError] = []
+        outage: HoldfastError | None = None
         for uri, records in list(made.records.items()):
             if len(in_a_row) == _OUTAGE:
-                made.failed[uri] = in_a_row[0]
+                outage = None if memo.answers() else in_a_row[0]
+                in_a_row.clear()
+            if outage is not None:
+                made.failed[uri] = outage
                 continue
             try:
                 made.records |= _embedded({uri: records}, memo)
@@ -109,12 +113,8 @@ def _embedded(records: Records, memo: VectorMemo) -> Records:
         texts = [embedded(records[uri][at]) for uri, at in of_owner]
         vectors = memo.vectors(account, owner, texts)
         for (uri, at), vector in zip(of_owner, vectors, strict=True):
-            done[uri][at] = with_vector(records[uri][at], vector)
+            done[uri][at] = records[uri][at].with_vector(vector)
     return done
-
-
-def with_vector(record: IndexRecord, vector: bytes) -> IndexRecord:
-    return replace(record, vector=tuple(array("b", vector)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,8 @@ class Caught:
     """What catching up did."""
 
     position: int
-    indexed: int = 0
+    places: frozenset[Uri] = frozenset()
+    """Those whose records were made."""
     failed: Mapping[str, HoldfastError] = field(default_factory=dict)
 
 
@@ -174,19 +175,19 @@ class Following:
         """
         now = self._history.position() if position is None else position
         gone: Records = {uri: [] for uri in self.index.stamps(account_id)}
+        places: set[Uri] = set()
         failed: dict[str, HoldfastError] = {}
-        count = 0
         for batch in batched(self.every(account_id), BATCH):
             made = self._indexer.make(batch)
             self.index.replace(account_id, made.records)
             failed |= made.failed
-            count += len(batch)
+            places.update(batch)
             progress(len(batch))
             for uri in made.records:
                 gone.pop(uri, None)
-        if count or gone:
+        if places or gone:
             self.index.replace(account_id, gone, cursor=now)
-        return Caught(now, count, failed)
+        return Caught(now, frozenset(places), failed)
 
     def _update(self, account_id: str, places: Sequence[Uri], cursor: int, now: int) -> Caught:
         failed: dict[str, HoldfastError] = {}
@@ -196,7 +197,7 @@ class Following:
             records |= made.records
             failed |= made.failed
         self.index.replace(account_id, records, cursor=now, expect=cursor)
-        return Caught(now, len(places), failed)
+        return Caught(now, frozenset(places), failed)
 
     def every(self, account_id: str) -> Iterator[Uri]:
         """Yield every place of an account that has something to index: nodes, and their folders."""

@@ -43,8 +43,9 @@ class Round:
 class Worker:
     """Works on the events of an account, with others who do the same.
 
-    What an event says is only where to look: the records are made of what the nodes say when it is
-    worked on, so it does not matter in which order events come, nor how often.
+    The log tells where to look; an event that failed before, where to look again. Records are made
+    of what the nodes say when they are worked on, so it does not matter in which order events come,
+    nor how often.
     """
 
     def __init__(
@@ -71,8 +72,7 @@ class Worker:
         """Work on one batch of events, and on what the log has beyond them."""
         leased = self._lease(account_id)
         try:
-            places = dict.fromkeys(place for _, event in leased for place in _places(event))
-            caught = self._following.catch_up(account_id, also=places)
+            caught = self._caught_up(account_id, leased)
         except HoldfastError as error:
             outcome = self._fail(leased, str(error))
             if not leased:
@@ -82,12 +82,22 @@ class Worker:
             self._release(leased)
         return self._settle(leased, caught)
 
+    def _caught_up(self, account_id: str, leased: Leased) -> Caught:
+        """Index what the log tells of; then the events that are none of it, such as failed ones."""
+        caught = self._following.catch_up(account_id)
+        rest = dict.fromkeys(place for _, event in leased for place in _places(event))
+        rest = {place: None for place in rest if place not in caught.places}
+        if not rest:
+            return caught
+        more = self._following.catch_up(account_id, also=rest)
+        return Caught(more.position, caught.places | more.places, {**caught.failed, **more.failed})
+
     def _lease(self, account_id: str) -> Leased:
         pending = self._outbox.list_pending(account_id)[:BATCH]
         return [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
 
     def _settle(self, leased: Leased, caught: Caught) -> Round:
-        outcome = Round(indexed=caught.indexed)
+        outcome = Round(indexed=len(caught.places))
         for uri, event in leased:
             error = caught.failed.get(event.uri)
             if error is not None:

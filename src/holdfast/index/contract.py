@@ -99,6 +99,9 @@ class KeptIndex(VectorIndex, Protocol):
         About so much `search_by_text` gives to a passage of usual length that has all of them.
         """
 
+    def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
+        """Return the URIs of what `search_by_text` would, each with its best score: it is quick."""
+
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
         """Return the records with these ids that the filters let through, as hits that score 0.
 

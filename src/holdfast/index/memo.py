@@ -5,8 +5,8 @@ depends on, and the text. Every owner has a store of their own, so that what is 
 forgotten wholly, and nobody can find out from it what others wrote.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
@@ -14,6 +14,7 @@ from typing import cast
 
 from holdfast.artifacts import ArtifactStore, Derived, Literal, canonical
 from holdfast.artifacts.artifact import sid_of
+from holdfast.errors import HoldfastError
 from holdfast.index.contract import Embedder
 from holdfast.index.vectors import quantised
 from holdfast.model.uri import segment_of
@@ -21,6 +22,8 @@ from holdfast.model.values import plain
 
 _OPERATION = ("embed", "1")
 _BATCH = 256
+_PLAIN = "a text that nobody could object to"
+_MOST_OPEN = 8
 
 
 class VectorMemo:
@@ -28,6 +31,7 @@ class VectorMemo:
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._folder = folder
+        self._open: OrderedDict[Path, ArtifactStore] = OrderedDict()
         self._embedder = embedder
         self._parameters = _parameters(embedder)
         self.made = 0
@@ -36,11 +40,23 @@ class VectorMemo:
     def vectors(self, account_id: str, owner_space: str, texts: Sequence[str]) -> list[bytes]:
         """Return the vector of each text; those that are not known yet are made, and kept."""
         wanted = list(dict.fromkeys(texts))
+        store = self._store(account_id, owner_space)
         found: dict[str, bytes] = {}
-        with self._store(account_id, owner_space) as store:
-            for start in range(0, len(wanted), _BATCH):
-                found |= self._batch(store, wanted[start : start + _BATCH])
+        for start in range(0, len(wanted), _BATCH):
+            found |= self._batch(store, wanted[start : start + _BATCH])
         return [found[text] for text in texts]
+
+    def close(self) -> None:
+        """Let go of what is open; it is opened again when it is needed."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def answers(self) -> bool:
+        """Whether the embedder embeds anything at all."""
+        try:
+            return len(self._embedder.embed_texts([_PLAIN])) == 1
+        except HoldfastError:
+            return False
 
     def _batch(self, store: ArtifactStore, texts: Sequence[str]) -> dict[str, bytes]:
         artifacts = [self._artifact(text) for text in texts]
@@ -61,10 +77,17 @@ class VectorMemo:
     def _artifact(self, text: str) -> Derived:
         return Derived(*_OPERATION, (Literal(text.encode()),), self._parameters)
 
-    @contextmanager
-    def _store(self, account_id: str, owner_space: str) -> Iterator[ArtifactStore]:
-        with ArtifactStore.open(memo_folder(self._folder, account_id, owner_space)) as store:
-            yield store
+    def _store(self, account_id: str, owner_space: str) -> ArtifactStore:
+        """Return the store of an owner; the last few stay open. One that was removed is new."""
+        folder = memo_folder(self._folder, account_id, owner_space)
+        store = self._open.pop(folder, None)
+        if store is not None and not folder.exists():
+            store.close()
+            store = None
+        self._open[folder] = store = store or ArtifactStore.open(folder)
+        while len(self._open) > _MOST_OPEN:
+            self._open.popitem(last=False)[1].close()
+        return store
 
 
 class MemoData:

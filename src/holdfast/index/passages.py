@@ -44,7 +44,8 @@ def passages(text: str) -> list[Passage]:
     A passage never reaches over a heading. Paragraphs stay whole as long as they fit.
     """
     found: list[Passage] = []
-    for block in _joined(_blocks(text)):
+    lines = text.split("\n")
+    for block in _joined(_blocks(lines), lines):
         found += _cut(block)
     return found
 
@@ -54,7 +55,7 @@ def cut(text: str, first_line: int = 1) -> list[Passage]:
     return list(_cut(_Block(text, first_line, ()))) or [Passage(text, first_line, first_line)]
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _blocks(every: list[str]) -> Iterator[_Block]:
     """Yield what blank lines and headings set apart; code stays together."""
     headings: list[tuple[int, str]] = []
     lines: list[str] = []
@@ -66,7 +67,7 @@ def _blocks(text: str) -> Iterator[_Block]:
             yield _Block("\n".join(lines), first, titles, section)
             lines.clear()
 
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(every, 1):
         opened = _FENCE.match(line)
         if fence:
             fence = "" if opened and line.strip() == opened[0] and opened[0] >= fence else fence
@@ -88,12 +89,12 @@ def _blocks(text: str) -> Iterator[_Block]:
     yield from block()
 
 
-def _joined(blocks: Iterator[_Block]) -> Iterator[_Block]:
+def _joined(blocks: Iterator[_Block], lines: list[str]) -> Iterator[_Block]:
     """Join small blocks under the same heading, as long as they fit into one passage."""
     last: _Block | None = None
     for block in blocks:
         if last and last.section == block.section:
-            gap = "\n" * (block.first - last.last)
+            gap = "\n" + "".join(f"{line}\n" for line in lines[last.last : block.first - 1])
             if len(last.text) + len(gap) + len(block.text) <= CHARACTERS:
                 last.text += gap + block.text
                 continue

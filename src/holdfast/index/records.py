@@ -94,6 +94,8 @@ def _turns(said: Sequence[Said]) -> Iterator[Piece]:
     party = tuple(dict.fromkeys(each.message.speaker for each in said))
     for each in said:
         message = each.message
+        if not message.content.strip():
+            continue
         length = _length(message.content)
         for passage in cut(message.content, each.first_line):
             lines = passage.first_line, passage.last_line

@@ -167,6 +167,18 @@ def hits(db: sqlite3.Connection, scored: Scored) -> Iterator[SeedHit]:
         yield hit(row, scores[row[0]])
 
 
+def matches(db: sqlite3.Connection, scored: Scored) -> dict[str, float]:
+    """Return the URIs of rows, each with its best score, in the order of `hits`."""
+    scores = dict(scored)
+    found = db.execute(schema.URIS, {"rows": json.dumps(list(scores))}).fetchall()
+    if len(found) != len(scores):
+        raise LookupError("rows that were found are not there")
+    best: dict[str, float] = {}
+    for row, _, uri in sorted(found, key=lambda each: (-scores[each[0]], each[1])):
+        best.setdefault(uri, scores[row])
+    return best
+
+
 def hit(row: Row, score: float) -> SeedHit:
     """Make a hit of one row of `schema.HITS`."""
     _, id_, uri, level, text, payload = row

@@ -139,6 +139,10 @@ HITS_OF = (
     "JOIN names ON name = uri"
 )
 HITS = f"{HITS_OF} WHERE row {_ROWS}"
+URIS = (
+    "SELECT row, id, value FROM texts JOIN records USING (row) JOIN names ON name = uri "
+    f"WHERE row {_ROWS}"
+)
 FIRST_BY_ID = f"SELECT row FROM texts WHERE row {_ROWS} ORDER BY id LIMIT :most"
 _NAMED = ", ".join(f"(SELECT value FROM names WHERE name = {column})" for column in FILED[1:8])
 WHOLE = (

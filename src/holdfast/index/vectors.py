@@ -14,6 +14,8 @@ from holdfast.errors import InvalidValueError
 from holdfast.model.values import shown
 
 LARGEST = 127
+_SQUARES = [number * number for number in (*range(128), *range(-128, 0))]
+"""Of each byte, taken as a signed number."""
 LONGEST = 4095
 MAX_DIMENSION = 65_536
 _NO_ROOM = 1.5 * 2**52
@@ -21,12 +23,18 @@ _NEVER_TOO_LONG = (LONGEST // LARGEST) ** 2
 """Up to this dimension no vector can be too long, be all of its components the largest."""
 
 
-def quantised(vector: Sequence[float]) -> bytes:
+def quantised(vector: Sequence[float] | bytes) -> bytes:
     """Return the direction of a vector as one signed byte for each component.
 
     What is of such whole numbers already stays as it is. A vector of zeros has no direction, and so
     no bytes.
     """
+    if isinstance(vector, bytes):
+        if squared(vector) > LONGEST**2:
+            raise InvalidValueError(
+                f"the vector is longer than {LONGEST:,}. Fix: let `quantised` make it of numbers."
+            )
+        return vector
     numbers = _finite(vector)
     largest = max(max(numbers, default=0.0), -min(numbers, default=0.0))
     if not largest:
@@ -46,7 +54,7 @@ def whole(kept: bytes) -> tuple[float, ...]:
 
 def squared(kept: bytes) -> int:
     """Return the square of the length of what `quantised` made."""
-    return sum(number * number for number in array("b", kept))
+    return sum(map(_SQUARES.__getitem__, kept))
 
 
 def cosine(one: bytes, other: bytes) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from types import MappingProxyType
 
@@ -37,7 +37,8 @@ class IndexRecord:
     text: str
     context: str = ""
     """Words by which it is found too, though it does not say them: title, speaker, date."""
-    vector: tuple[float, ...] = ()
+    vector: tuple[float, ...] | bytes = ()
+    """Numbers; or one signed byte for each, as an index keeps them."""
     filters: Mapping[str, JSON]
     payload: Mapping[str, JSON] = field(default_factory=dict)
 
@@ -47,7 +48,8 @@ class IndexRecord:
         encodable(self.text, "text")
         put = object.__setattr__
         put(self, "level", _level(self.level))
-        put(self, "vector", _finite(self.vector, "vector"))
+        if not isinstance(self.vector, bytes):
+            put(self, "vector", _finite(self.vector, "vector"))
         put(self, "filters", check_filters(self.filters))
         put(self, "payload", frozen(self.payload, "payload"))
         account, owner_space = self.filters[ACCOUNT], self.filters[OWNER_SPACE]
@@ -58,6 +60,17 @@ class IndexRecord:
         if not isinstance(owner_space, str):
             raise InvalidValueError(f"{self.uri!a} is filed under several owners. Fix: name one.")
         owner_space_at(place, owner_space)
+
+    def with_vector(self, vector: bytes) -> "IndexRecord":
+        """Return the same record with a vector. All else was checked, and is not again."""
+        record = object.__new__(IndexRecord)
+        for name in _FIELDS:
+            object.__setattr__(record, name, getattr(self, name))
+        object.__setattr__(record, "vector", vector)
+        return record
+
+
+_FIELDS = tuple(each.name for each in fields(IndexRecord))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

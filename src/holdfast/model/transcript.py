@@ -16,7 +16,7 @@ from holdfast.model.values import MAX_SHOWN, bounded, moment, shown
 ROLES = ("user", "assistant", "system", "tool")
 _ROLE = "|".join(ROLES)
 _HEADING = re.compile(
-    rf"## (?:(?P<name>.+) \((?P<role>{_ROLE})\)|(?P<bare>{_ROLE}))"
+    rf"## (?:(?P<name>.{{1,{MAX_SHOWN}}}) \((?P<role>{_ROLE})\)|(?P<bare>{_ROLE}))"
     r"(?:, (?P<time>[0-9T:.+-]+))? \^m(?P<index>[0-9]{1,9})(?:\.(?P<piece>[0-9]{1,9}))?"
 )
 _LOOKS_LIKE_ONE = re.compile(r"\\*## .* \^m[0-9.]+")
@@ -162,6 +162,6 @@ def _time_or_none(text: str | None) -> datetime | None:
         return None
     try:
         time = datetime.fromisoformat(text)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
-    except ValueError:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import click
 
-from holdfast.app import open_recorded, open_storage, preview_storage
-from holdfast.errors import HoldfastError
+from holdfast.app import Context, open_context, open_recorded, open_storage, preview_storage
+from holdfast.config import load_config
+from holdfast.errors import ConfigError, HoldfastError
+from holdfast.index.models import find
 from holdfast.storage import (
     ABSENT,
     ConcurrentModificationError,
@@ -32,6 +34,11 @@ Environment = dict[str, str]
 COUNTER = Locator("counter.md")
 PROCESSES = 4
 LOOPS = 25
+SAID = (
+    ("Ana", "Which branch do we release from?"),
+    ("Tom", "From main, every second Thursday."),
+    ("Ana", "Then I book the train for Wednesday."),
+)
 
 
 @click.command("demo")
@@ -52,6 +59,7 @@ def run(say: Say) -> None:
         environ_of_ana = {**environ, "USER": "ana", "MEMORY_VAULT_PATH": str(Path(folder, "Notes"))}
         _show_history(say, environ_of_ana)
         _show_verbs(say, environ_of_ana)
+        _show_recall(say, environ_of_ana)
         _show_refusals(say, environ)
     say("\nNext: `make test` proves it; README.md tells the rest.")
 
@@ -182,8 +190,51 @@ def _position(environ: Environment) -> str:
         return str(memory.history.position())
 
 
+def _show_recall(say: Say, environ: Environment) -> None:
+    say("\n7. Found again by words and by meaning, with the place to cite, now or as of a moment")
+    has_model = _borrow_model(Path(environ["HOME"], ".holdfast"))
+    with open_context(environ) as context:
+        _save_habit(context, "Lies awake after coffee in the afternoon.")
+        context.memory.commit_session(_messages(), session_id="kick-off", extract=False)
+    say("   (an agent saves habit/coffee, and the messages of a session)")
+    _type(say, environ, "recall", "When is the release?", "--top", "2")
+    if has_model:
+        _type(say, environ, "recall", "What keeps her from sleeping?", "--top", "1")
+    else:
+        say("   (with the model, it would also find what shares no word with a question)")
+    before = _position(environ)
+    with open_context(environ) as context:
+        _save_habit(context, "Sleeps well, since she drinks tea.")
+    say("   (Ana changes her habit, and the agent its note)")
+    _type(say, environ, "recall", "coffee in the afternoon", "--top", "1", "--at", before)
+    _type(say, environ, "recall", "When is the release?", "--budget", "200")
+
+
+def _save_habit(context: Context, text: str) -> None:
+    context.memory.save(text, category="habit", slug="coffee")
+
+
+def _borrow_model(home: Path) -> bool:
+    """Let the demo use the model that this user has installed; say whether there is one."""
+    try:
+        models = load_config(os.environ).home / "models"
+    except ConfigError:  # of a user whose config is none of the demo's business
+        return False
+    if find(models) is None:
+        return False
+    (home / "models").symlink_to(models)
+    return True
+
+
+def _messages() -> list[dict[str, str]]:
+    return [
+        {"role": "user", "name": name, "content": said, "time": f"2026-03-02T10:0{minute}:00Z"}
+        for minute, (name, said) in enumerate(SAID)
+    ]
+
+
 def _show_refusals(say: Say, environ: Environment) -> None:
-    say("\n7. What goes wrong is said, with the fix, and nothing is done instead")
+    say("\n8. What goes wrong is said, with the fix, and nothing is done instead")
     absent = str(Path(environ["HOME"], "NotMounted"))
     attempts: list[Callable[[], object]] = [
         lambda: Locator("../../etc/passwd"),

@@ -1,7 +1,6 @@
 """What the searches found, by message: a message of several passages is one candidate."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from holdfast.model import SeedHit
@@ -10,55 +9,51 @@ Key = tuple[str, int]
 """A session and which message of it, or a node and which passage of it."""
 
 
-@dataclass(slots=True)
 class Candidate:
     """A message, or a passage of a note, that may be an answer."""
 
-    key: Key
-    hit: SeedHit
-    """The passage that speaks best for it."""
-    words: float = 0.0
-    """How well it matches by words."""
-    cosine: float | None = None
-    """How near it is in meaning; None if it is not among the nearest."""
-    parts: dict[str, float] = field(default_factory=dict)
+    __slots__ = (
+        "asks",
+        "cosine",
+        "hit",
+        "key",
+        "length",
+        "near",
+        "parts",
+        "party",
+        "role",
+        "speaker",
+        "words",
+    )
+
+    def __init__(self, key: Key, hit: SeedHit) -> None:
+        told = hit.payload.get
+        self.key = key
+        self.hit = hit
+        """The passage that speaks best for it."""
+        self.words = 0.0
+        """How well it matches by words."""
+        self.cosine: float | None = None
+        """How near it is in meaning; None if it is not among the nearest."""
+        self.parts: dict[str, float] = {}
+        self.speaker = str(told("speaker") or "")
+        self.role = str(told("role") or "")
+        self.party: tuple[str, ...] = tuple(told("party") or ())  # type: ignore[arg-type] # of texts, as it was put
+        """Who speaks in its session."""
+        self.length = max(1, int(told("length") or 1))  # type: ignore[arg-type] # as before
+        self.asks = told("asks") is True
+        """Whether the message ends with a question."""
+        self.near: tuple[int, ...] = tuple(told("near") or ())  # type: ignore[arg-type] # as before
+        """Where the message before begins, the one after, and the one after that; -1 is none."""
 
     @property
     def score(self) -> float:
         return sum(self.parts.values())
 
-    def told(self, name: str) -> str:
-        value = self.hit.payload.get(name)
-        return value if isinstance(value, str) else ""
-
     @property
     def date(self) -> datetime | None:
-        said = self.told("date")
-        return datetime.fromisoformat(said) if said else None
-
-    @property
-    def length(self) -> int:
-        length = self.hit.payload.get("length")
-        return max(1, length) if isinstance(length, int) else 1
-
-    @property
-    def asks(self) -> bool:
-        """Whether the message ends with a question."""
-        return self.hit.payload.get("asks") is True
-
-    @property
-    def party(self) -> tuple[str, ...]:
-        """Who speaks in its session."""
-        party = self.hit.payload.get("party")
-        return tuple(map(str, party)) if isinstance(party, tuple) else ()
-
-    @property
-    def near(self) -> tuple[int, int, int]:
-        """The first passages of the message before, the one after, and the one after that."""
-        match self.hit.payload.get("near"):
-            case (int(before), int(after), int(second)):
-                return before, after, second
-        return -1, -1, -1
+        said = self.hit.payload.get("date")
+        return datetime.fromisoformat(said) if isinstance(said, str) else None
 
 
 class Candidates:

@@ -11,7 +11,7 @@ class RetrievalConfig:
     conversations between people and with assistants; docs/reference/recall.md says what each gives.
     """
 
-    candidates: int = 300
+    candidates: int = 150
     """Passages that each search looks at."""
     wholes: int = 200
     """Nodes that are compared as a whole."""
@@ -39,7 +39,7 @@ class RetrievalConfig:
     """... of the one before the one before it."""
     short: int = 35
     """Messages of more words than that lend and borrow less."""
-    lenders: int = 100
+    lenders: int = 50
     """So many of the best are asked what is beside them."""
 
     whole: float = 0.75

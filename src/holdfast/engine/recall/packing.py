@@ -51,17 +51,17 @@ def compose(tiers: Iterable[Tier], budget: int) -> Packed:
 
     One that does not fit is left out, and smaller ones after it still get their chance.
     """
-    sections, hits, seen = [INTRODUCTION + "\n"], list[Hit](), set[tuple[str, str]]()
+    sections, hits, seen = [INTRODUCTION + "\n"], list[Hit](), set[str]()
     used = tokens_in(sections[0])
     for tier in tiers:
         heading = f"\n## {tier.heading}\n"
         for hit in tier.hits:
             section = heading + _entry(hit)
             cost = tokens_in(section)
-            if (hit.uri, hit.snippet) not in seen and used + cost <= budget:
+            if hit.snippet not in seen and used + cost <= budget:
                 sections.append(section)
                 hits.append(hit)
-                seen.add((hit.uri, hit.snippet))
+                seen.add(hit.snippet)
                 used += cost
                 heading = ""
     return Packed("".join(sections), used, tuple(hits)) if hits else Packed("", 0, ())

@@ -1,6 +1,6 @@
 """Recall: from a question to hits that hold in canonical state."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -148,7 +148,7 @@ class Confirming:
         self.stale: set[str] = set()
         """Nodes that the index has otherwise than they are."""
 
-    def hits(self, candidates: Sequence[Candidate]) -> Iterator[Hit]:
+    def hits(self, candidates: Iterable[Candidate]) -> Iterator[Hit]:
         for candidate in candidates:
             stored = self._stored(candidate.hit.uri)
             if stored is None:
@@ -189,8 +189,8 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         score=candidate.score,
         parts=dict(candidate.parts),
         lines=_lines(payload.get("lines")),
-        speaker=candidate.told("speaker"),
-        role=candidate.told("role"),
+        speaker=candidate.speaker,
+        role=candidate.role,
         session_id=Uri.parse(candidate.hit.uri).session,
         message_indexes=(message,) if isinstance(message, int) else (),
         category=stored.node.category,

@@ -19,6 +19,7 @@ from holdfast.model.record import ACCOUNT
 from holdfast.model.transcript import ROLES
 
 _PASSAGES = {"level": Level.CONTENT.value}
+_WHOLES = {"level": Level.OVERVIEW.value}
 _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 
 
@@ -30,7 +31,7 @@ Embed = Callable[[str], Sequence[float]]
 class Ranking:
     """Candidates, best first, and how they came to be."""
 
-    candidates: list[Candidate]
+    candidates: Iterator[Candidate]
     steps: list[Step] = field(default_factory=list)
 
 
@@ -74,18 +75,15 @@ class Retriever:
         return self._index.search_by_text(plan.words, filters, top_k)
 
     def _wholes(self, plan: Plan, filters: Filters) -> dict[str, float]:
-        """Return how well each node matches by its summaries and as a whole."""
-        best: dict[str, float] = defaultdict(float)
-        for hit in self._by_text(plan, {**filters, **_SUMMARIES}, self._config.wholes):
-            best[hit.uri] = max(best[hit.uri], hit.score)
-        return best
+        """Return how well each node matches as a whole, or by its overview."""
+        return self._index.match(plan.words, {**filters, **_WHOLES}, self._config.wholes)
 
     def _trust(self, found: Candidates, plan: Plan, filters: Filters) -> float:
         """Return how far words can be trusted; those of a date are not expected in a text."""
         best = max(found, key=lambda each: (each.words, each.hit.id), default=None)
         if best is None or not best.words:
             return 0.0
-        said = {*stems(best.hit.text), *stems(best.told("speaker"))}
+        said = {*stems(best.hit.text), *stems(best.speaker)}
         held = sum(said.issuperset(stems(word)) for word in plan.words)
         ceiling = self._index.ceiling(str(filters[ACCOUNT]), plan.timeless)
         return scoring.trust(best.words, held, plan, ceiling, self._config)
@@ -147,7 +145,7 @@ class Retriever:
     def _by_relations(self, found: Candidates, filters: Filters, ctx: RequestContext) -> None:
         """Give what the best nodes are related to a share of their scores."""
         by_uri: dict[str, list[Candidate]] = defaultdict(list)
-        for candidate in scoring.ranked(found):
+        for candidate in scoring.best_first(found):
             by_uri[candidate.hit.uri].append(candidate)
         for uri, candidates in list(by_uri.items())[: self._config.related]:
             for edge in self._relations.get_one_hop(uri, ctx):

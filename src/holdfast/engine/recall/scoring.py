@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from holdfast.engine.recall.candidates import Candidate, Candidates
@@ -57,18 +57,16 @@ def lent(candidate: Candidate, config: RetrievalConfig) -> float:
 
 def by_neighbours(found: Candidates, config: RetrievalConfig) -> None:
     """Let a message borrow from those around it: an answer stands after its question."""
-    by_key = {candidate.key: candidate for candidate in found}
+    lending = {each.key: (lent(each, config), each.asks) for each in found}
+    nothing = (0.0, False)
     for candidate in found:
         node, number = candidate.key
-        borrowed = 0.0
-        for at, share in ((-1, config.before), (1, config.after), (-2, config.second_before)):
-            beside = by_key.get((node, number + at))
-            if beside is not None:
-                asked = at == -1 and beside.asks
-                borrowed += (config.answer if asked else share) * lent(beside, config)
+        before, asked = lending.get((node, number - 1), nothing)
+        borrowed = before * (config.answer if asked else config.before)
+        borrowed += config.after * lending.get((node, number + 1), nothing)[0]
+        borrowed += config.second_before * lending.get((node, number - 2), nothing)[0]
         if borrowed:
-            takes = min(1.0, config.short / candidate.length)
-            candidate.parts["neighbours"] = takes * borrowed
+            candidate.parts["neighbours"] = borrowed * min(1.0, config.short / candidate.length)
 
 
 def by_whole(
@@ -128,16 +126,17 @@ def _in_the_year_of(date: datetime, span: Span) -> tuple[datetime | None, dateti
 
 def by_speaker(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
     """Score what is said by somebody whom the question names, and where they take part."""
-    speakers = {name for candidate in found for name in candidate.party}
-    named = {name for name in speakers if _names(plan.question, name)}
+    parties = {candidate.party for candidate in found}
+    named = {name for party in parties for name in party if _names(plan.question, name)}
     if not named:
         return
-    most = max(len(named.intersection(candidate.party)) for candidate in found) or 1
+    there = {party: len(named.intersection(party)) for party in parties}
+    most = max(there.values())
     for candidate in found:
-        if candidate.told("speaker") in named:
+        if candidate.speaker in named:
             candidate.parts["speaker"] = config.speaker
-        if there := len(named.intersection(candidate.party)):
-            candidate.parts["party"] = config.party * there / most
+        if there[candidate.party]:
+            candidate.parts["party"] = config.party * there[candidate.party] / most
 
 
 def _names(question: str, name: str) -> bool:
@@ -152,7 +151,7 @@ def by_role(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
     if plan.to_assistant:
         return
     for candidate in found:
-        if candidate.told("role") == "assistant" == candidate.told("speaker"):
+        if candidate.role == "assistant" == candidate.speaker:
             candidate.parts["role"] = -config.assistant
 
 
@@ -175,7 +174,7 @@ def by_hotness(found: Candidates, config: RetrievalConfig) -> None:
 
     A message is as old as the conversation that it was part of, and no worse for it.
     """
-    notes = [candidate for candidate in found if not candidate.told("role")]
+    notes = [candidate for candidate in found if not candidate.role]
     dates = {candidate.key: candidate.date for candidate in notes}
     newest = max((date for date in dates.values() if date is not None), default=None)
     for candidate in notes:
@@ -189,14 +188,20 @@ _RELEVANT = ("words", "meaning", "neighbours", "relation", "parent")
 """The parts without which a passage has nothing to do with a question."""
 
 
-def ranked(found: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates, best first; the same texts are kept once, the best of them."""
-    seen: set[tuple[str, str]] = set()
-    best: list[Candidate] = []
+def best_first(found: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates that have to do with a question, best first."""
     relevant = (each for each in found if any(each.parts.get(name) for name in _RELEVANT))
-    for candidate in sorted(relevant, key=lambda each: (-each.score, each.hit.id)):
-        said = (candidate.told("speaker"), " ".join(candidate.hit.text.split()))
+    return sorted(relevant, key=lambda each: (-each.score, each.hit.id))
+
+
+def ranked(found: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Yield candidates, best first; what a node says twice is told once.
+
+    The same words in two sessions are two things that were said.
+    """
+    seen: set[tuple[str, str]] = set()
+    for candidate in best_first(found):
+        said = (candidate.hit.uri, candidate.hit.text)
         if said not in seen:
             seen.add(said)
-            best.append(candidate)
-    return best
+            yield candidate

@@ -133,6 +133,12 @@ class MemoryIndex:
             ]
         return _best(scored, top_k)
 
+    def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
+        best: dict[str, float] = {}
+        for hit in self.search_by_text(words, filters, top_k):
+            best.setdefault(hit.uri, hit.score)
+        return best
+
     def _admitted(self, wanted: Sought) -> list[Kept]:
         with self._lock:
             records = list(self._accounts.get(wanted.account, {}).values())

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Self
+from typing import Self, TypeVar
 
 from holdfast.errors import DamageError, PackageMissingError
 from holdfast.index import schema
@@ -17,7 +17,7 @@ from holdfast.index.copies import remove_copies
 from holdfast.index.edit import Edit
 from holdfast.index.filters import Sought, sought
 from holdfast.index.proof import damaged_uris
-from holdfast.index.rows import Prepared, Scored, best, hit, hits, prepare, read
+from holdfast.index.rows import Prepared, Scored, best, hit, hits, matches, prepare, read
 from holdfast.index.vectors import quantised
 from holdfast.index.wanted import Wanted, owners, wanted_in
 from holdfast.index.words import any_of, check_weight, check_words, idf, stems
@@ -28,6 +28,8 @@ from holdfast.model.values import counted
 
 _SOME_MORE = 256
 _MOST = 2**31
+
+Told = TypeVar("Told")
 
 
 class SqliteIndex:
@@ -130,18 +132,32 @@ class SqliteIndex:
     def search_by_text(
         self, words: Sequence[str], filters: Filters, top_k: int, *, context_weight: float = 1.0
     ) -> list[SeedHit]:
-        wanted, most = sought(filters), counted(top_k, "number of hits")
-        expression, weight = any_of(check_words(words)), check_weight(context_weight)
-        if not expression or not most:
-            return []
+        return self._by_words(words, filters, top_k, check_weight(context_weight), _hits) or []
 
-        def find(file: AccountFile) -> list[SeedHit]:
+    def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
+        return self._by_words(words, filters, top_k, 1.0, _matches) or {}
+
+    def _by_words(
+        self,
+        words: Sequence[str],
+        filters: Filters,
+        top_k: int,
+        weight: float,
+        told: Callable[[AccountFile, sqlite3.Connection, Scored], Told],
+    ) -> Told | None:
+        """Tell of the best by words; None if there is nothing to look for, or to look in."""
+        wanted, most = sought(filters), counted(top_k, "number of hits")
+        expression = any_of(check_words(words))
+        if not expression or not most:
+            return None
+
+        def find(file: AccountFile) -> Told | None:
             with file.reading() as db:
                 asked = {"words": expression, "weight": weight}
                 scored = _best_by_words(db, asked, wanted_in(db, wanted), most)
-                return _hits(file, db, scored)
+                return told(file, db, scored)
 
-        return self._files.ask(wanted.account, find, [])
+        return self._files.ask(wanted.account, find, None)
 
     def _nearest(
         self, query_vector: Sequence[float], wanted: Sought, top_k: int, parent: str | None
@@ -261,6 +277,11 @@ def _passages(file: AccountFile, db: sqlite3.Connection) -> int:
 def _hits_of(db: sqlite3.Connection, word: str) -> int:
     ((count,),) = db.execute(schema.PASSAGES_WITH, (any_of([word]),))
     return int(count)
+
+
+def _matches(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> dict[str, float]:
+    last_change(db, file.account)
+    return matches(db, scored)
 
 
 def _hits(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> list[SeedHit]:

@@ -65,9 +65,9 @@ def _rebuild(memory: Memory, *, as_json: bool) -> None:
         done = upkeep.rebuild(account, progress)
     failed = {uri: str(error) for uri, error in done.failed.items()}
     if as_json:
-        tell_json({"indexed": done.indexed, "position": done.position, "failed": failed})
+        tell_json({"indexed": len(done.places), "position": done.position, "failed": failed})
     else:
-        tell_line(f"indexed {counted(done.indexed, 'place')}")
+        tell_line(f"indexed {counted(len(done.places), 'place')}")
     for uri, error in failed.items():
         mention(f"left out: {uri}: {shown(error)}")
 

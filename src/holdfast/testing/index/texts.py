@@ -156,6 +156,21 @@ class TextTests(IndexBase):
         assert said(index, "tea", level=[0, 2]) == ["a", "abstract"]
         assert said(index, "tea", level=0) == ["abstract"]
 
+    def test_a_match_is_a_search_told_by_uri(self, index: KeptIndex) -> None:
+        put(index, "a", text="green tea and much more of it", uri=uri_of("one"))
+        put(index, "b", text="green tea", uri=uri_of("one"))
+        put(index, "c", text="tea and tea", uri=uri_of("two"))
+        put(index, "d", level=1, text="tea " * 5, uri=uri_of("two"))
+        put(index, "e", "f", "g", text="coffee", uri=uri_of("three"))
+        expected: dict[str, float] = {}
+        for hit in index.search_by_text(["tea", "green"], EVERYONE, 3):
+            expected.setdefault(hit.uri, hit.score)
+
+        assert index.match(["tea", "green"], EVERYONE, 3) == expected
+        assert list(index.match(["tea", "green"], EVERYONE, 3)) == list(expected)
+        assert index.match(["tea"], {**EVERYONE, "level": 1}, 9).keys() == {uri_of("two")}
+        assert index.match([], EVERYONE, 9) == index.match(["tea"], EVERYONE, 0) == {}
+
     def test_scores_depend_on_nothing_of_other_accounts(self, index: KeptIndex) -> None:
         put_texts(index, a="green tea", b="black coffee", c="cold milk", d="water")
         before = index.search_by_text(["tea"], EVERYONE, 9)

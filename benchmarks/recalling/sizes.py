@@ -1,0 +1,160 @@
+"""One memory of each size, and everybody who is asked about it."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+from holdfast.app import Context
+from holdfast.artifacts import IndexState
+from holdfast.engine.memory import Memory
+from recalling.building import Built, built, tell_what_dominates
+from recalling.corpus import Corpus, Note, Session
+from recalling.memories import ACCOUNT, StandIn, folder, of_account, opened, write
+from recalling.peers import PLAIN, peers
+from recalling.readers import throughput
+from recalling.timing import Ask, Goal, Taken, in_turns
+
+HYBRID, WORDS = "holdfast, hybrid", "holdfast, words only"
+QUESTIONS = 100
+_COMMITS = 10
+_PROFILED = 1_000
+_READ = 10_000
+_TIMES_PLAIN, _TIMES_MEDIAN, _TIMES_FASTER, _TIMES_PRESENT = 4.0, 3.0, 20.0, 1.5
+_IN_ACCOUNT, _ASKED = 1_000, 5
+
+
+@dataclass(frozen=True, slots=True)
+class AtSize:
+    """What was measured at one size."""
+
+    size: int
+    taken: Mapping[str, Taken]
+    built: Built
+    commit: float
+    """Seconds to commit one more session."""
+
+
+def measured(
+    size: int, question: float, passage: float, *, is_last: bool
+) -> tuple[AtSize, list[Goal]]:
+    """Write a memory, build its indexes, ask everybody; print and return what came of it.
+
+    `question` and `passage` are the seconds that a model takes for one.
+    """
+    corpus, embedder = Corpus(), StandIn()
+    said = list(corpus.passages(size))
+    questions = corpus.questions(QUESTIONS)
+    with folder() as home, ExitStack() as stack:
+        hybrid, seconds = _written(home, embedder, said, stack)
+        words = _lexical(home, stack)
+        texts = [text for each in said for text in each.texts]
+        asked: dict[str, Ask] = {HYBRID: hybrid.memory.recall, WORDS: words.recall}
+        others = peers(texts, questions, home, embedder)
+        taken = in_turns(asked | others, questions, hurried=others.keys() - {PLAIN})
+        goals = _told(taken, question, check=is_last)
+        goals += _told_building(seconds, len(texts), passage, check=is_last)
+        if size == _PROFILED:
+            tell_what_dominates(hybrid)
+        if size == _READ:
+            goals += [throughput(home, questions), *_past(hybrid, corpus, questions)]
+        commit = _committing(hybrid.memory, corpus)
+        print(f"  commit a session of 20 messages {commit * 1e3:.1f} ms", flush=True)
+    return AtSize(size, taken, seconds, commit), goals
+
+
+def _written(
+    home: Path, embedder: StandIn, said: Sequence[Session | Note], stack: ExitStack
+) -> tuple[Context, Built]:
+    context = stack.enter_context(opened(home, embedder))
+    begun = time.perf_counter()
+    write(context, said)
+    print(f"  nodes written in {time.perf_counter() - begun:.1f} s", flush=True)
+    return context, built(context, embedder)
+
+
+def _lexical(home: Path, stack: ExitStack, account: str = ACCOUNT) -> Memory:
+    context = stack.enter_context(opened(home))
+    context.indexes.upkeep.rebuild(account)
+    return of_account(context, account)
+
+
+def _told(taken: Mapping[str, Taken], question: float, *, check: bool) -> list[Goal]:
+    plain = taken[PLAIN]
+    for name, each in taken.items():
+        print(f"  {name:24} {each}  {each.p50 / plain.p50:7.1f}x plain FTS5", flush=True)
+    hybrid = taken[HYBRID]
+    budget = _TIMES_PLAIN * plain.p50 + question
+    shown = f"{(hybrid.p50 + question) * 1e3:.1f} ms, budget {budget * 1e3:.1f} ms"
+    print(f"  hybrid p50 with one embedding {shown}")
+    tail = Goal("hybrid p99 / p50", hybrid.p99 / hybrid.p50, _TIMES_MEDIAN)
+    share = Goal(
+        "hybrid p50 with an embedding / (4 x FTS5 + it)", (hybrid.p50 + question) / budget, 1
+    )
+    return [share, tail] if check else []
+
+
+def _told_building(each: Built, passages: int, passage: float, *, check: bool) -> list[Goal]:
+    faster = each.faster(passages, passage)
+    print(
+        f"  first build {each.first:.1f} s with the stand-in, {each.stand_in:.1f} s of it its own; "
+        f"with MiniLM, extrapolated, {faster * each.again:.0f} s; rebuild {each.again:.1f} s"
+    )
+    goal = Goal("first build with a model / rebuild", faster, _TIMES_FASTER, at_least=True)
+    return [goal] if check and passage else []
+
+
+def _past(context: Context, corpus: Corpus, questions: Sequence[str]) -> list[Goal]:
+    """Ask about a state that is past, for the first time and again."""
+    memory, history = context.memory, context.recorded.history
+    state = IndexState(0, history.position())
+    _committing(memory, corpus, "later")
+    begun = time.perf_counter()
+    memory.recall(questions[0], at=state)
+    print(f"  as of a past state, for the first time {time.perf_counter() - begun:.2f} s")
+    asked: dict[str, Ask] = {
+        "present": memory.recall,
+        "past": lambda question: memory.recall(question, at=state),
+    }
+    taken = in_turns(asked, questions)
+    print(f"  then {taken['past']}; the present {taken['present']}")
+    ratio = taken["past"].p50 / taken["present"].p50
+    return [Goal("as of a state asked before / present", ratio, _TIMES_PRESENT)]
+
+
+def _committing(memory: Memory, corpus: Corpus, prefix: str = "more") -> float:
+    """Return the seconds that one more session takes to be kept and indexed."""
+    begun = time.perf_counter()
+    for number in range(_COMMITS):
+        session = corpus.session(f"{prefix}{number}")
+        memory.commit_session(session.messages, session_id=session.id, extract=False)
+    return (time.perf_counter() - begun) / _COMMITS
+
+
+def hundred_accounts(accounts: int) -> None:
+    """Ask about accounts among many; an index is a file for each, and is made of those asked."""
+    corpus, embedder = Corpus(), StandIn()
+    names = [f"account-{number}" for number in range(accounts)]
+    with folder() as home, ExitStack() as stack:
+        hybrid = stack.enter_context(opened(home, embedder))
+        words = stack.enter_context(opened(home))
+        for name in names:
+            write(hybrid, corpus.passages(_IN_ACCOUNT), name)
+        for name in names[:_ASKED]:
+            hybrid.indexes.upkeep.rebuild(name)
+            words.indexes.upkeep.rebuild(name)
+        asked: dict[str, Ask] = {
+            f"{HYBRID}, one account": of_account(hybrid, names[0]).recall,
+            f"{WORDS}, one account": of_account(words, names[0]).recall,
+            f"{HYBRID}, {_ASKED} in turns": _each_in_turn(hybrid, names[:_ASKED]),
+        }
+        taken = in_turns(asked, corpus.questions(QUESTIONS))
+    for name, each in taken.items():
+        print(f"  {name:36} {each}")
+
+
+def _each_in_turn(context: Context, names: Sequence[str]) -> Ask:
+    memories = cycle([of_account(context, name) for name in names])
+    return lambda question: next(memories).recall(question)

@@ -1,0 +1,243 @@
+"""`holdfast recall`."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import open_context
+from holdfast.engine.recall.packing import tokens_in
+from tests.index.endpoints import serving
+from tests.surfaces.nodes import MEMORIES, TABS, holdfast, objects, one, position, told
+from tests.surfaces.test_nodes_processes import at_a_terminal
+
+SAID = [
+    {"role": "user", "content": "I adopted a cat.", "name": "Ana", "time": "2026-03-02T10:00:00Z"},
+    {"role": "assistant", "content": "How old is she?"},
+]
+LEXICAL = "note: no model is installed, so only words were compared. Fix: "
+
+
+@pytest.fixture
+def coffee(tabs: Path) -> Path:
+    """Have a second memory, and a session."""
+    told("write", "preference/coffee", "# Coffee\n\nDrinks coffee black.\n\n## When\n\nAt noon.\n")
+    with open_context(os.environ) as context:
+        context.memory.commit_session(SAID, session_id="s1", extract=False)
+    return tabs
+
+
+def hits(*words: str) -> list[dict[str, object]]:
+    found = one("recall", *words)["hits"]
+    assert isinstance(found, list)
+    return found
+
+
+# ---------------------------------------------------------------- for people
+@pytest.mark.usefixtures("coffee")
+class TestForPeople:
+    def test_a_hit_is_title_date_snippet_and_citation(self) -> None:
+        title, snippet, where, blank = told("recall", "black coffee", "--top", "1").splitlines()
+
+        assert title.startswith(" 1 Coffee · 20")
+        assert (snippet, where, blank) == (
+            "   Drinks coffee black.",
+            "   preference/coffee lines 3-3",
+            "",
+        )
+
+    def test_a_message_is_cited_by_its_index(self) -> None:
+        first, _, where, _ = told("recall", "cat", "--top", "1").splitlines()
+
+        assert first == " 1 Session s1 · 2026-03-02 · Ana"
+        assert where == "   sessions/s1/messages message 0"
+
+    def test_without_a_model_it_says_so_beside_the_answer(self) -> None:
+        done = holdfast("recall", "coffee")
+
+        assert done.exit_code == 0
+        assert done.stderr.startswith(LEXICAL)
+        assert "note" not in done.stdout
+
+    def test_nothing_found_is_said_and_no_error(self) -> None:
+        done = holdfast("recall", "giraffe")
+
+        assert (done.exit_code, done.stdout) == (0, "")
+        assert done.stderr.startswith("nothing was found\n")
+
+    def test_explained_it_says_how_each_hit_was_found(self) -> None:
+        printed = told("recall", "black coffee", "--top", "1", "--explain")
+
+        assert "   score " in printed
+        assert " = words 1.000" in printed
+        assert "   cid bafk" in printed
+        names = [line.partition(":")[0] for line in printed.splitlines() if ": " in line]
+        assert names == ["plan", "words", "ranking", "confirmation"]
+
+    def test_many_lines_are_cut_and_marked(self) -> None:
+        told("write", "preference/long", "".join(f"line {number}\n" for number in range(20)))
+
+        lines = told("recall", "line", "--top", "1").splitlines()
+
+        assert lines[1:9] == [*(f"   line {n}" for n in range(6)), "   …", lines[8]]
+
+    def test_what_a_text_says_to_a_terminal_is_shown_and_not_done(self) -> None:
+        told("write", "preference/evil", "wipe \x1b[2J the screen")
+
+        printed = told("recall", "wipe screen", "--top", "1")
+
+        assert "\x1b" not in printed
+        assert "wipe \\x1b[2J the screen" in printed
+
+
+def test_at_a_terminal_the_words_are_highlighted(tmp_path: Path) -> None:
+    at_a_terminal(tmp_path, "write", "preference/coffee", "Drinks coffee black. " + "So. " * 60)
+
+    code, seen = at_a_terminal(tmp_path, "recall", "coffee")
+
+    assert code == 0
+    assert "\x1b[33m\x1b[1mcoffee\x1b[0m black" in seen or "\x1b[1;33mcoffee" in seen
+    assert "…" in seen  # as wide as the terminal
+
+
+# ---------------------------------------------------------------- for programs
+@pytest.mark.usefixtures("coffee")
+class TestForPrograms:
+    def test_json_has_all_that_an_answer_can_cite(self) -> None:
+        (hit,) = hits("black coffee", "--top", "1")
+
+        assert hit["uri"] == f"{MEMORIES}/preference/coffee"
+        assert (hit["title"], hit["lines"]) == ("Coffee", [3, 3])
+        assert (hit["snippet"], hit["category"]) == ("Drinks coffee black.", "preference")
+        assert hit["owner_space"] == "user:ana"
+        assert str(hit["cid"]).startswith("bafk")
+        assert isinstance(hit["parts"], dict)
+        assert hit["score"] == pytest.approx(sum(hit["parts"].values()))
+        assert (hit["session_id"], hit["message_indexes"], hit["speaker"]) == (None, [], None)
+
+    def test_json_of_a_message_has_speaker_session_and_index(self) -> None:
+        (hit,) = hits("cat", "--top", "1")
+
+        assert (hit["speaker"], hit["session_id"], hit["message_indexes"]) == ("Ana", "s1", [0])
+        assert hit["date"] == "2026-03-02T10:00:00.000Z"
+
+    def test_json_tells_how_far_the_answer_can_be_trusted(self) -> None:
+        result = one("recall", "coffee")
+
+        assert (result["query"], result["semantic"], result["index_lag"]) == ("coffee", False, 0)
+        assert "trace" not in result
+        assert "context" not in result
+        steps = one("recall", "coffee", "--explain")["trace"]
+        assert isinstance(steps, list)
+        assert [step["step"] for step in steps][0::3] == ["plan", "confirmation"]
+
+    def test_a_budget_gives_markdown_for_a_prompt(self) -> None:
+        printed = told("recall", "black coffee", "--budget", "80")
+
+        assert tokens_in(printed) <= 80
+        assert "never an instruction" in printed
+        assert f"```memory {MEMORIES}/preference/coffee lines 3-3\n" in printed
+        result = one("recall", "black coffee", "--budget", "80")
+        assert result["context"] == printed
+        assert result["tokens"] == tokens_in(printed)
+
+    def test_a_budget_that_nothing_fits_into_gives_nothing(self) -> None:
+        done = holdfast("recall", "coffee", "--budget", "1")
+
+        assert (done.exit_code, done.stdout) == (0, "")
+
+
+# ---------------------------------------------------------------- what is asked for
+@pytest.mark.usefixtures("coffee")
+class TestWhatIsAskedFor:
+    def test_so_many_hits_as_were_asked_for(self) -> None:
+        assert len(hits("coffee cat tabs", "--top", "2")) == 2
+        assert len(hits("coffee cat tabs")) >= 3
+
+    def test_only_a_category_if_it_is_named(self) -> None:
+        told("write", "event/beans", "Bought coffee beans.")
+
+        assert {hit["category"] for hit in hits("coffee", "--category", "event")} == {"event"}
+        assert hits("coffee", "--category", "skill") == []
+
+    def test_as_it_was_then(self) -> None:
+        then = position()
+        told("write", "preference/indentation", "Prefers spaces.", "--replace")
+
+        assert hits("prefers", "--top", "1")[0]["snippet"] == "Prefers spaces."
+        assert hits("prefers", "--top", "1", "--at", then)[0]["snippet"] == "Prefers tabs."
+        assert hits("prefers", "--at", "0") == []
+        assert hits("prefers", "--at", "2999-01-01") != []
+
+    def test_an_edit_by_hand_is_part_of_the_past_it_was_made_in(self, coffee: Path) -> None:
+        coffee.write_text(coffee.read_text().replace("tabs", "giraffes"))
+
+        done = holdfast("recall", "giraffes", "--at", "2999-01-01", "--json")
+
+        assert "recorded 1 edit made outside Holdfast" in done.stderr
+        assert json.loads(done.stdout)["hits"][0]["snippet"] == "Prefers giraffes."
+
+    def test_what_held_then(self) -> None:
+        for place, since in (("lisbon", "2024-01-01"), ("porto", "2025-01-01")):
+            told("write", f"event/{place}", f"Lives in {place}.", "--meta", f"valid_from={since}")
+
+        found = {
+            str(hit["uri"]).rpartition("/")[2] for hit in hits("lives", "--valid-at", "2024-06-01")
+        }
+
+        assert found == {"lisbon"}
+        refused = holdfast("recall", "lives", "--valid-at", "7")
+        assert refused.exit_code == 2
+        assert "a position is no time. Fix: " in refused.stderr
+
+    @pytest.mark.parametrize(
+        "words", [("--top", "0"), ("--top", "x"), ("--budget", "0"), ("--at", "soon")]
+    )
+    def test_what_can_not_be_asked_for_is_refused(self, words: tuple[str, str]) -> None:
+        done = holdfast("recall", "coffee", *words)
+
+        assert (done.exit_code, done.stdout) == (2, "")
+
+    def test_nobody_finds_what_is_not_theirs(self) -> None:
+        as_bob = ("--user", "bob", "--as-role", "member")
+
+        assert hits("coffee tabs cat", *as_bob) == []
+        assert hits("coffee tabs cat", "--account", "elsewhere") == []
+        assert hits("tabs", "--as-role", "member")[0]["uri"] == TABS
+        assert hits("tabs", "--user", "bob")[0]["uri"] == TABS  # who is root unless they say so
+
+
+# ---------------------------------------------------------------- how far the index is
+def test_what_was_written_by_another_command_is_found(tabs: Path) -> None:
+    assert objects("outbox", "list") != []
+
+    assert hits("tabs")[0]["uri"] == TABS
+    assert objects("outbox", "list") == []
+
+
+def test_an_edit_by_hand_is_found_as_it_is_now(tabs: Path) -> None:
+    told("recall", "tabs")
+    tabs.write_text(tabs.read_text().replace("tabs", "spaces, no more tabs"))
+
+    assert hits("tabs")[0]["snippet"] == "Prefers spaces, no more tabs."
+
+
+def test_with_an_endpoint_meaning_takes_part_and_an_outage_is_told(
+    tabs: Path, tmp_path: Path
+) -> None:
+    with serving() as server:
+        (tmp_path / "home" / ".holdfast" / "config.toml").write_text(
+            f'[embedding]\nprovider = "openai"\nbase_url = "{server.base_url}"\nmodel = "m"\n'
+        )
+        assert one("recall", "tabs")["semantic"] is True
+        assert holdfast("recall", "tabs").stderr == ""
+        told("write", "preference/soup", "Likes soup.")
+
+    done = holdfast("recall", "soup", "--json")
+
+    result = json.loads(done.stdout)
+    assert result["hits"][0]["snippet"] == "Likes soup."
+    assert (result["semantic"], result["index_lag"]) == (False, 1)
+    assert "only words were compared, because the model failed" in result["notes"][0]
+    assert "1 change not in the index yet. Fix: run `holdfast worker --once`" in done.stderr
