@@ -9,7 +9,9 @@ from itertools import islice
 from pathlib import Path
 
 from holdfast.app import Context
+from holdfast.index.contract import Embedder
 from recalling.memories import ACCOUNT, StandIn
+from recalling.models import of_a_passage
 
 _TOLD = 12
 
@@ -22,18 +24,21 @@ class Built:
     """With a stand-in for the model."""
     stand_in: float
     """What of it was the stand-in's."""
+    passage: float
+    """What a model takes for one passage, measured in between."""
     again: float
     """With vectors that are remembered."""
 
-    def faster(self, passages: int, each: float) -> float:
-        """Return how much faster it is to make it again than for the first time with a model."""
-        return (self.first - self.stand_in + passages * each) / self.again
+    def with_model(self, passages: int) -> float:
+        """Return how long the first build would take with the model."""
+        return self.first - self.stand_in + passages * self.passage
 
 
-def built(context: Context, embedder: StandIn) -> Built:
+def built(context: Context, embedder: StandIn, model: Embedder | None) -> Built:
     spent = embedder.spent
     first = _seconds(context)
-    return Built(first, embedder.spent - spent, _seconds(context))
+    stand_in, passage = embedder.spent - spent, of_a_passage(model) if model else 0.0
+    return Built(first, stand_in, passage, _seconds(context))
 
 
 def _seconds(context: Context) -> float:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
@@ -12,7 +13,9 @@ from recalling.memories import StandIn, opened
 from recalling.timing import Goal
 
 PROCESSES = 8
-_SECONDS = 3.0
+_SECONDS = 2.0
+_ROUNDS = 2
+"""The better one counts: others use the machine too."""
 _SHARE = 0.8
 """Of what processes reach that have nothing in common; the machine has other work too."""
 
@@ -22,10 +25,10 @@ def throughput(home: Path, questions: Sequence[str]) -> Goal:
 
     How far they could get is told by processes that count, and share nothing.
     """
-    ours, bare = dict[int, float](), dict[int, float]()
-    for many in (1, PROCESSES):
-        ours[many] = _per_second(many, _asking, home, questions)
-        bare[many] = _per_second(many, _counting, home, questions)
+    ours, bare = defaultdict[int, float](float), defaultdict[int, float](float)
+    for many in (1, PROCESSES) * _ROUNDS:
+        ours[many] = max(ours[many], _per_second(many, _asking, home, questions))
+        bare[many] = max(bare[many], _per_second(many, _counting, home, questions))
     gain, most = ours[PROCESSES] / ours[1], bare[PROCESSES] / bare[1]
     print(
         f"  1 process {ours[1]:.1f} answers/s, {PROCESSES} processes {ours[PROCESSES]:.1f}: "

@@ -13,7 +13,7 @@ from recalling.memories import ACCOUNT, environment, folder, opened, write
 from recalling.timing import Goal
 
 NOTES = 10_000
-_ROUNDS = 15
+_ROUNDS = 9
 _MOST = 4.0
 
 

@@ -10,7 +10,7 @@ Ask = Callable[[str], object]
 """Answers a question."""
 RUNS = 3
 _WARM_UP = 2
-_PATIENCE = 4.0
+_PATIENCE = 2.0
 """Seconds that who is hurried may take for the first run."""
 
 

@@ -24,7 +24,7 @@ from holdfast.model.transcript import ROLES, Message, parse, pieces, render
 from holdfast.model.values import JSON, MAX_ABSTRACT, MAX_OVERVIEW
 from holdfast.storage import Locator
 from holdfast.storage.backends.memory import MemoryBackend
-from tests.engine.remembering import ADMIN, ANA, BOB, of, opened, save_all
+from tests.engine.remembering import ADMIN, ANA, BOB, PREFERENCES, of, opened, save_all
 
 CID = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
 PLACE = "ctx://local/users/ana/memories/preference/editor-theme"
@@ -223,18 +223,14 @@ class TestSessions:
         assert payloads(node, "message") == [0, 2]
         assert records_of(session(Message("user", "")), CID) == []
 
-    def test_an_embedder_is_told_who_speaks_or_of_what(self) -> None:
+    def test_an_embedder_is_told_who_speaks_or_under_which_headings(self) -> None:
         (said,) = passages_of(session(TALK[0]))
-        (of_note,) = passages_of(note("Light."))
+        (plain,) = passages_of(note("Light."))
+        (headed,) = passages_of(note("# Colours\n\n## Night\n\nDark.\n"))
 
         assert embedded(said) == "Ana: I adopted a cat."
-        assert embedded(of_note) == f"{of_note.payload['title']}: Light."
-
-    def test_a_title_that_the_text_begins_with_is_not_said_again(self) -> None:
-        (record,) = passages_of(note("Editor theme: light."))
-
-        title = str(record.payload["title"])
-        assert embedded(record).count(title) <= 1
+        assert embedded(plain) == "Light."
+        assert embedded(headed) == "Colours · Night: Dark."
 
     @pytest.mark.parametrize(
         "heading",
@@ -363,7 +359,9 @@ class TestSummaries:
     @pytest.fixture
     def context(self, tmp_path: Path) -> Iterator[Context]:
         with opened(tmp_path) as context:
-            save_all(of(context))
+            for slug, text in PREFERENCES.items():
+                node = ContextNode(uri=f"{FOLDER}/{slug}", content=text, abstract=text)
+                context.nodes.write_node(node, ANA)
             yield context
 
     def summaries(self, context: Context, kept: MemoryBackend | None = None) -> Summaries:
@@ -389,7 +387,8 @@ class TestSummaries:
         }
 
     def test_a_folder_of_folders_is_told_from_what_is_in_them(self, context: Context) -> None:
-        of(context).save("Met Tom.", category="event", slug="tom")
+        tom = ContextNode(uri=f"{FOLDER.parent}/event/tom", content="", abstract="Met Tom.")
+        context.nodes.write_node(tom, ANA)
 
         abstract, overview = self.summaries(context).records(FOLDER.parent)
 

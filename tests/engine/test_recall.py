@@ -1,6 +1,7 @@
 """Recall: what was saved is found, cited, and as canonical state has it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -153,6 +154,8 @@ def test_filters_leave_nothing_else(context: Context) -> None:
     assert [hit.uri.rpartition("/")[2] for hit in hits] == ["beans"]
     with pytest.raises(InvalidValueError, match="filter"):
         memory.recall("x", filters={"colour": "red"})
+    with pytest.raises(InvalidValueError, match="filter"):
+        memory.recall("x", filters={"level": 0})
     with pytest.raises(InvalidValueError, match="whose memory"):
         memory.recall("x", filters={"owner_space": "user:bob"})
 
@@ -185,6 +188,22 @@ class TestBudget:
             assert tokens_in(result.context) == result.tokens <= budget
             for hit in result.hits:
                 assert hit.snippet in result.context
+
+    def test_the_profile_comes_first_then_the_project(self, context: Context) -> None:
+        memory = of(context)
+        memory.save("Ana, an engineer.", category="profile")
+        memory.save("Coffee is served at ten.", category="event", slug="other")
+        told = {"project": "beans"}
+        memory.save("Coffee is roasted here.", category="event", slug="own", metadata=told)
+
+        result = memory.recall("coffee served", budget_tokens=500, project="beans")
+
+        places = [result.context.index(text) for text in ("engineer", "roasted", "served")]
+        assert places == sorted(places)
+        assert {hit.snippet for hit in result.hits} == {
+            "Coffee is served at ten.",
+            "Coffee is roasted here.",
+        }
 
     def test_what_is_remembered_can_not_end_its_fence(self, context: Context) -> None:
         memory = of(context)
@@ -280,3 +299,35 @@ def test_a_profile_is_one_memory(context: Context) -> None:
 
     with pytest.raises(InvalidValueError, match="one memory"):
         memory.save("Bridges.", category="profile", slug="work")
+
+
+def test_a_snippet_is_what_the_content_says(context: Context) -> None:
+    memory = of(context)
+    save_all(memory)
+    index = context.indexes.present("local").following.index
+    record = index.read("local", [f"{TABS}#2.0"])[f"{TABS}#2.0"]
+    index.replace("local", {TABS: [replace(record, text="Prefers tabs over everything.")]})
+
+    hit = memory.recall("tabs").hits[0]
+
+    assert hit.snippet == "Prefers tabs over spaces in every language."
+
+
+def test_a_time_before_an_event_is_found_by_the_event(context: Context) -> None:
+    memory = of(context)
+    said = [
+        ("2024-01-10", "We had dinner at the harbour."),
+        ("2024-05-01", "The move to Lisbon is today!"),
+        ("2024-09-09", "We had dinner at the castle."),
+    ]
+    for date, text in said:
+        messages = [{"role": "user", "content": text, "name": "Ana", "time": f"{date}T12:00:00Z"}]
+        memory.commit_session(messages, session_id=date, extract=False)
+
+    before = memory.recall("Where did we have dinner before the move to Lisbon?").hits
+    after = memory.recall("Where did we have dinner after the move to Lisbon?").hits
+
+    dinners = [hit.snippet for hit in before if "dinner" in hit.snippet]
+    assert dinners[0] == "We had dinner at the harbour."
+    dinners = [hit.snippet for hit in after if "dinner" in hit.snippet]
+    assert dinners[0] == "We had dinner at the castle."

@@ -79,6 +79,30 @@ def test_whatever_happens_everybody_finds_what_is_theirs_and_nothing_else(
 
 
 # ---------------------------------------------------------------- examples
+BUSY_DAY: tuple[Step, ...] = (
+    *BEGINNING,
+    ("say", "acme", "user:bob", 1),
+    ("edit", "acme", "user:bob", 1),
+    ("write", "acme", "agent:helper", 6),
+    ("relate", "acme", "user:bob", 3),
+    ("move", "acme", "user:bob", 4),
+    ("archive", "acme", "user:ana", 0),
+    ("forget", "acme", "user:bob", 0),
+)
+
+
+@pytest.mark.parametrize("semantic", [True, False])
+def test_on_a_busy_day_everybody_finds_what_is_theirs(*, semantic: bool) -> None:
+    with a_world(semantic=semantic) as world:
+        for number, step in enumerate(BUSY_DAY):
+            do(world, step)
+            for who in ASKING:
+                check(world, who, world.nodes, None)
+            attack(world, ASKING[number % len(ASKING)], number)
+        for number, (state, then) in enumerate(world.past[::3]):
+            check(world, ASKING[number % len(ASKING)], then, state)
+
+
 @pytest.fixture(params=["semantic", "lexical"])
 def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]:
     with opened(tmp_path, embedder=Moody(), semantic=request.param == "semantic") as context:
@@ -94,7 +118,7 @@ TABS = "ctx://local/users/ana/memories/preference/indentation"
     [
         {"uri": TABS},
         {"uri": [TABS, "ctx://local/users/bob/memories/preference/soup"]},
-        {"parent_uri": TABS},
+        {"context_type": "MEMORY"},
         {"session_id": "s1"},
         {"category": "preference"},
     ],

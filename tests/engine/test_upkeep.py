@@ -1,6 +1,7 @@
 """The index proves that it is what canonical state says, and is made so again where it is not."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def test_a_right_index_is_proved_right(context: Context) -> None:
     proof = context.indexes.upkeep.verify("local")
 
     assert proof.holds
-    assert proof.records >= proof.places > 4
+    assert proof.records > 4
+    assert proof.places > 4
     assert len(proof.root) == 64
 
 
@@ -52,7 +54,7 @@ def test_every_difference_is_named_and_healed(context: Context, kind: Kind) -> N
     if kind is Kind.MISSING:
         index.replace("local", {TABS: []})
     elif kind is Kind.DIFFERENT:
-        index.replace("local", {TABS: records[:1]})
+        index.replace("local", {TABS: [replace(records[0], text="other")]})
     else:
         made = of(context).save("Not for long.", category="preference", slug="stranger")
         extra = context.indexes.upkeep._indexer.make([of(context).read(made).place]).records[made]

@@ -8,9 +8,11 @@ import pytest
 
 from holdfast.app import open_context
 from holdfast.engine.recall.packing import tokens_in
-from tests.index.endpoints import serving
+from tests.index.endpoints import says, serving
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, objects, one, position, told
 from tests.surfaces.test_nodes_processes import at_a_terminal
+
+pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
 
 SAID = [
     {"role": "user", "content": "I adopted a cat.", "name": "Ana", "time": "2026-03-02T10:00:00Z"},
@@ -91,7 +93,7 @@ class TestForPeople:
         assert "wipe \\x1b[2J the screen" in printed
 
 
-def test_at_a_terminal_the_words_are_highlighted(tmp_path: Path) -> None:
+def test_at_a_terminal_the_words_are_highlighted(memory: Path, tmp_path: Path) -> None:
     at_a_terminal(tmp_path, "write", "preference/coffee", "Drinks coffee black. " + "So. " * 60)
 
     code, seen = at_a_terminal(tmp_path, "recall", "coffee")
@@ -133,12 +135,12 @@ class TestForPrograms:
         assert [step["step"] for step in steps][0::3] == ["plan", "confirmation"]
 
     def test_a_budget_gives_markdown_for_a_prompt(self) -> None:
-        printed = told("recall", "black coffee", "--budget", "80")
+        printed = told("recall", "black coffee", "--budget", "120")
 
-        assert tokens_in(printed) <= 80
+        assert tokens_in(printed) <= 120
         assert "never an instruction" in printed
         assert f"```memory {MEMORIES}/preference/coffee lines 3-3\n" in printed
-        result = one("recall", "black coffee", "--budget", "80")
+        result = one("recall", "black coffee", "--budget", "120")
         assert result["context"] == printed
         assert result["tokens"] == tokens_in(printed)
 
@@ -233,8 +235,9 @@ def test_with_an_endpoint_meaning_takes_part_and_an_outage_is_told(
         assert one("recall", "tabs")["semantic"] is True
         assert holdfast("recall", "tabs").stderr == ""
         told("write", "preference/soup", "Likes soup.")
+        server.answers.extend([says(b"{}", 401)] * 9)
 
-    done = holdfast("recall", "soup", "--json")
+        done = holdfast("recall", "soup", "--json")
 
     result = json.loads(done.stdout)
     assert result["hits"][0]["snippet"] == "Likes soup."

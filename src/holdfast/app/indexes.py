@@ -23,6 +23,7 @@ from holdfast.engine.upkeep import DerivedTiers, Upkeep
 from holdfast.errors import DamageError
 from holdfast.index.contract import Embedder
 from holdfast.index.memo import MemoData, VectorMemo, embedder_id
+from holdfast.index.records import FORMAT
 from holdfast.index.stores.sqlite import SqliteIndex
 from holdfast.model import Uri
 from holdfast.storage.backends.device_local import DeviceLocalBackend
@@ -66,8 +67,8 @@ class Indexes:
 
     @property
     def name(self) -> str:
-        """The name of the embedder's index."""
-        return LEXICAL if self.embedder is None else embedder_id(self.embedder)
+        """The name of the embedder's index; another when the same nodes give other records."""
+        return _named(LEXICAL if self.embedder is None else embedder_id(self.embedder))
 
     def present(self, account_id: str) -> Present:
         """Return who answers about an account now.
@@ -93,7 +94,7 @@ class Indexes:
     @cached_property
     def _lexical(self) -> Present:
         return self._made(
-            LEXICAL,
+            _named(LEXICAL),
             None,
             None,
             "the vectors of this memory are not made yet. Fix: run `holdfast index rebuild`",
@@ -200,6 +201,10 @@ class AbstractsData:
         there = path.exists()
         rmtree(path, ignore_errors=True)
         return int(there)
+
+
+def _named(embedder: str) -> str:
+    return f"{embedder}-{FORMAT}"
 
 
 class PastData:

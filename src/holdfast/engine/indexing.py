@@ -24,8 +24,8 @@ from holdfast.storage.history import History
 BATCH = 200
 """How many nodes are read, embedded and written together."""
 _ATTEMPTS = 20
-_OUTAGE = 3
-"""After so many failures in a row somebody asks whether it is the texts' fault."""
+_DOUBTS = 3
+"""After so many failures in a row it may be the model's fault, and not the texts'."""
 
 Records = dict[str, list[IndexRecord]]
 
@@ -79,26 +79,28 @@ class Indexer:
         """Give all records their vectors: together, or one node after another if that fails."""
         try:
             made.records |= _embedded(made.records, memo)
-        except HoldfastError:
-            self._embed_each(made, memo)
+        except HoldfastError as error:
+            self._embed_each(made, memo, error)
 
-    def _embed_each(self, made: Made, memo: VectorMemo) -> None:
-        """Find out which nodes can't be embedded; if the model is out of order, none is tried."""
-        in_a_row: list[HoldfastError] = []
-        outage: HoldfastError | None = None
+    def _embed_each(self, made: Made, memo: VectorMemo, why: HoldfastError) -> None:
+        """Find out which nodes can't be embedded; while the model is out of order, none is tried.
+
+        Whether it is, is asked first, and again after some failures in a row: not every text that
+        fails is followed by others that would.
+        """
+        doubts, outage = _DOUBTS, False
         for uri, records in list(made.records.items()):
-            if len(in_a_row) == _OUTAGE:
-                outage = None if memo.answers() else in_a_row[0]
-                in_a_row.clear()
-            if outage is not None:
-                made.failed[uri] = outage
+            if doubts == _DOUBTS:
+                doubts, outage = 0, not memo.answers()
+            if outage:
+                made.failed[uri] = why
                 continue
             try:
                 made.records |= _embedded({uri: records}, memo)
-                in_a_row.clear()
+                doubts = 0
             except HoldfastError as error:
-                made.failed[uri] = error
-                in_a_row.append(error)
+                made.failed[uri] = why = error
+                doubts += 1
 
 
 def _embedded(records: Records, memo: VectorMemo) -> Records:

@@ -17,7 +17,7 @@ from holdfast.engine.sessions import SessionCommit, Sessions
 from holdfast.engine.worker import Worker
 from holdfast.errors import DamageError, InvalidValueError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri, slugify
-from holdfast.model.values import JSON, MAX_ABSTRACT
+from holdfast.model.values import JSON
 from holdfast.storage.history import BlamedLine, History, Version
 
 
@@ -84,15 +84,15 @@ class Memory:
             raise InvalidValueError(
                 f"{category!a} is one memory, and has no {slug[:80]!a}. Fix: leave the slug out."
             )
-        uri, abstract = str(place), _abstract(content)
+        uri = str(place)
         try:
             before = self._parts.nodes.read_node(uri, self.request)
         except NodeNotFoundError:
-            node = ContextNode(uri=uri, content=content, abstract=abstract, metadata=metadata or {})
+            node = ContextNode(uri=uri, content=content, metadata=metadata or {})
         else:
             if before.content == content and not metadata:
                 return uri
-            node = before.revised(content=content, abstract=abstract, metadata=metadata or {})
+            node = before.revised(content=content, metadata=metadata or {})
         self._parts.nodes.write_node(node, self.request)
         self.settle()
         return uri
@@ -141,10 +141,12 @@ class Memory:
         at: When | None = None,
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
+        project: str = "",
     ) -> RecallResult:
         """Return what memory has to say to a question, now or as of a moment.
 
-        `at` asks what was known then; `valid_at`, what held then.
+        `at` asks what was known then; `valid_at`, what held then. With a budget, `context` is
+        Markdown for a prompt: the caller's profile, then what is of the project, then the rest.
         """
         question = Question(
             text=query,
@@ -152,6 +154,7 @@ class Memory:
             budget_tokens=budget_tokens,
             valid_at=None if valid_at is None else _moment(valid_at),
             filters=filters,
+            project=project,
         )
         if at is not None:
             return self._past(at).recaller(self.request.account_id).recall(question, self.request)
@@ -220,17 +223,10 @@ class PastMemory:
         return self._past.recaller(self.request.account_id).recall(question, self.request)
 
 
-def _abstract(content: str) -> str:
-    """Return the first line that says something, as an abstract."""
-    lines = (" ".join(line.lstrip("#").split()) for line in content.split("\n"))
-    said = next(filter(None, lines), "")
-    return said if len(said) <= MAX_ABSTRACT else said[: MAX_ABSTRACT - 1].rstrip() + "…"
-
-
 def _slug(content: str) -> str:
     """Return a name for a text that nobody named; another text has another one."""
     digest = sha256(content.encode(errors="replace")).hexdigest()[:8]
-    return f"{slugify(_abstract(content))[:60].strip('-')}-{digest}"
+    return f"{slugify(content[:200])[:60].strip('-')}-{digest}"
 
 
 def _moment(when: datetime | date | str) -> datetime:

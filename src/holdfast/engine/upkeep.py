@@ -1,7 +1,7 @@
 """Proving that an index is what canonical state says, and making it so where it is not."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast.context.reading import NodeReader
@@ -74,9 +74,10 @@ class Upkeep:
             damaged = set(self._index.check(account_id))
             held = self._index.stamps(account_id)
         except DamageError as error:
-            if heal:
-                self.rebuild(account_id, progress)
-            return Proof("", 0, 0, damage=str(error))
+            if not heal:
+                return Proof("", 0, 0, damage=str(error))
+            self.rebuild(account_id, progress)
+            return replace(self.verify(account_id), damage=str(error))
         found = _Found(held, damaged)
         for batch in batched(self.places(account_id), BATCH):
             made = self._indexer.make(batch)

@@ -39,7 +39,7 @@ def load(path: Path, dimension: int) -> Matrix | None:
     if not is_ours or _crc(head.tobytes(), body) != crc:
         return None
     columns = body[:split].view("<i8").reshape(len(COLUMNS), count)
-    vectors = body[split:].view(np.int8).reshape(count, dimension)
+    vectors = body[split:].view(np.int8).reshape(count, dimension).view(np.ndarray)
     return Matrix(dimension, Change(seq, token, rows), columns.astype(np.int64), vectors)
 
 

@@ -31,6 +31,7 @@ class Piece:
     length: int
     """The words of the message that it is of, or its own."""
     date: datetime | None = None
+    headings: tuple[str, ...] = ()
     said: Said | None = None
     party: tuple[str, ...] = ()
     """Who speaks in the session."""
@@ -72,10 +73,9 @@ def is_whole(record: IndexRecord) -> bool:
 
 
 def embedded(record: IndexRecord) -> str:
-    """Return the text that stands for a record before an embedder: who says it, or of what."""
-    speaker = record.payload.get("speaker")
-    of = speaker if isinstance(speaker, str) else str(record.payload.get("title", ""))
-    return f"{of}: {record.text}" if of and not record.text.startswith(of) else record.text
+    """Return the text that stands for a record before an embedder: who says it, or under what."""
+    said = record.payload.get("speaker") or record.payload.get("under")
+    return f"{said}: {record.text}" if said else record.text
 
 
 def _pieces(node: ContextNode) -> Iterator[Piece]:
@@ -85,9 +85,15 @@ def _pieces(node: ContextNode) -> Iterator[Piece]:
         return
     date = _time(node.metadata.get("date"))
     for passage in passages(node.content):
-        context = (*_called(node), *passage.headings)
-        length = _length(passage.text)
-        yield Piece(passage.text, passage.first_line, passage.last_line, context, length, date)
+        yield Piece(
+            passage.text,
+            passage.first_line,
+            passage.last_line,
+            context=(*_called(node), *passage.headings),
+            length=_length(passage.text),
+            date=date,
+            headings=passage.headings,
+        )
 
 
 def _turns(said: Sequence[Said]) -> Iterator[Piece]:
@@ -99,8 +105,15 @@ def _turns(said: Sequence[Said]) -> Iterator[Piece]:
         length = _length(message.content)
         for passage in cut(message.content, each.first_line):
             lines = passage.first_line, passage.last_line
-            context = (message.speaker,)
-            yield Piece(passage.text, *lines, context, length, message.time, each, party)
+            yield Piece(
+                passage.text,
+                *lines,
+                context=(message.speaker,),
+                length=length,
+                date=message.time,
+                said=each,
+                party=party,
+            )
 
 
 def _called(node: ContextNode) -> tuple[str, ...]:
@@ -168,6 +181,8 @@ def _passage(
             "party": list(piece.party),
             "asks": "?" in message.content[-_END:],
         }
+    if piece.headings:
+        payload["under"] = " · ".join(piece.headings)
     if piece.date is not None:
         payload["date"] = piece.date.isoformat()
     return IndexRecord(

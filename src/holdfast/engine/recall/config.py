@@ -26,6 +26,8 @@ class RetrievalConfig:
     """Words can't be trusted if the best match has less than this of the question's, by rarity."""
     cover_most: float = 0.55
     """If it has more than this, they can."""
+    cover_of_note: float = 0.3
+    """So much more a note must have than a message: people answer in the words of the question."""
     one_word: float = 0.5
     """If it has only one of several, that counts so much less."""
 

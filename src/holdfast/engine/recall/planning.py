@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast.engine.recall.events import EventReference, events_in
 from holdfast.engine.recall.times import Span, times_in
@@ -34,6 +34,8 @@ _TYPES: Mapping[ContextType, re.Pattern[str]] = {
     ),
     ContextType.RESOURCE: re.compile(r"\b(?:resource|document|manual|handbook)s?\b", re.IGNORECASE),
 }
+_EVENT = timedelta(days=3)
+"""So long before and after its date an event may have been."""
 _MOST_CHARACTERS = 10_000
 """More of a question than that is no question."""
 
@@ -61,8 +63,8 @@ class Plan:
 def plan(question: str, now: datetime) -> Plan:
     """Take a question apart, as asked at some time."""
     asked = question[:_MOST_CHARACTERS]
-    words, times = _content_words(asked), times_in(asked, now)
-    of_times = {word for time in times for word in _content_words(time.text)}
+    words, times = content_words(asked), times_in(asked, now)
+    of_times = {word for time in times for word in content_words(time.text)}
     return Plan(
         question=asked,
         words=words,
@@ -76,6 +78,15 @@ def plan(question: str, now: datetime) -> Plan:
     )
 
 
-def _content_words(text: str) -> tuple[str, ...]:
+def around(event: EventReference, date: datetime) -> Span:
+    """Return the time that a question means by an event, once its date is known."""
+    before = None if event.direction == "before" else date
+    after = None if event.direction == "after" else date
+    if event.direction == "during":
+        before, after = date - _EVENT, date + _EVENT
+    return Span(before, after, event.phrase, event.position)
+
+
+def content_words(text: str) -> tuple[str, ...]:
     words = tuple(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
     return tuple(word for word in words if word not in _STOP_WORDS) or words

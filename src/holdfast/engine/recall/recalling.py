@@ -1,5 +1,6 @@
 """Recall: from a question to hits that hold in canonical state."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from holdfast.context.reading import NodeReader, Stored
 from holdfast.context.relations import RelationReader
 from holdfast.engine.recall.candidates import Candidate
 from holdfast.engine.recall.config import RetrievalConfig
-from holdfast.engine.recall.packing import Tier, compose
+from holdfast.engine.recall.packing import Packed, Tier, compose
 from holdfast.engine.recall.planning import plan
 from holdfast.engine.recall.result import Hit, RecallResult, Step
 from holdfast.engine.recall.retrieval import Retriever
@@ -24,6 +25,9 @@ from holdfast.model import RequestContext, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT
 from holdfast.model.values import JSON, counted, moment
 
+_FILTERS = ("category", "context_type", "session_id", "uri")
+_ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
+"""What stands before a line of a message that looks like a heading of one."""
 _LEXICAL = (
     "no model is installed, so only words were compared. "
     "Fix: run `holdfast models install`, then `holdfast index rebuild`"
@@ -41,6 +45,8 @@ class Question:
     """Only what held at that time is of interest."""
     filters: Mapping[str, JSON] | None = None
     """Only what is filed so: category, context_type, session_id, uri."""
+    project: str = ""
+    """Memories whose metadata name this project come first when there is a budget."""
 
     def __post_init__(self) -> None:
         counted(self.top_k, "number of hits", least=1)
@@ -48,9 +54,15 @@ class Question:
             counted(self.budget_tokens, "budget of tokens")
         if self.valid_at is not None:
             object.__setattr__(self, "valid_at", moment(self.valid_at, "valid time"))
-        if {ACCOUNT, OWNER_SPACE} & set(self.filters or {}):
+        given = set(self.filters or {})
+        if {ACCOUNT, OWNER_SPACE} & given:
             raise InvalidValueError(
                 "whose memory is searched is not for a filter to say. Fix: ask as somebody else."
+            )
+        if unknown := given.difference(_FILTERS):
+            raise InvalidValueError(
+                f"recall has no filter {min(map(str, unknown))[:80]!a}. "
+                f"Fix: use {', '.join(_FILTERS)}; for a time, valid_at."
             )
 
 
@@ -89,12 +101,10 @@ class Recaller:
         confirming = Confirming(self._reader, ctx)
         hits = tuple(_first(confirming.hits(ranking.candidates), question.top_k))
         steps = (_plan_step(asked.words, asked.times), *ranking.steps, confirming.step())
-        packed = None
-        if question.budget_tokens is not None:
-            packed = compose([Tier("Remembered", hits)], question.budget_tokens)
+        packed = self._packed(question, hits, confirming)
         return RecallResult(
             query=question.text,
-            hits=packed.hits if packed else hits,
+            hits=tuple(hit for hit in hits if hit in packed.hits) if packed else hits,
             index_lag=len(confirming.stale),
             stale=frozenset(confirming.stale),
             semantic=embedding.took_part,
@@ -103,6 +113,20 @@ class Recaller:
             context=packed.markdown if packed else "",
             tokens=packed.tokens if packed else 0,
         )
+
+    def _packed(
+        self, question: Question, hits: Sequence[Hit], confirming: "Confirming"
+    ) -> Packed | None:
+        """Pack what was found, after what is always loaded and what is of the project."""
+        if question.budget_tokens is None:
+            return None
+        of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
+        tiers = [
+            Tier("Always", list(confirming.profiles())),
+            Tier("Project", of_project),
+            Tier("Remembered", [hit for hit in hits if hit not in of_project]),
+        ]
+        return compose(tiers, question.budget_tokens)
 
     def _filters(self, question: Question, ctx: RequestContext) -> dict[str, JSON]:
         spaces = self._index.owner_spaces(ctx.account_id)
@@ -153,10 +177,34 @@ class Confirming:
             stored = self._stored(candidate.hit.uri)
             if stored is None:
                 continue
-            if str(stored.cid) == candidate.hit.payload.get("cid"):
+            same = str(stored.cid) == candidate.hit.payload.get("cid")
+            if same and _says(stored.node.content, candidate.hit.text):
                 yield _hit(candidate, stored)
             else:
                 self.stale.add(candidate.hit.uri)
+
+    def profiles(self) -> Iterator[Hit]:
+        """Yield what the caller's user and agent are, which is of use to any question."""
+        ctx = self._ctx
+        for kind, name in (("users", ctx.user_id), ("agents", ctx.agent_id)):
+            uri = str(Uri(ctx.account_id, (kind, name, "memories", "profile")))
+            stored = self._stored(uri)
+            if stored is not None and stored.node.content.strip():
+                yield Hit(
+                    uri=uri,
+                    cid=str(stored.cid),
+                    title=stored.node.title,
+                    date=stored.node.updated_at,
+                    snippet=stored.node.content.strip(),
+                    score=0.0,
+                    category=stored.node.category,
+                    owner_space=stored.node.owner_space,
+                )
+
+    def is_of(self, uri: str, project: str) -> bool:
+        """Whether a node that was confirmed says that it is of a project."""
+        stored = self._known.get(uri)
+        return stored is not None and stored.node.metadata.get("project", "") == project != ""
 
     def step(self) -> Step:
         refused = sum(stored is None for stored in self._known.values())
@@ -175,6 +223,11 @@ class Confirming:
         except (AccessDeniedError, BrokenNodeError, NodeNotFoundError):
             return None
         return stored
+
+
+def _says(content: str, snippet: str) -> bool:
+    """Whether a snippet stands in a content, to the letter."""
+    return snippet in content or snippet in _ESCAPED.sub("", content)
 
 
 def _hit(candidate: Candidate, stored: Stored) -> Hit:

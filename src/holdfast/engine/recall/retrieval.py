@@ -3,13 +3,14 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from holdfast.context.relations import RelationReader
 from holdfast.engine.recall import scoring
 from holdfast.engine.recall.candidates import Candidate, Candidates
 from holdfast.engine.recall.config import RetrievalConfig
-from holdfast.engine.recall.planning import Plan
+from holdfast.engine.recall.planning import Plan, around, content_words
 from holdfast.engine.recall.result import Step
 from holdfast.index.contract import Filters, KeptIndex
 from holdfast.index.records import record_id
@@ -60,7 +61,7 @@ class Retriever:
         if trusted:
             scoring.by_whole(found, wholes, best / trusted, config)
         self._by_parents(found, parents)
-        scoring.by_date(found, plan, config)
+        scoring.by_date(found, self._times(plan, filters), config)
         scoring.by_speaker(found, plan, config)
         scoring.by_role(found, plan, config)
         scoring.by_kind(found, plan, config)
@@ -84,9 +85,22 @@ class Retriever:
         if best is None or not best.words:
             return 0.0
         said = {*stems(best.hit.text), *stems(best.speaker)}
-        held = sum(said.issuperset(stems(word)) for word in plan.words)
-        ceiling = self._index.ceiling(str(filters[ACCOUNT]), plan.timeless)
-        return scoring.trust(best.words, held, plan, ceiling, self._config)
+        held = [word for word in plan.words if said.issuperset(stems(word))]
+        ceiling = self._index.ceiling(str(filters[ACCOUNT]), plan.timeless) or best.words
+        more = 0.0 if best.role else self._config.cover_of_note
+        return scoring.trust(best.words / ceiling - more, len(held), plan, self._config)
+
+    def _times(self, plan: Plan, filters: Filters) -> Plan:
+        """Add to a plan the times of the events that it refers to, as far as they are known."""
+        spans = list(plan.times)
+        for event in plan.events:
+            words = content_words(event.phrase)
+            for hit in self._index.search_by_text(words, {**filters, **_PASSAGES}, 1):
+                said, date = set(stems(hit.text)), hit.payload.get("date")
+                whole = len(words) > 1 and all(said.issuperset(stems(word)) for word in words)
+                if whole and isinstance(date, str):
+                    spans.append(around(event, datetime.fromisoformat(date)))
+        return replace(plan, times=tuple(spans))
 
     # ------------------------------------------------------------ meaning
     def _by_meaning(

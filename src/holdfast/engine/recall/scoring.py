@@ -21,13 +21,12 @@ def nearness(cosine: float, config: RetrievalConfig) -> float:
     return min(1.0, max(0.0, (cosine - config.cosine_floor) / span))
 
 
-def trust(best: float, held: int, plan: Plan, ceiling: float, config: RetrievalConfig) -> float:
+def trust(covered: float, held: int, plan: Plan, config: RetrievalConfig) -> float:
     """Return how far the words of a question can be trusted to find what it asks for, 0 to 1.
 
-    That is told by the best match: how much it has of all that a passage could have, and whether
-    it has more than one word of several.
+    That is told by the best match: how much it covers of all that a passage could, and whether it
+    holds more than one word of several.
     """
-    covered = best / ceiling if ceiling else 0.0
     if held <= 1 < len(plan.words):
         covered *= config.one_word
     span = config.cover_most - config.cover_least
@@ -43,9 +42,11 @@ def by_relevance(found: Candidates, trusted: float, config: RetrievalConfig) -> 
     weight = config.vector + (1 - config.vector) * (1 - trusted)
     for candidate in found:
         words = trusted * candidate.words / best
-        candidate.parts["words"] = words
-        if candidate.cosine is not None:
-            candidate.parts["meaning"] = (1 - words) * weight * nearness(candidate.cosine, config)
+        if words:
+            candidate.parts["words"] = words
+        near = nearness(candidate.cosine, config) if candidate.cosine is not None else 0.0
+        if near:
+            candidate.parts["meaning"] = (1 - words) * weight * near
     return best
 
 
@@ -184,14 +185,16 @@ def by_hotness(found: Candidates, config: RetrievalConfig) -> None:
             candidate.parts["hotness"] = config.hotness * 0.5**halvings
 
 
-_RELEVANT = ("words", "meaning", "neighbours", "relation", "parent")
-"""The parts without which a passage has nothing to do with a question."""
+_UNRELATED = frozenset({"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness"})
+"""Parts that by themselves say nothing of what a passage has to do with a question."""
 
 
 def best_first(found: Iterable[Candidate]) -> list[Candidate]:
     """Return the candidates that have to do with a question, best first."""
-    relevant = (each for each in found if any(each.parts.get(name) for name in _RELEVANT))
-    return sorted(relevant, key=lambda each: (-each.score, each.hit.id))
+    relevant = [
+        (-each.score, each.hit.id, each) for each in found if not _UNRELATED.issuperset(each.parts)
+    ]
+    return [each for _, _, each in sorted(relevant)]
 
 
 def ranked(found: Iterable[Candidate]) -> Iterator[Candidate]:

@@ -91,8 +91,9 @@ def _verify(memory: Memory, *, heal: bool, as_json: bool) -> None:
     else:
         _tell(proof, healed=heal)
     if not proof.holds and not heal:
+        wrong = f"differs in {counted(len(proof.differences), 'place')}"
         raise DamageError(
-            f"the index differs in {counted(len(proof.differences), 'place')}. "
+            f"the index {'is damaged' if proof.damage else wrong}. "
             "Fix: run `holdfast index verify --heal`."
         )
 
@@ -108,7 +109,8 @@ def _tell(proof: Proof, *, healed: bool) -> None:
         records = counted(proof.records, "record")
         tell_line(f"ok: {records} of {counted(proof.places, 'place')}, root {proof.root}")
     elif healed:
-        tell_line(f"healed {counted(len(proof.differences), 'place')}, root {proof.root}")
+        done = f"healed {counted(len(proof.differences), 'place')}"
+        tell_line(f"{'made anew' if proof.damage else done}, root {proof.root}")
 
 
 def _json(proof: Proof, *, healed: bool) -> dict[str, object]:

@@ -18,6 +18,7 @@ from holdfast.surfaces.telling import counted, mention, shown, tell_line
 
 _QUIET_MILLISECONDS = 100
 _LONGEST_MILLISECONDS = 500
+_NOW_AND_THEN_MILLISECONDS = 200
 
 
 @click.command("watch")
@@ -29,10 +30,11 @@ def watch_command(memory: Memory) -> None:
     """
     demand_governing(memory, "watch all accounts")
     root = _root(memory)
-    record_edits(memory.context.recorded)
     with until_told() as ending:
-        tell_line(f"watching {shown(str(root))}")
-        for paths in _changes(root, ending):
+        for number, paths in enumerate(_changes(root, ending)):
+            if number == 0:  # now nothing is missed any more: what was edited before is looked for
+                record_edits(memory.context.recorded)
+                tell_line(f"watching {shown(str(root))}")
             _take_in(memory, list(_locators(paths, root)))
 
 
@@ -47,7 +49,10 @@ def _root(memory: Memory) -> Path:
 
 
 def _changes(root: Path, ending: threading.Event) -> Iterator[list[str]]:
-    """Yield what changed on the disk, soon after it did, until told to end."""
+    """Yield what changed on the disk, soon after it did, until told to end; now and then nothing.
+
+    Whatever changes after the first was yielded is in one of the next.
+    """
     try:
         from watchfiles import watch  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
@@ -60,6 +65,8 @@ def _changes(root: Path, ending: threading.Event) -> Iterator[list[str]]:
         debounce=_LONGEST_MILLISECONDS,
         step=_QUIET_MILLISECONDS,
         stop_event=ending,
+        rust_timeout=_NOW_AND_THEN_MILLISECONDS,
+        yield_on_timeout=True,
         raise_interrupt=False,
     )
     for changes in found:

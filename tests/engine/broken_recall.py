@@ -1,0 +1,493 @@
+"""Recall with one fault each. Every one of them is caught by a test beside this file."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from holdfast.app import indexes
+from holdfast.artifacts import ArtifactStore, IndexState
+from holdfast.engine import indexing, past, sessions, summaries, upkeep, worker
+from holdfast.engine.indexing import Caught, Following, Indexer, Made
+from holdfast.engine.memory import Memory
+from holdfast.engine.recall import packing, recalling, scoring
+from holdfast.engine.recall.packing import Packed, Tier
+from holdfast.engine.recall.recalling import Confirming, Question, Recaller
+from holdfast.engine.recall.result import Hit, RecallResult
+from holdfast.engine.recall.retrieval import Retriever
+from holdfast.engine.upkeep import Upkeep
+from holdfast.engine.worker import Round, Worker
+from holdfast.errors import HoldfastError
+from holdfast.index import memo, records
+from holdfast.model import IndexRecord, Level, RequestContext, Role, Uri
+from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT
+from holdfast.storage.history import History
+from holdfast.storage.wrappers.view import View
+
+Patch = pytest.MonkeyPatch
+
+
+def _nothing(*_: object, **__: object) -> None:
+    pass
+
+
+# ---------------------------------------------------------------- filters and confirmation
+def confirms_nothing(patch: Patch) -> None:
+    def hits(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+        for candidate in candidates:
+            stored = self._stored(candidate.hit.uri)
+            if stored is not None:
+                yield recalling._hit(candidate, stored)
+
+    patch.setattr(Confirming, "hits", hits)
+
+
+def hides_what_is_stale(patch: Patch) -> None:
+    hits = Confirming.hits
+
+    def quietly(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+        yield from hits(self, candidates)
+        self.stale.clear()
+
+    patch.setattr(Confirming, "hits", quietly)
+
+
+def asks_nobody_for_reach(patch: Patch) -> None:
+    def look(self: Confirming, uri: str) -> object:
+        return self._reader.active(Uri.parse(uri))
+
+    patch.setattr(Confirming, "_look", look)
+
+
+def _filtering(patch: Patch, change: Any) -> None:  # noqa: ANN401 - whatever it does to filters
+    filters = Recaller._filters
+
+    def changed(self: Recaller, question: Question, ctx: RequestContext) -> dict[str, Any]:
+        found: dict[str, Any] = filters(self, question, ctx)
+        change(self, question, ctx, found)
+        return found
+
+    patch.setattr(Recaller, "_filters", changed)
+
+
+def leaves_the_owners_out(patch: Patch) -> None:
+    def change(self: Recaller, _: object, ctx: RequestContext, found: dict[str, Any]) -> None:
+        found[OWNER_SPACE] = tuple(self._index.owner_spaces(ctx.account_id)) or "user:x"
+
+    _filtering(patch, change)
+
+
+def forgets_what_was_shown(patch: Patch) -> None:
+    def change(_: object, __: object, ctx: RequestContext, found: dict[str, Any]) -> None:
+        found[OWNER_SPACE] = (f"user:{ctx.user_id}", f"agent:{ctx.agent_id}")
+
+    _filtering(patch, change)
+
+
+def ignores_when_it_held(patch: Patch) -> None:
+    _filtering(patch, lambda _, __, ___, found: found.pop(VALID_AT, None))
+
+
+def ignores_what_it_is_filed_under(patch: Patch) -> None:
+    def change(_: object, question: Question, __: object, found: dict[str, Any]) -> None:
+        for name in question.filters or {}:
+            found.pop(name, None)
+
+    _filtering(patch, change)
+
+
+def lets_filters_say_whose(patch: Patch) -> None:
+    patch.setattr(recalling, "ACCOUNT", "-")
+    patch.setattr(recalling, "OWNER_SPACE", "--")
+
+
+def _everybodys(self: Retriever, filters: Mapping[str, Any]) -> dict[str, Any]:
+    account = str(filters[ACCOUNT])
+    return {ACCOUNT: account, OWNER_SPACE: tuple(self._index.owner_spaces(account))}
+
+
+def _unfiltered(patch: Patch, verb: str, at: int) -> None:
+    """Let one step of the search see all of the account."""
+    original = getattr(Retriever, verb)
+
+    def run(self: Retriever, *args: Any) -> object:  # noqa: ANN401 - as the verb has it
+        given = list(args)
+        given[at] = _everybodys(self, given[at])
+        return original(self, *given)
+
+    patch.setattr(Retriever, verb, run)
+
+
+def filters_no_neighbours(patch: Patch) -> None:
+    _unfiltered(patch, "_add_neighbours", 1)
+
+
+def filters_no_children(patch: Patch) -> None:
+    _unfiltered(patch, "_below", 2)
+
+
+def filters_no_relations(patch: Patch) -> None:
+    _unfiltered(patch, "_first", 2)
+
+
+def filters_no_passages(patch: Patch) -> None:
+    def by_text(self: Retriever, plan: Any, filters: Mapping[str, Any], top_k: int) -> object:  # noqa: ANN401 - a plan
+        return self._index.search_by_text(
+            plan.words, {**_everybodys(self, filters), "level": filters["level"]}, top_k
+        )
+
+    patch.setattr(Retriever, "_by_text", by_text)
+
+
+def gives_more_than_was_asked_for(patch: Patch) -> None:
+    patch.setattr(recalling, "_first", lambda hits, _most: hits)
+
+
+# ---------------------------------------------------------------- what is told
+def says_nothing_of_a_missing_model(patch: Patch) -> None:
+    recall = Recaller.recall
+    patch.setattr(Recaller, "recall", lambda self, q, ctx: replace(recall(self, q, ctx), notes=()))
+
+
+def counts_what_waits_for_others(patch: Patch) -> None:
+    caught_up = Memory._caught_up
+
+    def counting(self: Memory, question: Question) -> RecallResult:
+        waiting = self._parts.outbox.list_unfinished(self.request.account_id)
+        return replace(caught_up(self, question), index_lag=len(waiting))
+
+    patch.setattr(Memory, "_caught_up", counting)
+
+
+def never_says_that_it_is_behind(patch: Patch) -> None:
+    caught_up = Memory._caught_up
+    patch.setattr(Memory, "_caught_up", lambda self, q: replace(caught_up(self, q), index_lag=0))
+
+
+def exceeds_the_budget(patch: Patch) -> None:
+    compose = packing.compose
+
+    def generous(tiers: Iterable[Tier], budget: int) -> Packed:
+        return compose(tiers, budget + 50)
+
+    patch.setattr(recalling, "compose", generous)
+
+
+def counts_tokens_as_words(patch: Patch) -> None:
+    patch.setattr(packing, "tokens_in", lambda text: len(text.split()))
+
+
+def cuts_snippets(patch: Patch) -> None:
+    entry = packing._entry
+    patch.setattr(packing, "_entry", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
+
+
+def builds_low_fences(patch: Patch) -> None:
+    patch.setattr(packing, "_FENCE", re.compile(r"(?!)"))
+
+
+# ---------------------------------------------------------------- ranking
+def asks_for_all_words(patch: Patch) -> None:
+    by_text = Retriever._by_text
+
+    def strictly(self: Retriever, plan: Any, filters: Any, top_k: int) -> list[Any]:  # noqa: ANN401 - a plan
+        found = by_text(self, plan, filters, top_k)
+        return [hit for hit in found if all(word in hit.text.lower() for word in plan.words)]
+
+    patch.setattr(Retriever, "_by_text", strictly)
+
+
+def trusts_every_word(patch: Patch) -> None:
+    patch.setattr(scoring, "trust", lambda *_: 1.0)
+
+
+def has_no_sense_of_meaning(patch: Patch) -> None:
+    patch.setattr(Retriever, "_by_meaning", lambda *_: {})
+
+
+def looks_beside_nothing(patch: Patch) -> None:
+    patch.setattr(Retriever, "_add_neighbours", _nothing)
+
+
+def borrows_from_nobody(patch: Patch) -> None:
+    patch.setattr(scoring, "by_neighbours", _nothing)
+
+
+def knows_no_relations(patch: Patch) -> None:
+    patch.setattr(Retriever, "_by_relations", _nothing)
+
+
+def opens_no_summaries(patch: Patch) -> None:
+    patch.setattr(Retriever, "_by_parents", _nothing)
+
+
+def knows_no_dates(patch: Patch) -> None:
+    patch.setattr(scoring, "by_date", _nothing)
+
+
+def hears_assistants_first(patch: Patch) -> None:
+    patch.setattr(scoring, "by_role", _nothing)
+
+
+def hears_no_names(patch: Patch) -> None:
+    patch.setattr(scoring, "by_speaker", _nothing)
+
+
+# ---------------------------------------------------------------- keeping up
+def works_on_nothing(patch: Patch) -> None:
+    patch.setattr(Worker, "work", lambda *_: Round())
+
+
+def moves_the_cursor_without_records(patch: Patch) -> None:
+    def update(self: Following, account: str, places: Any, cursor: int, now: int) -> Caught:  # noqa: ANN401 - places
+        self.index.replace(account, {}, cursor=now, expect=cursor)
+        return Caught(now, frozenset(places))
+
+    patch.setattr(Following, "_update", update)
+
+
+def compares_no_cursor(patch: Patch) -> None:
+    def update(self: Following, account: str, places: Any, cursor: int, now: int) -> Caught:  # noqa: ANN401 - places
+        made = self._indexer.make(places)
+        self.index.replace(account, made.records, cursor=now)
+        return Caught(now, frozenset(places), made.failed)
+
+    patch.setattr(Following, "_update", update)
+
+
+def goes_by_the_outbox_alone(patch: Patch) -> None:
+    patch.setattr(Following, "_changed", lambda *_: [])
+
+
+def never_looks_again(patch: Patch) -> None:
+    catch_up = Following.catch_up
+    patch.setattr(Following, "catch_up", lambda self, account, also=(): catch_up(self, account))
+
+
+def knows_no_folders(patch: Patch) -> None:
+    patch.setattr(indexing, "folders_of", lambda _: iter(()))
+    patch.setattr(worker, "folders_of", lambda _: iter(()))
+
+
+def indexes_what_is_archived(patch: Patch) -> None:
+    def made(self: Indexer, place: Uri) -> list[IndexRecord]:
+        if not place.is_node:
+            return self._summaries.records(place)
+        stored = self.reader.load(place)
+        return [] if stored is None else records.records_of(stored.node, str(stored.cid))
+
+    patch.setattr(Indexer, "_records", made)
+
+
+def lets_poison_stop_the_rest(patch: Patch) -> None:
+    def embed_each(_: object, made: Made, __: object, why: HoldfastError) -> None:
+        made.failed |= dict.fromkeys(made.records, why)
+
+    patch.setattr(Indexer, "_embed_each", embed_each)
+
+
+def takes_poison_for_an_outage(patch: Patch) -> None:
+    patch.setattr(memo.VectorMemo, "answers", lambda _: False)
+
+
+def drops_what_has_no_vector(patch: Patch) -> None:
+    make = Indexer.make
+
+    def strictly(self: Indexer, places: Iterable[Uri]) -> Made:
+        made = make(self, places)
+        made.records |= {uri: [] for uri in made.failed}
+        return made
+
+    patch.setattr(Indexer, "make", strictly)
+
+
+def embeds_one_by_one(patch: Patch) -> None:
+    def embed(self: Indexer, made: Made, vectors: memo.VectorMemo) -> None:
+        self._embed_each(made, vectors, HoldfastError("never"))
+
+    patch.setattr(Indexer, "_embed", embed)
+
+
+def stops_at_odd_nodes(patch: Patch) -> None:
+    patch.setattr(indexing, "InvalidValueError", ZeroDivisionError)
+
+
+def keeps_leases(patch: Patch) -> None:
+    patch.setattr(Worker, "_release", _nothing)
+
+
+def takes_failed_for_done(patch: Patch) -> None:
+    settle = Worker._settle
+    patch.setattr(
+        Worker,
+        "_settle",
+        lambda self, leased, caught: settle(self, leased, replace(caught, failed={})),
+    )
+
+
+def tries_for_ever(patch: Patch) -> None:
+    def fail(outbox: Any, event: Any, uri: str, error: str, now: Any, worker_id: str) -> bool:  # noqa: ANN401, PLR0913, PLR0917 - as fail has it
+        outbox.increment_retry(event, uri, now, worker_id=worker_id, error=error)
+        return False
+
+    patch.setattr(worker, "fail", fail)
+
+
+# ---------------------------------------------------------------- the past
+def builds_the_past_from_the_present(patch: Patch) -> None:
+    def view(history: History, _: IndexState) -> View:
+        return View(history, IndexState(0, history.position()))
+
+    patch.setattr(past, "View", view)
+
+
+def keeps_every_past(patch: Patch) -> None:
+    patch.setattr(indexes, "KEPT", 1_000)
+
+
+def shows_the_past_to_everybody(patch: Patch) -> None:
+    recall = Recaller.recall
+
+    def openly(self: Recaller, question: Question, ctx: RequestContext) -> RecallResult:
+        is_past = isinstance(self._reader.backend, View)
+        return recall(self, question, replace(ctx, role=Role.ADMIN) if is_past else ctx)
+
+    patch.setattr(Recaller, "recall", openly)
+
+
+# ---------------------------------------------------------------- vectors
+def shares_the_memo_between_owners(patch: Patch) -> None:
+    folder = memo.memo_folder
+    patch.setattr(memo, "memo_folder", lambda root, account, _: folder(root, account, "all"))
+
+
+def shares_the_memo_between_models(patch: Patch) -> None:
+    patch.setattr(memo, "_parameters", lambda _: {})
+
+
+def remembers_no_vector(patch: Patch) -> None:
+    patch.setattr(ArtifactStore, "remembered", lambda _, sids: [None] * len(sids))
+
+
+# ---------------------------------------------------------------- upkeep
+def finds_no_difference(patch: Patch) -> None:
+    patch.setattr(upkeep._Found, "_kind", lambda *_: None)
+
+
+def sees_no_surplus(patch: Patch) -> None:
+    patch.setattr(upkeep._Found, "surplus", lambda _: {})
+
+
+def heals_nothing(patch: Patch) -> None:
+    verify = Upkeep.verify
+    patch.setattr(Upkeep, "verify", lambda self, account, **_: verify(self, account))
+
+
+def heals_by_forgetting(patch: Patch) -> None:
+    compare = upkeep._Found.compare
+
+    def forgetting(self: upkeep._Found, made: dict[str, Any]) -> dict[str, Any]:
+        return {uri: [] for uri in compare(self, made)}
+
+    patch.setattr(upkeep._Found, "compare", forgetting)
+
+
+def leaves_summaries_behind(patch: Patch) -> None:
+    patch.setattr(indexes.AbstractsData, "_remove", lambda *_: 0)
+
+
+def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
+    def once(self: indexes.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
+        known = every()
+        self._every = lambda: known
+
+    patch.setattr(indexes.EveryIndex, "__init__", once)
+
+
+# ---------------------------------------------------------------- records, sessions, folders
+def _told_of_passages(patch: Patch, **told: object) -> None:
+    passage = records._passage
+
+    def changed(*args: Any) -> IndexRecord:  # noqa: ANN401 - as it has it
+        record = passage(*args)
+        return replace(record, payload={**record.payload, **told})  # type: ignore[dict-item] # JSON
+
+    patch.setattr(records, "_passage", changed)
+
+
+def miscounts_lines(patch: Patch) -> None:
+    _told_of_passages(patch, lines=(1, 1))
+
+
+def knows_no_neighbours(patch: Patch) -> None:
+    _told_of_passages(patch, near=(-1, -1, -1))
+
+
+def hears_questions_everywhere(patch: Patch) -> None:
+    _told_of_passages(patch, asks=True)
+
+
+def knows_no_party(patch: Patch) -> None:
+    _told_of_passages(patch, party=())
+
+
+def numbers_no_passages(patch: Patch) -> None:
+    original = records.record_id
+
+    def same(uri: str, level: Level, passage: int = 0) -> str:
+        del passage
+        return original(uri, level)
+
+    patch.setattr(records, "record_id", same)
+
+
+def makes_a_whole_of_one(patch: Patch) -> None:
+    patch.setattr(records, "_SEVERAL", 1)
+
+
+def keeps_silence(patch: Patch) -> None:
+    def turns(said: Sequence[Any]) -> Iterator[records.Piece]:
+        for each in said:
+            yield records.Piece(
+                text=each.message.content,
+                first_line=each.first_line,
+                last_line=each.first_line,
+                context=(),
+                length=0,
+                said=each,
+            )
+
+    patch.setattr(records, "_turns", turns)
+
+
+def takes_any_text_for_a_time(patch: Patch) -> None:
+    patch.setattr(records, "_time", lambda value: datetime.now(UTC) if value else None)
+
+
+def sums_up_all_users(patch: Patch) -> None:
+    def owner(_: object, folder: Uri) -> str:
+        return folder.owner_space or "user:ana"
+
+    patch.setattr(summaries.Summaries, "_owner", owner)
+
+
+def sums_up_what_is_alone(patch: Patch) -> None:
+    patch.setattr(summaries, "_LEAST", 1)
+
+
+def overwrites_what_was_said(patch: Patch) -> None:
+    patch.setattr(sessions, "_whole", lambda _: [])
+
+
+def reads_every_session(patch: Patch) -> None:
+    """Let a session be read by whoever asks, as far as recall confirms it."""
+    look = Confirming._look
+
+    def openly(self: Confirming, uri: str) -> object:
+        self._ctx = replace(self._ctx, role=Role.ADMIN)
+        return look(self, uri)
+
+    patch.setattr(Confirming, "_look", openly)

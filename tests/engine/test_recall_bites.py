@@ -1,0 +1,390 @@
+"""Each rule of recall and of its index is held by a test that fails for who breaks it."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from holdfast.engine.sessions import Sessions
+from holdfast.engine.upkeep import Kind
+from holdfast.errors import InvalidValueError
+from tests.engine import broken_recall as broken
+from tests.engine import (
+    test_passages_of_records,
+    test_past,
+    test_recall,
+    test_recall_rules,
+    test_recall_tenancy,
+    test_sessions,
+    test_upkeep,
+    test_worker,
+)
+from tests.engine.recall_tenants import Moody
+from tests.engine.remembering import BOB, of, opened, save_all
+
+Errors = tuple[type[BaseException], ...]
+FAILED: Errors = (AssertionError, pytest.fail.Exception)
+SILENT: Errors = (*FAILED, IndexError)
+"""There is no first hit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bite:
+    broken: Callable[[pytest.MonkeyPatch], None]
+    where: ModuleType
+    caught_by: str
+    shown_as: Errors = FAILED
+    """What the test raises."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the test beyond its fixtures."""
+    semantic: bool = True
+
+    def __str__(self) -> str:
+        given = "".join(f", {value}" for value in self.given.values())
+        return f"{self.broken.__name__}-{self.caught_by}{given}"
+
+
+THEIRS = "test_on_a_busy_day_everybody_finds_what_is_theirs"
+POISON = "test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on"
+HEALED = "test_every_difference_is_named_and_healed"
+EDITED = "test_an_edit_by_hand_is_found_as_it_is_now"
+BUDGET = "TestBudget.test_it_is_never_exceeded_and_snippets_stay_whole"
+ON, OFF = {"semantic": True}, {"semantic": False}
+BITES = (
+    # filters and confirmation
+    Bite(broken.confirms_nothing, test_recall, EDITED),
+    Bite(broken.hides_what_is_stale, test_recall, EDITED, SILENT),
+    Bite(
+        broken.asks_nobody_for_reach,
+        test_recall_rules,
+        "test_a_record_that_is_filed_under_the_wrong_owner_is_not_told",
+    ),
+    Bite(
+        broken.reads_every_session,
+        test_recall_rules,
+        "test_a_record_that_is_filed_under_the_wrong_owner_is_not_told",
+    ),
+    Bite(broken.leaves_the_owners_out, test_recall_tenancy, THEIRS, given=ON),
+    Bite(broken.leaves_the_owners_out, test_recall_tenancy, THEIRS, given=OFF),
+    Bite(broken.forgets_what_was_shown, test_recall_tenancy, THEIRS, given=OFF),
+    Bite(broken.filters_no_passages, test_recall_tenancy, THEIRS, given=OFF),
+    Bite(
+        broken.ignores_when_it_held, test_recall, "test_only_what_held_then_is_found_if_asked_for"
+    ),
+    Bite(broken.ignores_what_it_is_filed_under, test_recall, "test_filters_leave_nothing_else"),
+    Bite(
+        broken.lets_filters_say_whose,
+        test_recall_tenancy,
+        "test_nobody_says_whose_memory_is_searched",
+        (*SILENT, InvalidValueError),
+        {"name": "owner_space"},
+    ),
+    Bite(
+        broken.filters_no_neighbours,
+        test_recall_rules,
+        "test_what_did_not_hold_then_is_no_neighbour_either",
+        given=OFF,
+    ),
+    Bite(
+        broken.filters_no_children,
+        test_recall_rules,
+        "test_what_did_not_hold_then_is_no_neighbour_either",
+        given=ON,
+    ),
+    Bite(
+        broken.filters_no_relations,
+        test_recall_rules,
+        "test_what_is_related_is_filtered_too",
+        given=OFF,
+    ),
+    Bite(
+        broken.gives_more_than_was_asked_for,
+        test_recall_rules,
+        "test_no_more_hits_than_were_asked_for",
+        given=OFF,
+    ),
+    # what is told
+    Bite(
+        broken.says_nothing_of_a_missing_model,
+        test_recall,
+        "test_without_a_model_it_says_so",
+        SILENT,
+    ),
+    Bite(
+        broken.says_nothing_of_a_missing_model,
+        test_recall,
+        "test_a_model_that_fails_leaves_the_words",
+        SILENT,
+    ),
+    Bite(
+        broken.counts_what_waits_for_others,
+        test_recall_tenancy,
+        "test_a_poisoned_text_of_somebody_else_does_not_hold_up_recall",
+    ),
+    Bite(broken.never_says_that_it_is_behind, test_worker, POISON),
+    Bite(broken.exceeds_the_budget, test_recall, BUDGET, semantic=False),
+    Bite(broken.counts_tokens_as_words, test_recall, BUDGET, semantic=False),
+    Bite(broken.cuts_snippets, test_recall, BUDGET, semantic=False),
+    Bite(
+        broken.builds_low_fences,
+        test_recall,
+        "TestBudget.test_what_is_remembered_can_not_end_its_fence",
+    ),
+    # ranking
+    Bite(
+        broken.asks_for_all_words,
+        test_recall,
+        "test_one_word_is_enough_to_be_found",
+        semantic=False,
+    ),
+    Bite(
+        broken.trusts_every_word, test_recall_rules, "test_where_words_say_little_meaning_decides"
+    ),
+    Bite(broken.has_no_sense_of_meaning, test_recall, "test_with_a_model_meaning_takes_part"),
+    Bite(
+        broken.looks_beside_nothing,
+        test_recall,
+        "test_an_answer_is_found_by_the_question_before_it",
+        semantic=False,
+    ),
+    Bite(
+        broken.borrows_from_nobody,
+        test_recall,
+        "test_an_answer_is_found_by_the_question_before_it",
+        semantic=False,
+    ),
+    Bite(
+        broken.knows_no_relations,
+        test_recall,
+        "test_what_is_related_to_a_hit_is_found_with_it",
+        semantic=False,
+    ),
+    Bite(
+        broken.opens_no_summaries,
+        test_recall,
+        "test_a_passage_is_found_through_the_summary_above_it",
+    ),
+    Bite(
+        broken.knows_no_dates,
+        test_recall_rules,
+        "test_what_is_from_the_time_that_was_named_comes_first",
+    ),
+    Bite(
+        broken.hears_assistants_first, test_recall_rules, "test_a_user_is_heard_before_an_assistant"
+    ),
+    Bite(broken.hears_no_names, test_recall_rules, "test_who_is_named_is_heard_first"),
+    # keeping up
+    Bite(broken.works_on_nothing, test_recall, "test_what_was_saved_is_found_at_once", SILENT),
+    Bite(
+        broken.moves_the_cursor_without_records,
+        test_worker,
+        "test_every_kind_of_event_reaches_the_index",
+    ),
+    Bite(
+        broken.compares_no_cursor,
+        test_recall_rules,
+        "test_who_read_before_somebody_else_wrote_looks_again",
+        SILENT,
+    ),
+    Bite(
+        broken.goes_by_the_outbox_alone,
+        test_recall_rules,
+        "test_what_a_dead_writer_did_not_register_is_indexed_by_the_log",
+        SILENT,
+    ),
+    Bite(broken.never_looks_again, test_worker, "test_after_an_outage_all_vectors_are_made"),
+    Bite(
+        broken.knows_no_folders,
+        test_recall,
+        "test_a_passage_is_found_through_the_summary_above_it",
+    ),
+    Bite(
+        broken.indexes_what_is_archived, test_worker, "test_every_kind_of_event_reaches_the_index"
+    ),
+    Bite(broken.lets_poison_stop_the_rest, test_worker, POISON),
+    Bite(broken.takes_poison_for_an_outage, test_worker, POISON),
+    Bite(
+        broken.takes_poison_for_an_outage,
+        test_recall_tenancy,
+        "test_a_poisoned_text_of_somebody_else_does_not_hold_up_recall",
+    ),
+    Bite(broken.drops_what_has_no_vector, test_worker, POISON),
+    Bite(broken.takes_failed_for_done, test_worker, POISON),
+    Bite(broken.tries_for_ever, test_worker, POISON),
+    Bite(broken.embeds_one_by_one, test_worker, "test_all_texts_of_a_round_are_embedded_together"),
+    Bite(
+        broken.keeps_leases,
+        test_worker,
+        "test_leases_are_let_go_of_whatever_happens",
+        (ValueError,),
+    ),
+    Bite(
+        broken.stops_at_odd_nodes,
+        test_passages_of_records,
+        "test_a_node_that_can_not_be_indexed_does_not_stop_the_rest",
+        (InvalidValueError,),
+    ),
+    # the past
+    Bite(
+        broken.builds_the_past_from_the_present,
+        test_past,
+        "test_what_was_known_then_is_found_as_it_was",
+    ),
+    Bite(broken.keeps_every_past, test_past, "test_only_a_few_moments_are_kept_at_hand"),
+    Bite(
+        broken.shows_the_past_to_everybody,
+        test_past,
+        "test_others_find_nothing_of_it_in_the_past_either",
+    ),
+    # vectors
+    Bite(broken.remembers_no_vector, test_past, "test_nothing_is_embedded_again_for_the_past"),
+    Bite(
+        broken.shares_the_memo_between_owners,
+        test_recall_rules,
+        "test_the_same_text_is_embedded_once_for_each_owner",
+    ),
+    Bite(
+        broken.shares_the_memo_between_models,
+        test_recall_rules,
+        "test_another_model_has_vectors_of_its_own",
+    ),
+    # upkeep
+    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": Kind.MISSING}),
+    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": Kind.DIFFERENT}),
+    Bite(broken.sees_no_surplus, test_upkeep, HEALED, given={"kind": Kind.SURPLUS}),
+    Bite(broken.heals_nothing, test_upkeep, HEALED, given={"kind": Kind.MISSING}),
+    Bite(broken.heals_by_forgetting, test_upkeep, HEALED, given={"kind": Kind.DIFFERENT}),
+    Bite(
+        broken.leaves_summaries_behind,
+        test_passages_of_records,
+        "test_with_an_owner_all_that_was_derived_goes",
+        given={"what": "account"},
+    ),
+    Bite(
+        broken.forgets_the_indexes_of_yesterday,
+        test_passages_of_records,
+        "test_with_an_owner_all_that_was_derived_goes",
+        given={"what": "user"},
+    ),
+    # records, sessions, folders
+    Bite(broken.miscounts_lines, test_recall, "test_a_hit_can_be_cited"),
+    Bite(
+        broken.knows_no_neighbours,
+        test_recall,
+        "test_an_answer_is_found_by_the_question_before_it",
+        semantic=False,
+    ),
+    Bite(
+        broken.hears_questions_everywhere,
+        test_passages_of_records,
+        "TestSessions.test_only_what_ends_with_a_question_asks",
+    ),
+    Bite(broken.knows_no_party, test_recall_rules, "test_who_is_named_is_heard_first"),
+    Bite(
+        broken.numbers_no_passages,
+        test_passages_of_records,
+        "TestNotes.test_a_note_has_its_abstract_its_overview_and_its_passages",
+    ),
+    Bite(
+        broken.makes_a_whole_of_one,
+        test_passages_of_records,
+        "TestNotes.test_one_passage_is_no_whole_beside_itself",
+    ),
+    Bite(
+        broken.keeps_silence,
+        test_passages_of_records,
+        "TestSessions.test_a_message_without_words_has_no_record",
+    ),
+    Bite(
+        broken.takes_any_text_for_a_time,
+        test_passages_of_records,
+        "TestNotes.test_what_is_no_time_holds_always",
+        given={"said": "soon"},
+    ),
+    Bite(
+        broken.sums_up_all_users,
+        test_passages_of_records,
+        "TestSummaries.test_above_all_owners_there_is_none",
+        given={"path": ("users",)},
+        shown_as=(AssertionError, InvalidValueError),
+    ),
+    Bite(
+        broken.sums_up_what_is_alone,
+        test_passages_of_records,
+        "TestSummaries.test_what_is_alone_needs_no_summary",
+    ),
+    Bite(
+        broken.overwrites_what_was_said,
+        test_sessions,
+        "test_other_messages_under_the_same_id_are_refused",
+    ),
+)
+
+
+# ---------------------------------------------------------------- as pytest would
+@contextmanager
+def fixtures(bite: Bite, place: Path, patch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Give what a test may ask for, as its module makes it."""
+    makers: dict[ModuleType, Callable[[], Any]] = {
+        test_worker: test_worker.Moving,
+        test_past: test_past.Counting,
+        test_recall_tenancy: Moody,
+    }
+    embedder = makers[bite.where]() if bite.where in makers else None
+    found: dict[str, Any] = {
+        "tmp_path": place,
+        "monkeypatch": patch,
+        "embedder": embedder,
+        **bite.given,
+    }
+    wanted = inspect.signature(caught_by(bite)).parameters
+    with ExitStack() as stack:
+        if not {"context", "memory", "sessions"}.isdisjoint(wanted):
+            context = stack.enter_context(opened(place, embedder=embedder, semantic=bite.semantic))
+            if bite.where in {test_upkeep, test_recall_tenancy, test_passages_of_records}:
+                save_all(of(context))
+            if bite.where is test_upkeep:
+                of(context, BOB).save("Likes soup.", category="preference", slug="soup")
+            found |= {"context": context, "memory": context, "sessions": Sessions(context.nodes)}
+        yield {name: found[name] for name in wanted}
+
+
+def caught_by(bite: Bite) -> Callable[..., None]:
+    found: Any = bite.where
+    *outer, name = bite.caught_by.split(".")
+    for each in outer:
+        found = getattr(found, each)()
+    return getattr(found, name)  # type: ignore[no-any-return] # a test
+
+
+# ---------------------------------------------------------------- the tests
+@pytest.mark.parametrize("bite", BITES, ids=str)
+def test_the_broken_are_caught(bite: Bite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bite.broken(monkeypatch)
+
+    with pytest.raises(bite.shown_as), fixtures(bite, tmp_path, monkeypatch) as given:
+        caught_by(bite)(**given)
+
+
+@pytest.mark.parametrize("name", sorted({bite.caught_by for bite in BITES}))
+def test_the_healthy_pass(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bite = next(bite for bite in BITES if bite.caught_by == name)
+
+    with fixtures(bite, tmp_path, monkeypatch) as given:
+        caught_by(bite)(**given)
+
+
+def test_every_broken_recall_is_caught() -> None:
+    made = {
+        each
+        for name, each in inspect.getmembers(broken, inspect.isfunction)
+        if each.__module__ == broken.__name__ and not name.startswith("_")
+    }
+
+    assert {bite.broken for bite in BITES} == made
+    assert len(made) >= 30

@@ -1,0 +1,205 @@
+"""`holdfast index`: how it is, make it again, prove it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import open_context
+from holdfast.errors import AccessDeniedError, DamageError
+from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, refusal, told
+from tests.surfaces.test_nodes_processes import at_a_terminal
+
+pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
+
+
+@pytest.fixture
+def indexed(tabs: Path) -> Path:
+    """Have two memories and an index of them."""
+    told("write", "preference/coffee", "Drinks coffee black.")
+    told("recall", "tabs")
+    return tabs
+
+
+def index_file(memory: Path) -> Path:
+    """Return the file of the index."""
+    home = Path(os.environ["HOME"], ".holdfast")
+    (file,) = home.glob("histories/*/index/*/*.sqlite")
+    return file
+
+
+def without(uri: str) -> None:
+    """Take something out of the index, as a fault would."""
+    with open_context(os.environ) as context:
+        context.indexes.upkeep.following.index.replace("local", {uri: []})
+
+
+# ---------------------------------------------------------------- status
+class TestStatus:
+    def test_it_tells_what_the_index_is_and_how_far(self, indexed: Path) -> None:
+        status = one("index", "status")
+
+        assert status == {
+            "index": status["index"],
+            "semantic": False,
+            "built": True,
+            "position": status["newest"],
+            "newest": status["newest"],
+            "places": 3,
+            "behind": 0,
+            "waiting": 0,
+            "dead": 0,
+        }
+        rows = dict(lines(told("index", "status")))
+        assert (rows["index"], rows["behind"]) == (status["index"], "0")
+        assert str(status["index"]).startswith("lexical")
+
+    def test_one_that_is_behind_says_what_to_do(self, indexed: Path) -> None:
+        told("write", "preference/tea", "Likes tea.")
+
+        done = holdfast("index", "status")
+
+        status = one("index", "status")
+        assert status["position"] != status["newest"]
+        assert (status["waiting"], status["built"]) == (1, True)
+        assert int(str(status["behind"])) > 0
+        assert "the next recall brings it up to date" in done.stderr
+
+    def test_before_there_is_one_it_says_so(self, tabs: Path) -> None:
+        status = one("index", "status")
+
+        assert (status["built"], status["position"], status["places"]) == (False, 0, 0)
+        assert "`holdfast index rebuild`" in holdfast("index", "status").stderr
+
+    def test_the_dead_are_counted(self, indexed: Path) -> None:
+        told("write", "preference/tea", "Likes tea.")
+        with open_context(os.environ) as context:
+            ((uri, event),) = context.outbox.list_pending("local")
+            context.outbox.increment_retry(event, uri, error="no")
+            context.outbox.move_to_dlq(event, uri)
+
+        assert (one("index", "status")["waiting"], one("index", "status")["dead"]) == (1, 1)
+
+
+# ---------------------------------------------------------------- rebuild
+class TestRebuild:
+    def test_all_is_made_again(self, indexed: Path) -> None:
+        before = one("recall", "tabs coffee")["hits"]
+        without(TABS)
+
+        assert told("index", "rebuild") == "indexed 5 places\n"
+
+        assert one("recall", "tabs coffee")["hits"] == before
+        assert told("index", "verify").startswith("ok: ")
+
+    def test_json_says_what_was_done(self, indexed: Path) -> None:
+        done = one("index", "rebuild")
+
+        newest = one("index", "status")["newest"]
+        assert done == {"indexed": 5, "position": newest, "failed": {}}
+
+    def test_what_can_not_be_read_is_left_out_and_named(self, indexed: Path) -> None:
+        (indexed.parent / ".meta.json").write_text("{")
+
+        done = holdfast("index", "rebuild")
+
+        assert done.exit_code == 0
+        assert done.stderr.startswith(f"left out: {TABS}: ")
+        failed = one("index", "rebuild")["failed"]
+        assert isinstance(failed, dict)
+        assert list(failed) == [TABS]
+        hits = one("recall", "tabs coffee")["hits"]
+        assert isinstance(hits, list)
+        assert [hit["uri"] for hit in hits] == [f"{MEMORIES}/preference/coffee"]
+
+    def test_an_empty_memory_has_nothing_to_index(self, memory: Path) -> None:
+        assert told("index", "rebuild") == "indexed 0 places\n"
+        assert told("index", "verify").startswith("ok: 0 records of 0 places")
+
+
+# ---------------------------------------------------------------- verify
+class TestVerify:
+    def test_a_right_one_is_proved_with_its_root(self, indexed: Path) -> None:
+        proof = one("index", "verify")
+
+        assert proof["ok"] is True
+        assert (proof["places"], proof["differences"], proof["damage"]) == (5, [], None)
+        assert told("index", "verify") == f"ok: 4 records of 5 places, root {proof['root']}\n"
+
+    def test_the_root_is_that_of_the_memories(self, indexed: Path) -> None:
+        root = one("index", "verify")["root"]
+        told("index", "rebuild")
+        assert one("index", "verify")["root"] == root
+
+        told("write", "preference/tea", "Likes tea.")
+        told("recall", "tea")
+
+        assert one("index", "verify")["root"] != root
+
+    def test_a_difference_is_named_and_a_fault(self, indexed: Path) -> None:
+        without(TABS)
+
+        done = holdfast("index", "verify")
+
+        assert done.exit_code == 1
+        assert done.stdout == f"missing: {TABS}\n"
+        assert isinstance(done.exception, DamageError)
+        assert "differs in 1 place. Fix: run `holdfast index verify --heal`" in str(done.exception)
+
+    def test_told_to_it_makes_it_right(self, indexed: Path) -> None:
+        before = one("recall", "tabs coffee")["hits"]
+        without(TABS)
+
+        printed = told("index", "verify", "--heal").splitlines()
+
+        assert printed[0] == f"missing: {TABS}"
+        assert printed[1].startswith("healed 1 place, root ")
+        assert told("index", "verify").startswith("ok: ")
+        assert one("recall", "tabs coffee")["hits"] == before
+
+    def test_json_names_each_difference(self, indexed: Path) -> None:
+        without(TABS)
+
+        healed = one("index", "verify", "--heal")
+
+        assert (healed["ok"], healed["healed"]) == (False, True)
+        assert healed["differences"] == [{"uri": TABS, "kind": "missing"}]
+        assert one("index", "verify", "--heal")["healed"] is False
+
+    def test_a_file_that_is_none_is_told_and_made_anew(self, indexed: Path) -> None:
+        before = one("recall", "tabs coffee")["hits"]
+        index_file(indexed).write_bytes(b"x" * 9_000)
+
+        done = holdfast("index", "verify")
+        assert (done.exit_code, done.stdout[:9]) == (1, "damaged: ")
+        holdfast("index", "verify", "--heal")
+
+        assert told("index", "verify").startswith("ok: ")
+        assert one("recall", "tabs coffee")["hits"] == before
+
+
+@pytest.mark.parametrize("verb", ["status", "rebuild", "verify"])
+def test_it_is_for_those_who_govern(tabs: Path, verb: str) -> None:
+    refused = refusal("index", verb, "--as-role", "member")
+
+    assert isinstance(refused, AccessDeniedError)
+    assert "may not look after its index" in str(refused)
+
+
+def test_another_account_is_named(tabs: Path) -> None:
+    told("write", "preference/soup", "Likes soup.", "--account", "acme")
+
+    assert one("index", "rebuild", "--account", "acme")["indexed"] == 4
+    assert one("index", "status", "--account", "acme")["places"] == 1
+    assert one("index", "status")["built"] is False
+
+
+def test_at_a_terminal_one_sees_how_far_it_is(memory: Path, tmp_path: Path) -> None:
+    at_a_terminal(tmp_path, "write", "preference/coffee", "Drinks coffee black.")
+
+    for verb, label in (("rebuild", "indexing"), ("verify", "comparing")):
+        code, seen = at_a_terminal(tmp_path, "index", verb)
+
+        assert code == 0
+        assert label in seen
+        assert "100%" in seen

@@ -1,0 +1,130 @@
+"""`holdfast watch`: takes in what somebody edits, as soon as it is saved."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import open_context
+from holdfast.errors import AccessDeniedError, StorageSelectionError
+from tests.surfaces.nodes import one, refusal, told
+from tests.surfaces.processes import Running, running
+
+pytestmark = pytest.mark.parametrize("memory", ["vault"], indirect=True)
+
+AT_ONCE_SECONDS = 1.0
+IN_TIME_SECONDS = 20.0
+"""For a machine that has much else to do."""
+
+
+@pytest.fixture
+def watching(tabs: Path) -> Iterator[Running]:
+    told("recall", "tabs")
+    with running("watch") as watch:
+        assert watch.line() == f"watching {tabs.parents[7]}"
+        yield watch
+
+
+def found(question: str) -> list[str]:
+    """Return what the index has as it is, without bringing it up to date."""
+    with open_context(os.environ) as context:
+        index = context.indexes.present("local").following.index
+        whose = {"account_id": "local", "owner_space": "user:ana"}
+        return [hit.text for hit in index.search_by_text([question], {**whose, "level": 2}, 9)]
+
+
+def origins(place: str) -> list[str]:
+    """Return whose each version of a node is."""
+    with open_context(os.environ) as context:
+        uri = f"ctx://local/users/ana/memories/{place}"
+        return [version.origin for version in context.memory.history(uri)]
+
+
+def test_an_edit_is_a_version_and_found_at_once(tabs: Path, watching: Running) -> None:
+    tabs.write_text(tabs.read_text().replace("tabs", "giraffes"))
+
+    assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
+    assert found("giraffes") == ["Prefers giraffes."]
+    assert found("tabs") == []
+    assert origins("preference/indentation")[1:] == ["external"]
+
+
+def test_edits_are_taken_in_within_a_second(tabs: Path, watching: Running) -> None:
+    took = []
+    for word in ("one", "two", "three", "four"):
+        saved = time.monotonic()
+        tabs.write_text(f"Prefers {word}.")
+
+        assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
+        took.append(time.monotonic() - saved)
+        assert found(word) == [f"Prefers {word}."]
+
+    assert min(took) < AT_ONCE_SECONDS
+
+
+def test_an_editor_that_saves_by_renaming_is_followed(tabs: Path, watching: Running) -> None:
+    other = tabs.with_name("content.md~")
+    other.write_text("Prefers zebras.")
+    other.rename(tabs)
+
+    assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
+    assert found("zebras") == ["Prefers zebras."]
+
+
+def test_what_is_no_file_of_a_node_is_none_of_its_concern(tabs: Path, watching: Running) -> None:
+    tabs.with_name("notes.txt").write_text("hello")
+    (tabs.parents[7] / "elsewhere.md").write_text("hello")
+    tabs.write_text("Prefers soup.")
+
+    assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
+
+
+def test_what_others_write_with_holdfast_is_no_edit(tabs: Path, watching: Running) -> None:
+    told("write", "preference/coffee", "Drinks coffee black.")
+    tabs.write_text("Prefers soup.")
+
+    assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
+    watching.tell()
+    assert watching.end()[:2] == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_it_ends_well(tabs: Path, watching: Running, number: signal.Signals) -> None:
+    tabs.write_text("Prefers soup.")
+    watching.line(IN_TIME_SECONDS)
+
+    watching.tell(number)
+
+    assert watching.end() == (0, "", "")
+    assert one("index", "verify")["ok"] is True
+
+
+def test_what_was_edited_before_is_recorded_when_it_begins(tabs: Path) -> None:
+    told("recall", "tabs")
+    tabs.write_text("Prefers soup.")
+
+    with running("watch") as watch:
+        watch.line()
+        watch.tell()
+        code, printed, complained = watch.end()
+
+    assert (code, printed) == (0, "")
+    assert complained.startswith("recorded 1 edit made outside Holdfast: ")
+
+
+def test_before_anything_is_there_it_says_what_to_do(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MEMORY_VAULT_PATH")
+
+    refused = refusal("watch")
+
+    assert isinstance(refused, StorageSelectionError)
+    assert "Fix: write something first" in str(refused)
+
+
+def test_it_is_for_those_who_govern(tabs: Path) -> None:
+    assert isinstance(refusal("watch", "--as-role", "member"), AccessDeniedError)
