@@ -44,7 +44,7 @@ def a_world(*, semantic: bool) -> Iterator[World]:
 
 
 # ---------------------------------------------------------------- the property
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(STEP, min_size=3, max_size=9),
     picks=st.lists(st.integers(0, 1_000), min_size=9, max_size=9),

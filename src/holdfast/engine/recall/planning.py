@@ -4,10 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from holdfast.engine.recall.events import EventReference, events_in
-from holdfast.engine.recall.times import Span, times_in
 from holdfast.model import ContextType
+
+if TYPE_CHECKING:
+    from holdfast.engine.recall.events import EventReference
+    from holdfast.engine.recall.times import Span
 
 _STOP_WORDS = frozenset(
     """a about above after again against all also am an and any are aren as at be because been
@@ -34,6 +37,14 @@ _TYPES: Mapping[ContextType, re.Pattern[str]] = {
     ),
     ContextType.RESOURCE: re.compile(r"\b(?:resource|document|manual|handbook)s?\b", re.IGNORECASE),
 }
+_MAY_NAME_A_TIME = re.compile(
+    r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun"
+    r"|spring|autumn|fall|winter|to(?:day|night|morrow)|yester|day|week|month|year|quarter|decade"
+    r"|christmas|xmas|new|boxing|easter|hallow|valentin|thanks|ago|past|last|q[1-4]|h[12]"
+    r"|before|prior|un?till?|after|since|follow|during|throughout|while|eve|half|season"
+    r"|morning|afternoon|night|noon|hour|minute|second|time|summer)",
+    re.IGNORECASE,
+)
 _EVENT = timedelta(days=3)
 """So long before and after its date an event may have been."""
 _MOST_CHARACTERS = 10_000
@@ -50,8 +61,8 @@ class Plan:
     names: tuple[str, ...]
     phrases: tuple[str, ...]
     """What stands in quotation marks."""
-    times: tuple[Span, ...]
-    events: tuple[EventReference, ...]
+    times: tuple["Span", ...]
+    events: tuple["EventReference", ...]
     timeless: tuple[str, ...]
     """The words that are not of a time; all of them if there are no others."""
     to_assistant: bool
@@ -63,7 +74,8 @@ class Plan:
 def plan(question: str, now: datetime) -> Plan:
     """Take a question apart, as asked at some time."""
     asked = question[:_MOST_CHARACTERS]
-    words, times = content_words(asked), times_in(asked, now)
+    words = content_words(asked)
+    times, events = _when(asked, now)
     of_times = {word for time in times for word in content_words(time.text)}
     return Plan(
         question=asked,
@@ -72,14 +84,26 @@ def plan(question: str, now: datetime) -> Plan:
         phrases=tuple(dict.fromkeys(_QUOTED.findall(asked))),
         times=times,
         timeless=tuple(word for word in words if word not in of_times) or words,
-        events=events_in(asked),
+        events=events,
         to_assistant=bool(_TO_ASSISTANT.search(_COURTESY.sub(" ", asked))),
         types=frozenset(kind for kind, said in _TYPES.items() if said.search(asked)),
     )
 
 
-def around(event: EventReference, date: datetime) -> Span:
+def _when(question: str, now: datetime) -> "tuple[tuple[Span, ...], tuple[EventReference, ...]]":
+    """Return the times and events that a question names; most name none, and need no calendar."""
+    if not _MAY_NAME_A_TIME.search(question):
+        return (), ()
+    from holdfast.engine.recall.events import events_in  # noqa: PLC0415 - who needs it pays
+    from holdfast.engine.recall.times import times_in  # noqa: PLC0415 - as before
+
+    return times_in(question, now), events_in(question)
+
+
+def around(event: "EventReference", date: datetime) -> "Span":
     """Return the time that a question means by an event, once its date is known."""
+    from holdfast.engine.recall.times import Span  # noqa: PLC0415 - as before
+
     before = None if event.direction == "before" else date
     after = None if event.direction == "after" else date
     if event.direction == "during":

@@ -1,0 +1,71 @@
+"""A question, taken apart."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+
+from holdfast.engine.recall.events import events_in
+from holdfast.engine.recall.planning import plan
+from holdfast.engine.recall.times import times_in
+from holdfast.model import ContextType
+from tests.engine.test_times import EVENTS, EXAMPLES, TEXTS
+
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def test_words_that_say_nothing_are_left_out() -> None:
+    assert plan("What did we decide about the Tabs?", NOW).words == ("decide", "tabs")
+
+
+def test_if_no_word_says_anything_all_count() -> None:
+    assert plan("who is it?", NOW).words == ("who", "is", "it")
+
+
+@pytest.mark.parametrize("question", sorted({each[0] for each in (*EXAMPLES, *EVENTS)}))
+def test_no_time_and_no_event_is_passed_over(question: str) -> None:
+    found = plan(question, NOW)
+
+    assert found.times == times_in(question, NOW)
+    assert found.events == events_in(question)
+
+
+@given(TEXTS)
+def test_none_is_passed_over_in_any_text(question: str) -> None:
+    test_no_time_and_no_event_is_passed_over(question)
+
+
+def test_the_words_of_a_time_are_not_expected_in_a_text() -> None:
+    found = plan("What did Ana read in May 2023?", NOW)
+
+    assert found.words == ("ana", "read", "2023")
+    assert found.timeless == ("ana", "read")
+
+
+def test_names_and_phrases_are_kept() -> None:
+    found = plan('Did Ana Lopez say "no milk" in Lisbon?', NOW)
+
+    assert found.names == ("Ana Lopez", "Lisbon")
+    assert found.phrases == ("no milk",)
+
+
+@pytest.mark.parametrize(
+    ("question", "to_assistant"),
+    [
+        ("What did you suggest?", True),
+        ("Can you remind me of the wine?", False),
+        ("Which wine was it?", False),
+        ("What was your recipe?", True),
+    ],
+)
+def test_it_is_told_whom_a_question_speaks_to(question: str, *, to_assistant: bool) -> None:
+    assert plan(question, NOW).to_assistant is to_assistant
+
+
+def test_the_kind_of_node_that_is_asked_for_is_told() -> None:
+    assert plan("the steps to deploy", NOW).types == {ContextType.SKILL}
+    assert plan("tabs", NOW).types == frozenset()
+
+
+def test_a_very_long_question_is_cut() -> None:
+    assert len(plan("tea " * 50_000, NOW).question) == 10_000
