@@ -6,8 +6,7 @@ Texts are made up, with words as common as people's are. Vectors are as long as 
 from a stand-in that takes next to no time: what the model takes is measured apart, and added. Ours
 and theirs take turns, so that whatever else the machine does hits all. A question counts with the
 best of its three runs; p50 and p99 are over questions. With --quick the largest size is left out,
-and the goals that are for it.
-With --check the exit code says whether every goal was met.
+and so are the goals that are for it. With --check the exit code says whether every goal was met.
 """
 
 import argparse

@@ -48,7 +48,7 @@ def _per_second(many: int, work: Callable[..., None], *arguments: object) -> flo
     total = sum(done.get() for _ in started)
     for process in started:
         process.join()
-    return float(total / _SECONDS)
+    return float(total)
 
 
 def _asking(ready: Any, done: Any, home: Path, questions: Sequence[str]) -> None:  # noqa: ANN401 - made by a context
@@ -67,18 +67,23 @@ def _counting(ready: Any, done: Any, _: Path, questions: Sequence[str]) -> None:
 
 @contextmanager
 def _counted(ready: Any, done: Any) -> Iterator[Callable[[Sequence[str]], Iterator[str]]]:  # noqa: ANN401 - as before
-    """Give who hands out questions until the time is up, from when all are ready."""
-    answered = 0
+    """Give who hands out questions until the time is up, from when all are ready.
+
+    What is told is answers for each second that was used: the last answer counts, and its time too.
+    """
+    rate = 0.0
 
     def times(questions: Sequence[str]) -> Iterator[str]:
-        nonlocal answered
+        nonlocal rate
         ready.wait()
-        end = time.perf_counter() + _SECONDS
+        begun, answered = time.perf_counter(), 0
         for question in cycle(questions):
             yield question
-            if time.perf_counter() > end:
-                return
             answered += 1
+            spent = time.perf_counter() - begun
+            if spent > _SECONDS:
+                rate = answered / spent
+                return
 
     yield times
-    done.put(answered)
+    done.put(rate)

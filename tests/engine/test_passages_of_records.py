@@ -1,7 +1,6 @@
-"""What an index is given of nodes and of folders: made of canonical state, and of nothing else."""
+"""What an index is given of nodes: made of what they say, and of nothing else."""
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -10,21 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.app import Context
-from holdfast.context.files import ABSTRACT, OVERVIEW
-from holdfast.context.parts import said_at
-from holdfast.context.reading import NodeReader
 from holdfast.engine import indexing
-from holdfast.engine.summaries import Summaries, abstract_of, overview_of
 from holdfast.errors import InvalidValueError
 from holdfast.index.passages import CHARACTERS
 from holdfast.index.records import embedded, is_whole, record_id, records_of, whole_id
-from holdfast.model import ContextNode, IndexRecord, Level, RelationEdge, Uri
+from holdfast.model import ContextNode, IndexRecord, Level
 from holdfast.model.transcript import ROLES, Message, parse, pieces, render
-from holdfast.model.values import JSON, MAX_ABSTRACT, MAX_OVERVIEW
-from holdfast.storage import Locator
-from holdfast.storage.backends.memory import MemoryBackend
-from tests.engine.remembering import ADMIN, ANA, BOB, PREFERENCES, of, opened, save_all
+from holdfast.model.values import JSON
+from tests.engine.remembering import BOB, of, opened, save_all
 
 CID = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
 PLACE = "ctx://local/users/ana/memories/preference/editor-theme"
@@ -349,156 +341,3 @@ def test_a_node_that_can_not_be_indexed_does_not_stop_the_rest(
         assert of(context).recall("tabs").index_lag == 0
         assert of(context, BOB).recall("odd").index_lag == 1
         assert context.indexes.upkeep.verify("local").failed[0][0].endswith("/odd")
-
-
-# ---------------------------------------------------------------- folders
-FOLDER = Uri.parse("ctx://local/users/ana/memories/preference")
-
-
-class TestSummaries:
-    @pytest.fixture
-    def context(self, tmp_path: Path) -> Iterator[Context]:
-        with opened(tmp_path) as context:
-            for slug, text in PREFERENCES.items():
-                node = ContextNode(uri=f"{FOLDER}/{slug}", content=text, abstract=text)
-                context.nodes.write_node(node, ANA)
-            yield context
-
-    def summaries(self, context: Context, kept: MemoryBackend | None = None) -> Summaries:
-        return Summaries(NodeReader(context.recorded), kept)
-
-    def test_a_folder_says_what_is_in_it(self, context: Context) -> None:
-        abstract, overview = self.summaries(context).records(FOLDER)
-
-        assert (abstract.level, overview.level) == (Level.ABSTRACT, Level.OVERVIEW)
-        assert abstract.text == "preference: coffee, indentation, travel"
-        assert overview.text.split("\n")[:2] == [
-            "- coffee: Drinks coffee black, never after noon.",
-            "- indentation: Prefers tabs over spaces in every language.",
-        ]
-        assert abstract.id == record_id(str(FOLDER), Level.ABSTRACT)
-        assert abstract.payload["folder"] is True
-        assert dict(abstract.filters) == {
-            "account_id": "local",
-            "owner_space": "user:ana",
-            "category": "preference",
-            "session_id": "",
-            "parent_uri": str(FOLDER.parent),
-        }
-
-    def test_a_folder_of_folders_is_told_from_what_is_in_them(self, context: Context) -> None:
-        tom = ContextNode(uri=f"{FOLDER.parent}/event/tom", content="", abstract="Met Tom.")
-        context.nodes.write_node(tom, ANA)
-
-        abstract, overview = self.summaries(context).records(FOLDER.parent)
-
-        assert abstract.text == "memories: event, preference"
-        assert "event: tom: Met Tom." in overview.text
-        assert "preference: coffee: Drinks coffee" in overview.text
-
-    def test_what_is_alone_needs_no_summary(self, context: Context) -> None:
-        of(context).save("Met Tom.", category="event", slug="tom")
-
-        assert self.summaries(context).records(FOLDER.parent.child("event")) == []
-
-    @pytest.mark.parametrize("path", [(), ("users",), ("sessions",), ("agents",)])
-    def test_above_all_owners_there_is_none(self, context: Context, path: tuple[str, ...]) -> None:
-        of(context, BOB).save("Likes soup.", category="preference", slug="soup")
-        of(context, BOB).save("Likes bread.", category="preference", slug="bread")
-
-        assert self.summaries(context).records(Uri("local", path)) == []
-
-    def test_it_tells_of_nobody_else(self, context: Context) -> None:
-        of(context, BOB).save("Likes soup.", category="preference", slug="soup")
-        edge = RelationEdge(
-            f"{FOLDER}/coffee", "ctx://local/users/bob/memories/preference/soup", "x"
-        )
-        context.relations.upsert_edges([edge], ADMIN)
-
-        for folder in (FOLDER, FOLDER.parent, FOLDER.parent.parent):
-            for record in self.summaries(context).records(folder):
-                assert "soup" not in record.text
-                assert record.filters["owner_space"] == "user:ana"
-
-    def test_a_session_is_summed_up_for_its_owner(self, context: Context) -> None:
-        long = [{"role": "user", "content": "word " * 7_000} for _ in range(3)]
-        of(context).commit_session(long, session_id="s1", extract=False)
-
-        abstract, _ = self.summaries(context).records(Uri("local", ("sessions", "s1")))
-
-        assert abstract.filters["owner_space"] == "user:ana"
-        assert abstract.filters["session_id"] == "s1"
-        assert self.summaries(context).records(Uri("local", ("sessions", "nobodys"))) == []
-
-    def test_what_is_put_away_is_not_told_of(self, context: Context) -> None:
-        context.nodes.archive_node(f"{FOLDER}/coffee", ANA)
-
-        (abstract, _) = self.summaries(context).records(FOLDER)
-
-        assert abstract.text == "preference: indentation, travel"
-
-    def test_it_is_kept_in_a_tier_of_its_own_and_removed_with_the_last(
-        self, context: Context
-    ) -> None:
-        kept = MemoryBackend()
-        made = self.summaries(context, kept).records(FOLDER)
-        files = [Locator(FOLDER.key).child(name) for name in (ABSTRACT, OVERVIEW)]
-        assert [kept.read(file) for file in files] == [record.text for record in made]
-
-        for slug in ("coffee", "indentation"):
-            context.nodes.delete_node(f"{FOLDER}/{slug}", ANA)
-
-        assert self.summaries(context, kept).records(FOLDER) == []
-        assert [said_at(file, kept.read) for file in files] == [None, None]
-
-    def test_the_same_summary_is_not_written_twice(
-        self, context: Context, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        kept = MemoryBackend()
-        made = self.summaries(context, kept).records(FOLDER)
-
-        def refuse(*_: object) -> None:
-            pytest.fail("nothing changed")
-
-        monkeypatch.setattr(kept, "write_all", refuse)
-        assert self.summaries(context, kept).records(FOLDER) == made
-
-    def test_a_node_has_no_summary_as_a_folder(self, context: Context) -> None:
-        assert self.summaries(context).records(FOLDER.child("coffee")) == []
-
-
-@given(st.lists(st.text(max_size=2_000), max_size=30))
-def test_a_summary_is_never_too_long(told: list[str]) -> None:
-    assert len(abstract_of(FOLDER, told)) <= MAX_ABSTRACT
-    assert len(overview_of(told)) <= MAX_OVERVIEW
-
-
-# ---------------------------------------------------------------- forgetting
-@pytest.mark.parametrize("what", ["user", "account"])
-def test_with_an_owner_all_that_was_derived_goes(tmp_path: Path, what: str) -> None:
-    with opened(tmp_path) as context:
-        namespaces = context.namespaces  # before there is an index
-        for slug in ("one", "two"):
-            of(context, BOB).save(f"Zebra {slug}.", category="event", slug=f"zebra-{slug}")
-        long = [{"role": "user", "content": "zebra " * 6_000} for _ in range(3)]
-        of(context, BOB).commit_session(long, session_id="s1", extract=False)
-        save_all(of(context))
-        assert derived(tmp_path, b"ebra")
-
-        if what == "user":
-            namespaces.delete_user("local", "bob", context.request)
-        else:
-            namespaces.delete_account("local", context.request)
-
-        assert derived(tmp_path, b"ebra") == []
-        assert bool(derived(tmp_path, b"coffee")) == (what == "user")
-
-
-def derived(home: Path, word: bytes) -> list[str]:
-    """Return the files of derived tiers that hold a word."""
-    return [
-        path.name
-        for tier in ("index", "vectors", "abstracts", "past")
-        for path in home.rglob(f".holdfast/histories/*/{tier}/**/*")
-        if path.is_file() and word in path.read_bytes()
-    ]

@@ -21,6 +21,7 @@ from tests.engine import (
     test_recall_rules,
     test_recall_tenancy,
     test_sessions,
+    test_summaries,
     test_upkeep,
     test_worker,
 )
@@ -261,13 +262,13 @@ BITES = (
     Bite(broken.heals_by_forgetting, test_upkeep, HEALED, given={"kind": Kind.DIFFERENT}),
     Bite(
         broken.leaves_summaries_behind,
-        test_passages_of_records,
+        test_summaries,
         "test_with_an_owner_all_that_was_derived_goes",
         given={"what": "account"},
     ),
     Bite(
         broken.forgets_the_indexes_of_yesterday,
-        test_passages_of_records,
+        test_summaries,
         "test_with_an_owner_all_that_was_derived_goes",
         given={"what": "user"},
     ),
@@ -308,14 +309,14 @@ BITES = (
     ),
     Bite(
         broken.sums_up_all_users,
-        test_passages_of_records,
+        test_summaries,
         "TestSummaries.test_above_all_owners_there_is_none",
         given={"path": ("users",)},
         shown_as=(AssertionError, InvalidValueError),
     ),
     Bite(
         broken.sums_up_what_is_alone,
-        test_passages_of_records,
+        test_summaries,
         "TestSummaries.test_what_is_alone_needs_no_summary",
     ),
     Bite(
@@ -346,7 +347,7 @@ def fixtures(bite: Bite, place: Path, patch: pytest.MonkeyPatch) -> Iterator[dic
     with ExitStack() as stack:
         if not {"context", "memory", "sessions"}.isdisjoint(wanted):
             context = stack.enter_context(opened(place, embedder=embedder, semantic=bite.semantic))
-            if bite.where in {test_upkeep, test_recall_tenancy, test_passages_of_records}:
+            if bite.where in {test_upkeep, test_recall_tenancy, test_summaries}:
                 save_all(of(context))
             if bite.where is test_upkeep:
                 of(context, BOB).save("Likes soup.", category="preference", slug="soup")

@@ -83,7 +83,7 @@ class Indexes:
         except DamageError as error:  # it is derived, and made anew from what it was derived from
             index.delete_account_data(account_id)
             return replace(wanted, note=f"the index is made anew: {error}")
-        if len(wanted.following.behind(account_id)) <= _FEW:
+        if wanted.following.is_little(account_id, _FEW):
             return wanted
         return self._lexical
 

@@ -148,6 +148,10 @@ class Following:
             return list(self.every(account_id))
         return self._changed(account_id, cursor)
 
+    def is_little(self, account_id: str, most: int) -> bool:
+        """Whether an account has at most so many places; no more of them are looked at."""
+        return len(list(islice(self.every(account_id), most + 1))) <= most
+
     def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:
         """Index what changed since, and some more places that somebody asks for."""
         for _ in range(_ATTEMPTS):

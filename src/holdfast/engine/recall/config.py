@@ -26,6 +26,8 @@ class RetrievalConfig:
     """Words can't be trusted if the best match has less than this of the question's, by rarity."""
     cover_most: float = 0.55
     """If it has more than this, they can."""
+    least_trust: float = 0.02
+    """So much words count in any case."""
     cover_of_note: float = 0.3
     """So much more a note must have than a message: people answer in the words of the question."""
     one_word: float = 0.5
@@ -72,7 +74,7 @@ class RetrievalConfig:
     """After so many days that is half."""
     parent: float = 0.1
     """What a passage gets if the summary of its node or folder is as near as can be."""
-    expanded: int = 5
+    expanded: int = 3
     """So many folders and nodes whose summaries are near are opened."""
     children: int = 5
     """And so many passages are taken out of each."""

@@ -37,11 +37,12 @@ def by_relevance(found: Candidates, trusted: float, config: RetrievalConfig) -> 
     """Score what candidates say themselves; return the best match by words, which counts 1.
 
     An arm that is weak leaves the word to the other, and both together never count more than 1.
+    Words count a little in any case, for a text may have no vector.
     """
     best = max((candidate.words for candidate in found), default=0.0) or 1.0
     weight = config.vector + (1 - config.vector) * (1 - trusted)
     for candidate in found:
-        words = trusted * candidate.words / best
+        words = max(trusted, config.least_trust) * candidate.words / best
         if words:
             candidate.parts["words"] = words
         near = nearness(candidate.cosine, config) if candidate.cosine is not None else 0.0
