@@ -26,7 +26,7 @@ class RetrievalConfig:
     """Words can't be trusted if the best match has less than this of the question's, by rarity."""
     cover_most: float = 0.55
     """If it has more than this, they can."""
-    least_trust: float = 0.02
+    least_trust: float = 0.005
     """So much words count in any case."""
     cover_of_note: float = 0.3
     """So much more a note must have than a message: people answer in the words of the question."""
