@@ -76,10 +76,9 @@ def _counted(ready: Any, done: Any) -> Iterator[Callable[[Sequence[str]], Iterat
     def times(questions: Sequence[str]) -> Iterator[str]:
         nonlocal rate
         ready.wait()
-        begun, answered = time.perf_counter(), 0
-        for question in cycle(questions):
+        begun = time.perf_counter()
+        for answered, question in enumerate(cycle(questions), 1):
             yield question
-            answered += 1
             spent = time.perf_counter() - begun
             if spent > _SECONDS:
                 rate = answered / spent

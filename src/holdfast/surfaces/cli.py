@@ -42,9 +42,14 @@ SECTIONS = {
         ),
         "repair": _verb("mending", "repair", "Find what is wrong with nodes, and mend it."),
         "index": _finder("indexing", "index", "Look after the index by which memories are found."),
-        "worker": _finder("working", "worker", "Keep the index up to date."),
-        "watch": _finder("watching", "watch", "Take in what you edit by hand, as you save it."),
-        "models": Later(f"{_HERE}.models:models_command", "Install the local embedding model."),
+        "worker": _finder("working", "worker", "Keep the index up to date, for all accounts."),
+        "watch": _finder(
+            "watching", "watch", "Take in what you edit by hand, as soon as it is saved."
+        ),
+        "models": Later(
+            f"{_HERE}.models:models_command",
+            "Install the model that finds memories by their meaning, and see what is installed.",
+        ),
         "outbox": _verb("outbox", "outbox", "Look after what the index was not told of yet."),
         "account": _verb("tenants", "account", "Make, list and delete accounts."),
         "user": _verb("tenants", "user", "Make, list and delete users."),
