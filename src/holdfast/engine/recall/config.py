@@ -57,6 +57,8 @@ class RetrievalConfig:
     vague_days: int = 100
     """A longer time is named so vaguely that it counts for little."""
     vague: float = 0.3
+    event: float = 0.05
+    """What it gets if it is from the right side of an event that the question names."""
     speaker: float = 0.2
     """What is said by somebody whom the question names."""
     party: float = 0.4
@@ -72,7 +74,7 @@ class RetrievalConfig:
     """What the newest memory gets for being so."""
     half_life_days: float = 30.0
     """After so many days that is half."""
-    parent: float = 0.1
+    parent: float = 0.01
     """What a passage gets if the summary of its node or folder is as near as can be."""
     expanded: int = 3
     """So many folders and nodes whose summaries are near are opened."""

@@ -3,8 +3,9 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from holdfast.context.relations import RelationReader
 from holdfast.engine.recall import scoring
@@ -23,6 +24,9 @@ _PASSAGES = {"level": Level.CONTENT.value}
 _WHOLES = {"level": Level.OVERVIEW.value}
 _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 
+
+if TYPE_CHECKING:
+    from holdfast.engine.recall.times import Span
 
 Embed = Callable[[str], Sequence[float]]
 """Returns the vector of a question; an empty one if there is no model."""
@@ -61,7 +65,8 @@ class Retriever:
         if trusted:
             scoring.by_whole(found, wholes, best / trusted, config)
         self._by_parents(found, parents)
-        scoring.by_date(found, self._times(plan, filters), config)
+        scoring.by_date(found, plan.times, config)
+        scoring.by_event(found, self._around_events(plan, filters), config)
         scoring.by_speaker(found, plan, config)
         scoring.by_role(found, plan, config)
         scoring.by_kind(found, plan, config)
@@ -90,9 +95,9 @@ class Retriever:
         more = 0.0 if best.role else self._config.cover_of_note
         return scoring.trust(best.words / ceiling - more, len(held), plan, self._config)
 
-    def _times(self, plan: Plan, filters: Filters) -> Plan:
-        """Add to a plan the times of the events that it refers to, as far as they are known."""
-        spans = list(plan.times)
+    def _around_events(self, plan: Plan, filters: Filters) -> "list[Span]":
+        """Return the times that a question means by events, if it is known when these were."""
+        spans = []
         for event in plan.events:
             words = content_words(event.phrase)
             for hit in self._index.search_by_text(words, {**filters, **_PASSAGES}, 1):
@@ -100,7 +105,7 @@ class Retriever:
                 whole = len(words) > 1 and all(said.issuperset(stems(word)) for word in words)
                 if whole and isinstance(date, str):
                     spans.append(around(event, datetime.fromisoformat(date)))
-        return replace(plan, times=tuple(spans))
+        return spans
 
     # ------------------------------------------------------------ meaning
     def _by_meaning(

@@ -3,14 +3,17 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from holdfast.engine.recall.candidates import Candidate, Candidates
 from holdfast.engine.recall.config import RetrievalConfig
 from holdfast.engine.recall.planning import Plan
-from holdfast.engine.recall.times import Span
 from holdfast.model import ContextType, Uri
+
+if TYPE_CHECKING:
+    from holdfast.engine.recall.times import Span
 
 _DAY = timedelta(days=1)
 
@@ -87,25 +90,36 @@ def by_whole(
             candidate.parts["whole"] = config.whole * whole / unit
 
 
-def by_date(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+def by_date(found: Candidates, times: Sequence["Span"], config: RetrievalConfig) -> None:
     """Score candidates that are from a time that the question names."""
-    for candidate in found:
+    for candidate in found if times else ():
         date = candidate.date
-        if date is not None and plan.times:
-            fit = max(_fits(date, span, config) for span in plan.times)
+        if date is not None:
+            fit = max(_fits(date, span, config) for span in times)
             if fit > _LEAST:
                 candidate.parts["date"] = config.date * fit
+
+
+def by_event(found: Candidates, times: Sequence["Span"], config: RetrievalConfig) -> None:
+    """Score candidates that are from the right side of an event, which is a hint and no more."""
+    for candidate in found if times else ():
+        date = candidate.date
+        if date is not None and any(_is_within(date, span) for span in times):
+            candidate.parts["event"] = config.event
+
+
+def _is_within(date: datetime, span: "Span") -> bool:
+    return (span.start is None or date >= span.start) and (span.end is None or date < span.end)
 
 
 _LEAST = 0.001
 
 
-def _fits(date: datetime, span: Span, config: RetrievalConfig) -> float:
+def _fits(date: datetime, span: "Span", config: RetrievalConfig) -> float:
     """Return how well a date fits: 1 within, less the farther away, little if the time is vague."""
     start, end = _in_the_year_of(date, span) if span.recurring else (span.start, span.end)
     if start is None or end is None:
-        within = (start is None or date >= start) and (end is None or date < end)
-        return config.vague if within else 0.0
+        return config.vague if _is_within(date, span) else 0.0
     gap = max((start - date) / _DAY, (date - end) / _DAY, 0.0)
     days = (end - start) / _DAY
     if days > config.vague_days:
@@ -115,7 +129,7 @@ def _fits(date: datetime, span: Span, config: RetrievalConfig) -> float:
     return math.exp(-gap / config.near_days)
 
 
-def _in_the_year_of(date: datetime, span: Span) -> tuple[datetime | None, datetime | None]:
+def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime | None, datetime | None]:
     """Return a span that comes every year as it was in the year of a date."""
     if span.start is None or span.end is None:
         return span.start, span.end
@@ -186,7 +200,9 @@ def by_hotness(found: Candidates, config: RetrievalConfig) -> None:
             candidate.parts["hotness"] = config.hotness * 0.5**halvings
 
 
-_UNRELATED = frozenset({"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness"})
+_UNRELATED = frozenset(
+    {"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness", "event"}
+)
 """Parts that by themselves say nothing of what a passage has to do with a question."""
 
 
