@@ -9,7 +9,8 @@ import pytest
 from holdfast.app import Context
 from holdfast.engine.upkeep import DerivedTiers, Kind
 from holdfast.storage import Tier
-from tests.engine.remembering import ANA, BOB, of, opened, save_all, uris
+from holdfast.testing.requirement import requirement
+from tests.engine.remembering import ANA, BOB, EVE, of, opened, save_all, uris
 
 TABS = "ctx://local/users/ana/memories/preference/indentation"
 QUESTION = "tabs coffee train preference"
@@ -111,7 +112,19 @@ def test_recall_makes_a_lost_index_anew_by_itself(tmp_path: Path, harm: str) -> 
         assert "made anew" in " ".join(result.notes)
 
 
+@requirement("003-namespace-delete-account")
 def test_an_account_that_is_deleted_leaves_nothing_in_the_index(context: Context) -> None:
+    of(context, EVE).save("Likes soup too.", category="preference", slug="soup")
+    assert uris(of(context, EVE), "soup")
+
+    context.namespaces.delete_account("elsewhere", context.request)
+
+    assert context.indexes.upkeep.following.index.stamps("elsewhere") == {}
+    assert uris(of(context, EVE), "soup") == []
+
+
+@requirement("003-namespace-delete-user-agent")
+def test_a_user_that_is_deleted_leaves_nothing_in_the_index(context: Context) -> None:
     context.namespaces.delete_user("local", "bob", context.request)
 
     assert uris(of(context, BOB), "soup") == []

@@ -2,13 +2,9 @@ from tests.requirements import Requirement
 
 SEED = "003_dd82161db90e47a5.txt"
 
-INDEX = "index/ is not built yet"
 EXTRACT = "engine/ (extract/) is not built yet"
 MERGE = "engine/ (merge/) is not built yet"
-NAMESPACES = "engine/ (namespaces) and index/ are not built yet"
-WORKER = "engine/ (worker) is not built yet"
 LANGUAGE_MODEL = "engine/ (language models) is not built yet"
-SEARCH = "engine/ (recall) and index/ are not built yet"
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
@@ -400,7 +396,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "An index that does not implement `search_by_vector` raises `NotImplementedError`."
         ),
-        deferred=INDEX,
     ),
     Requirement(
         id="003-index-children-immediate",
@@ -418,7 +413,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "Recall widens its hits from parent to child through `search_children`, level by level."
         ),
-        deferred=SEARCH,
     ),
     Requirement(
         id="003-index-delete-account",
@@ -445,7 +439,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`NamespaceManager.delete_account` removes the account's index records through "
             "`delete_account_data`."
         ),
-        deferred=NAMESPACES,
     ),
     Requirement(
         id="003-namespace-delete-user-agent",
@@ -454,7 +447,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`NamespaceManager.delete_user` and `delete_agent` remove index records through "
             "`delete_by_owner_space`."
         ),
-        deferred=NAMESPACES,
     ),
     Requirement(
         id="003-embedder-runtime-checkable",

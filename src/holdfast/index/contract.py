@@ -34,8 +34,10 @@ class VectorIndex(Protocol):
     ) -> list[SeedHit]:
         """Return the records whose vectors are nearest by cosine, of whatever level, best first.
 
-        Records without a vector, or with one of another embedder's length, are not found.
+        Records without a vector, or with one of another embedder's length, are not found. An index
+        of texts alone need not have it: `NotImplementedError`.
         """
+        raise NotImplementedError("this index holds no vectors. Fix: search by text.")
 
     def search_by_text(
         self, words: Sequence[str], filters: Filters, top_k: int, *, context_weight: float = 1.0
