@@ -1,9 +1,10 @@
 """Recall: what was saved is found, cited, and as canonical state has it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -331,3 +332,63 @@ def test_a_time_before_an_event_is_found_by_the_event(context: Context) -> None:
     assert dinners[0] == "We had dinner at the harbour."
     dinners = [hit.snippet for hit in after if "dinner" in hit.snippet]
     assert dinners[0] == "We had dinner at the castle."
+
+
+def test_a_damaged_memo_is_thrown_away_and_made_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as context:
+        save_all(of(context))
+        before = of(context).recall("tabs").hits
+    (segment,) = tmp_path.rglob("vectors/**/segment-00000001")
+    data = bytearray(segment.read_bytes())
+    data[150:154] = b"XXXX"
+    segment.write_bytes(data)
+    for index in tmp_path.rglob("index"):
+        rmtree(index)
+
+    with opened(tmp_path) as context:
+        result = of(context).recall("tabs")
+        assert context.indexes.upkeep.verify("local").failed == ()
+
+    assert result.hits == before
+
+
+class Foreign(Hashing):
+    """Raises what none of our errors is, for one text."""
+
+    def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
+        if any("poison" in text for text in texts):
+            raise RuntimeError("no")
+        return super().embed_texts(texts)
+
+
+def test_whatever_an_embedder_raises_the_rest_goes_on(tmp_path: Path) -> None:
+    with opened(tmp_path, embedder=Foreign()) as context:
+        memory = of(context)
+        memory.save("poison", category="event", slug="bad")
+        save_all(memory)
+        result = memory.recall("tabs or spaces")
+        asked = memory.recall("poison")
+
+    assert result.hits[0].uri == TABS
+    assert result.index_lag == 1
+    assert "RuntimeError: no" in asked.notes[0]
+
+
+def test_the_only_note_with_the_word_is_found_first(tmp_path: Path) -> None:
+    long = "We talked for long about the budget of the kitchen, the tiles and the paint. " * 10
+    with opened(tmp_path) as context:
+        memory = of(context)
+        memory.save(long + "The xylophone is broken.", category="fact", slug="deep")
+        for number in range(20):
+            memory.save(f"Tunes piano {number}.", category="fact", slug=f"short-{number}")
+
+        assert memory.recall("xylophone").hits[0].uri.endswith("/deep")
+
+
+def test_hits_that_do_not_fit_are_told_of(context: Context) -> None:
+    save_all(of(context))
+
+    result = of(context).recall("tabs", budget_tokens=5)
+
+    assert result.hits == ()
+    assert "did not fit into 5 tokens" in result.notes[-1]

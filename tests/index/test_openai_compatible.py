@@ -297,7 +297,7 @@ def test_an_endpoint_that_is_not_there_is_an_error(waits: list[float]) -> None:
     nobody = Endpoint(f"http://127.0.0.1:{port}/v1", KEY, sleep=waits.append)
 
     assert "can't be reached" in refusal(OpenAICompatible(nobody, "small"))
-    assert len(waits) == 4
+    assert waits == []
 
 
 def test_an_endpoint_that_never_answers_is_an_error(server: Server, waits: list[float]) -> None:

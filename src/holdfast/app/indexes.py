@@ -48,9 +48,16 @@ class Indexes:
         self._open: dict[str, SqliteIndex] = {}
 
     def close(self) -> None:
-        self.pasts.forget()
+        self._forget_past()
+        if (memo := self.__dict__.get("memo")) is not None:
+            memo.close()
         for index in self._open.values():
             index.close()
+
+    def _forget_past(self) -> None:
+        """Let go of the moments that somebody asked about, if anybody did."""
+        if (pasts := self.__dict__.get("pasts")) is not None:
+            pasts.forget()
 
     # ------------------------------------------------------------ who answers
     @cached_property
@@ -89,25 +96,22 @@ class Indexes:
 
     @cached_property
     def _semantic(self) -> Present:
-        return self._made(self.name, self.memo, self.embedder, "")
+        index = self._index(self.name)
+        return self._answering(Sources(*self._canonical, index, self.embedder), self.memo)
 
     @cached_property
     def _lexical(self) -> Present:
-        return self._made(
-            _named(LEXICAL),
-            None,
-            None,
-            "the vectors of this memory are not made yet. Fix: run `holdfast index rebuild`",
-        )
+        why = "the vectors of this memory are not made yet. Fix: run `holdfast index rebuild`"
+        index = self._index(_named(LEXICAL))
+        return self._answering(Sources(*self._canonical, index, why_words=why), None)
 
-    def _made(
-        self, name: str, memo: VectorMemo | None, embedder: Embedder | None, note: str
-    ) -> Present:
-        index = self._index(name)
-        indexer = self._indexer(memo)
-        relations = RelationReader(self._reader, ScannedLinks(self._reader))
-        sources = Sources(self._reader, relations, index, embedder)
-        return Present(Following(self._history, index, indexer), Recaller(sources), note)
+    @property
+    def _canonical(self) -> tuple[NodeReader, RelationReader]:
+        return self._reader, RelationReader(self._reader, ScannedLinks(self._reader))
+
+    def _answering(self, sources: Sources, memo: VectorMemo | None) -> Present:
+        following = Following(self._history, sources.index, self._indexer(memo))
+        return Present(following, Recaller(sources))
 
     def _indexer(self, memo: VectorMemo | None) -> Indexer:
         return Indexer(self._reader, memo, self.summaries)
@@ -154,7 +158,7 @@ class Indexes:
             "index": EveryIndex(self.every),
             "vectors": MemoData(self.memo_folder),
             "abstracts": AbstractsData(self._folder / "abstracts", self._reader.reach),
-            "past indexes": PastData(self._folder / "past", self.pasts),
+            "past indexes": PastData(self._folder / "past", self._forget_past),
         }
 
     def every(self) -> list[SqliteIndex]:
@@ -210,9 +214,9 @@ def _named(embedder: str) -> str:
 class PastData:
     """The indexes of the past, which go wholly when somebody is to be forgotten."""
 
-    def __init__(self, folder: Path, pasts: Pasts) -> None:
+    def __init__(self, folder: Path, let_go: Callable[[], None]) -> None:
         self._folder = folder
-        self._pasts = pasts
+        self._let_go = let_go
 
     def delete_account_data(self, account_id: str) -> int:
         del account_id
@@ -223,6 +227,6 @@ class PastData:
         return self._forget()
 
     def _forget(self) -> int:
-        self._pasts.forget()
+        self._let_go()
         rmtree(self._folder, ignore_errors=True)
         return 0

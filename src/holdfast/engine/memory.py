@@ -180,8 +180,12 @@ class Memory:
         if result.stale:  # edited by hand, and nobody has told
             present.following.catch_up(account, also=map(Uri.parse, result.stale))
             result = present.recaller.recall(question, request)
-        waiting = self._parts.outbox.list_unfinished(account)
-        lag = result.index_lag + sum(request.reaches(event.owner_space) for _, event in waiting)
+        failed = [
+            event
+            for _, event in self._parts.outbox.list_unfinished(account)
+            if event.retry_count and request.reaches(event.owner_space)
+        ]  # what did not fail was just caught up with, whoever still has its event
+        lag = result.index_lag + len(failed)
         notes = (*result.notes, present.note) if present.note else result.notes
         return replace(result, index_lag=lag, notes=notes)
 

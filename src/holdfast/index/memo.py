@@ -14,7 +14,7 @@ from typing import cast
 
 from holdfast.artifacts import ArtifactStore, Derived, Literal, canonical
 from holdfast.artifacts.artifact import sid_of
-from holdfast.errors import HoldfastError
+from holdfast.errors import DamageError, EmbeddingError, HoldfastError, StaleIndexError
 from holdfast.index.contract import Embedder
 from holdfast.index.vectors import quantised
 from holdfast.model.uri import segment_of
@@ -38,13 +38,29 @@ class VectorMemo:
         """How many were embedded here, because nobody had before."""
 
     def vectors(self, account_id: str, owner_space: str, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of each text; those that are not known yet are made, and kept."""
-        wanted = list(dict.fromkeys(texts))
-        store = self._store(account_id, owner_space)
+        """Return the vector of each text; those that are not known yet are made, and kept.
+
+        What is kept is derived: if it proves damaged, it is thrown away, and made again.
+        """
+        folder = memo_folder(self._folder, account_id, owner_space)
+        try:
+            return self._known_or_made(folder, texts)
+        except (DamageError, StaleIndexError):
+            self._discard(folder)
+            return self._known_or_made(folder, texts)
+
+    def _known_or_made(self, folder: Path, texts: Sequence[str]) -> list[bytes]:
+        wanted, store = list(dict.fromkeys(texts)), self._store(folder)
         found: dict[str, bytes] = {}
         for start in range(0, len(wanted), _BATCH):
             found |= self._batch(store, wanted[start : start + _BATCH])
         return [found[text] for text in texts]
+
+    def _discard(self, folder: Path) -> None:
+        store = self._open.pop(folder, None)
+        if store is not None:
+            store.close()
+        rmtree(folder)
 
     def close(self) -> None:
         """Let go of what is open; it is opened again when it is needed."""
@@ -54,7 +70,7 @@ class VectorMemo:
     def answers(self) -> bool:
         """Whether the embedder embeds anything at all."""
         try:
-            return len(self._embedder.embed_texts([_PLAIN])) == 1
+            return len(embed(self._embedder, [_PLAIN])) == 1
         except HoldfastError:
             return False
 
@@ -63,7 +79,7 @@ class VectorMemo:
         known = store.remembered([sid_of(each) for each in artifacts])
         missing = [at for at, vector in enumerate(known) if vector is None]
         if missing:
-            made = self._embedder.embed_texts([texts[at] for at in missing])
+            made = embed(self._embedder, [texts[at] for at in missing])
             vectors = [quantised(vector) for vector in made]
             pairs = [artifacts[at] for at in missing]
             store.remember(zip(pairs, vectors, strict=True))
@@ -77,9 +93,8 @@ class VectorMemo:
     def _artifact(self, text: str) -> Derived:
         return Derived(*_OPERATION, (Literal(text.encode()),), self._parameters)
 
-    def _store(self, account_id: str, owner_space: str) -> ArtifactStore:
+    def _store(self, folder: Path) -> ArtifactStore:
         """Return the store of an owner; the last few stay open. One that was removed is new."""
-        folder = memo_folder(self._folder, account_id, owner_space)
         store = self._open.pop(folder, None)
         if store is not None and not folder.exists():
             store.close()
@@ -88,6 +103,18 @@ class VectorMemo:
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)[1].close()
         return store
+
+
+def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """Embed texts; whatever an embedder raises that is none of our errors is `EmbeddingError`."""
+    try:
+        return embedder.embed_texts(texts)
+    except HoldfastError:
+        raise
+    except Exception as error:  # somebody else's code, whatever it raises
+        raise EmbeddingError(
+            f"the embedder failed: {type(error).__name__}: {error}. Fix: mend it, or use another."
+        ) from error
 
 
 class MemoData:

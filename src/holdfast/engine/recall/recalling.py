@@ -21,6 +21,7 @@ from holdfast.errors import (
     NodeNotFoundError,
 )
 from holdfast.index.contract import Embedder, KeptIndex
+from holdfast.index.memo import embed
 from holdfast.model import RequestContext, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT
 from holdfast.model.values import JSON, counted, moment
@@ -74,6 +75,8 @@ class Sources:
     relations: RelationReader
     index: KeptIndex
     embedder: Embedder | None = None
+    why_words: str = _LEXICAL
+    """Why only words are compared, if there is no embedder."""
 
 
 class Recaller:
@@ -89,6 +92,7 @@ class Recaller:
         self._reader = sources.reader
         self._index = sources.index
         self._embedder = sources.embedder
+        self._why_words = sources.why_words
         self._retriever = Retriever(sources.index, sources.relations, config)
         self._clock = clock
 
@@ -96,7 +100,7 @@ class Recaller:
         """Return the best hits that the caller may see, each as canonical state has it now."""
         asked = plan(question.text, self._clock())
         filters = self._filters(question, ctx)
-        embedding = _Embedding(self._embedder)
+        embedding = _Embedding(self._embedder, self._why_words)
         ranking = self._retriever.rank(asked, embedding.vector, filters, ctx)
         confirming = Confirming(self._reader, ctx)
         hits = tuple(_first(confirming.hits(ranking.candidates), question.top_k))
@@ -108,7 +112,7 @@ class Recaller:
             index_lag=len(confirming.stale),
             stale=frozenset(confirming.stale),
             semantic=embedding.took_part,
-            notes=tuple(embedding.notes),
+            notes=(*embedding.notes, *_left_out(question, hits, packed)),
             trace=steps,
             context=packed.markdown if packed else "",
             tokens=packed.tokens if packed else 0,
@@ -144,17 +148,18 @@ class Recaller:
 class _Embedding:
     """Asks the model, if there is one; says so if there is none, or if it fails."""
 
-    def __init__(self, embedder: Embedder | None) -> None:
+    def __init__(self, embedder: Embedder | None, why_words: str) -> None:
         self._embedder = embedder
+        self._why_words = why_words
         self.notes: list[str] = []
         self.took_part = False
 
     def vector(self, text: str) -> Sequence[float]:
         if self._embedder is None:
-            self.notes.append(_LEXICAL)
+            self.notes.append(self._why_words)
             return ()
         try:
-            vector = self._embedder.embed_texts([text])[0] if text.strip() else ()
+            vector = embed(self._embedder, [text])[0] if text.strip() else []
         except HoldfastError as error:
             self.notes.append(f"only words were compared, because the model failed: {error}")
             return ()
@@ -223,6 +228,13 @@ class Confirming:
         except (AccessDeniedError, BrokenNodeError, NodeNotFoundError):
             return None
         return stored
+
+
+def _left_out(question: Question, hits: Sequence[Hit], packed: Packed | None) -> Iterator[str]:
+    """Say how many hits did not fit into a budget."""
+    left = sum(hit not in packed.hits for hit in hits) if packed else 0
+    if left:
+        yield f"{left} of {len(hits)} hits did not fit into {question.budget_tokens} tokens"
 
 
 def _says(content: str, snippet: str) -> bool:

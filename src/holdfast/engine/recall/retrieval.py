@@ -91,9 +91,11 @@ class Retriever:
             return 0.0
         said = {*stems(best.hit.text), *stems(best.speaker)}
         held = [word for word in plan.words if said.issuperset(stems(word))]
-        ceiling = self._index.ceiling(str(filters[ACCOUNT]), plan.timeless) or best.words
+        account = str(filters[ACCOUNT])
+        ceiling = self._index.ceiling(account, plan.timeless) or best.words
+        covered = max(best.words, self._index.ceiling(account, held)) / ceiling
         more = 0.0 if best.role else self._config.cover_of_note
-        return scoring.trust(best.words / ceiling - more, len(held), plan, self._config)
+        return scoring.trust(covered - more, len(held), plan, self._config)
 
     def _around_events(self, plan: Plan, filters: Filters) -> "list[Span]":
         """Return the times that a question means by events, if it is known when these were."""

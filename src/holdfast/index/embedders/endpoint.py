@@ -62,7 +62,7 @@ class Endpoint:
         """Return what the endpoint answers to a verb; `EndpointError` without an answer in JSON.
 
         If it is busy, failing or out of reach it is asked up to five times, after ever longer
-        waits, or after the one that it asks for.
+        waits, or after the one that it asks for. Where nobody listens, nobody is waited for.
         """
         request = self._request(verb, json.dumps(asked).encode())
         for wait in _WAITS:
@@ -93,6 +93,8 @@ class Endpoint:
         except EndpointError:  # which is an OSError too
             raise
         except (OSError, HTTPException) as error:
+            if _nobody_is_there(error):
+                raise EndpointError(self._told(_reason(error), "start it")) from None
             raise _PassingError(self._told(_reason(error), "try again later")) from None
         return self._parsed(content)
 
@@ -166,6 +168,11 @@ def _reason(error: Exception) -> str:
     if isinstance(reason, OSError) and reason.strerror:
         return f"it can't be reached: {reason.strerror}"
     return "it broke off its answer"
+
+
+def _nobody_is_there(error: Exception) -> bool:
+    reason = error.reason if isinstance(error, URLError) else error
+    return isinstance(reason, ConnectionRefusedError)
 
 
 def _seconds(told: str | None) -> float:
