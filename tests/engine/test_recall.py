@@ -392,3 +392,16 @@ def test_hits_that_do_not_fit_are_told_of(context: Context) -> None:
 
     assert result.hits == ()
     assert "did not fit into 5 tokens" in result.notes[-1]
+
+
+def test_derived_things_may_vanish_while_they_are_open(tmp_path: Path) -> None:
+    with opened(tmp_path) as context:
+        save_all(of(context))
+        (history,) = (tmp_path / ".holdfast" / "histories").iterdir()
+        for name in ("abstracts", "vectors", "index", "past"):
+            rmtree(history / name, ignore_errors=True)
+            of(context).save(f"Without {name}.", category="preference", slug=f"no-{name}")
+
+            assert of(context).recall(f"without {name}").hits[0].snippet == f"Without {name}."
+
+        assert context.indexes.upkeep.verify("local").holds

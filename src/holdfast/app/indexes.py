@@ -119,8 +119,8 @@ class Indexes:
     @cached_property
     def summaries(self) -> Summaries:
         """Return who makes the abstracts of folders, in a tier of their own beside the index."""
-        kept = DeviceLocalBackend(str(self._folder / "abstracts"), home=str(self._config.home))
-        return Summaries(self._reader, kept)
+        path, home = str(self._folder / "abstracts"), str(self._config.home)
+        return Summaries(self._reader, lambda: DeviceLocalBackend(path, home=home))
 
     @cached_property
     def upkeep(self) -> Upkeep:
