@@ -1,6 +1,6 @@
 """Recall: what was saved is found, cited, and as canonical state has it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -405,3 +405,22 @@ def test_derived_things_may_vanish_while_they_are_open(tmp_path: Path) -> None:
             assert of(context).recall(f"without {name}").hits[0].snippet == f"Without {name}."
 
         assert context.indexes.upkeep.verify("local").holds
+
+
+def test_what_can_not_be_asked_or_kept_is_refused_in_words(context: Context) -> None:
+    memory = of(context)
+    refused: list[Callable[[], object]] = [
+        lambda: memory.save(None, category="event"),  # type: ignore[arg-type]
+        lambda: memory.save(" \n", category="event"),
+        lambda: memory.recall(None),  # type: ignore[arg-type]
+        lambda: memory.recall("x", top_k=0),
+        lambda: memory.recall("x", budget_tokens=-1),
+        lambda: memory.recall("x", at="yesterday"),
+        lambda: memory.recall("x", at=5),  # type: ignore[arg-type]
+        lambda: memory.recall("x", valid_at="nope"),
+        lambda: memory.commit_session(None, session_id="s", extract=False),  # type: ignore[arg-type]
+        lambda: memory.commit_session([], session_id="s"),
+    ]
+    for ask in refused:
+        with pytest.raises(InvalidValueError, match="Fix: "):
+            ask()

@@ -17,7 +17,7 @@ from holdfast.engine.sessions import SessionCommit, Sessions
 from holdfast.engine.worker import Worker
 from holdfast.errors import DamageError, InvalidValueError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri, slugify
-from holdfast.model.values import JSON
+from holdfast.model.values import JSON, encodable
 from holdfast.storage.history import BlamedLine, History, Version
 
 
@@ -77,6 +77,8 @@ class Memory:
 
         The same text twice is the same version.
         """
+        if not encodable(content, "content").strip():
+            raise InvalidValueError("there is nothing to remember. Fix: give a text.")
         place = Uri(self.request.account_id, ("users", self.request.user_id, "memories", category))
         if not place.is_node:
             place = place.child(slug or _slug(content))

@@ -11,6 +11,7 @@ from holdfast.context.relations import RelationReader
 from holdfast.engine.indexing import Following, Indexer
 from holdfast.engine.recall.config import RetrievalConfig
 from holdfast.engine.recall.recalling import Recaller, Sources
+from holdfast.errors import InvalidValueError
 from holdfast.index.contract import Embedder, KeptIndex
 from holdfast.index.memo import VectorMemo
 from holdfast.storage.history import History
@@ -49,7 +50,17 @@ class Pasts:
         """Return the state that a moment means: of the last commit at or before it."""
         if isinstance(when, IndexState):
             return self._history.store.whole(when)
-        return self._history.state_at(when)
+        if not isinstance(when, date | str):  # a datetime is a date too
+            raise InvalidValueError(
+                f"{str(when)[:80]!a} is no moment. Fix: give a time, a date or an IndexState."
+            )
+        try:
+            return self._history.state_at(when)
+        except ValueError as error:
+            raise InvalidValueError(
+                f"{str(when)[:80]!a} is no moment. "
+                "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
+            ) from error
 
     def at(self, when: When) -> "Past":
         state = self.state(when)

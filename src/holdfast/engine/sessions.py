@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.context.nodes import Nodes
-from holdfast.errors import NodeExistsError, NodeNotFoundError
+from holdfast.errors import InvalidValueError, NodeExistsError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri
 from holdfast.model.transcript import PIECE_CHARACTERS, Message, Said, parse, pieces, render
-from holdfast.model.values import MAX_ABSTRACT
+from holdfast.model.values import MAX_ABSTRACT, shown
 
 _NAME = "messages"
 
@@ -39,6 +39,9 @@ class Sessions:
 
         If it was committed with other messages than these begin with: `NodeExistsError`.
         """
+        given: object = messages
+        if not isinstance(given, Iterable):
+            raise InvalidValueError(f"{shown(messages)} are no messages. Fix: give a list of them.")
         said = [Message.from_mapping(each) for each in messages]
         inside = replace(ctx, session_id=session_id)
         place = Uri(ctx.account_id, ("sessions", session_id))

@@ -24,7 +24,7 @@ from holdfast.index.contract import Embedder, KeptIndex
 from holdfast.index.memo import embed
 from holdfast.model import RequestContext, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT
-from holdfast.model.values import JSON, counted, moment
+from holdfast.model.values import JSON, counted, encodable, moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
 _ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
@@ -50,6 +50,7 @@ class Question:
     """Memories whose metadata name this project come first when there is a budget."""
 
     def __post_init__(self) -> None:
+        encodable(self.text, "question")
         counted(self.top_k, "number of hits", least=1)
         if self.budget_tokens is not None:
             counted(self.budget_tokens, "budget of tokens")
