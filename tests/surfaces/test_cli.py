@@ -101,7 +101,7 @@ def test_the_demo_finds_by_meaning_if_the_user_has_the_model(tmp_path: Path) -> 
 
     found = done.stdout.partition("recall 'What keeps her from sleeping?' --top 1\n")[2]
     assert found.split("\n")[1].strip() == "Lies awake after coffee in the afternoon."
-    assert "note:" not in done.stdout
+    assert "no model is installed" not in done.stdout
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["models"]
 
 
