@@ -1,13 +1,11 @@
 """Each test of nodes and relations catches somebody who breaks the contract."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
 
 from holdfast.context.contract import OutboxStore
 from holdfast.context.followed import FollowedLinks
@@ -28,22 +26,11 @@ from holdfast.storage.wrappers.recorded import Recorded
 from holdfast.testing import suite
 from holdfast.testing.context import ContextFSSuite, RelationSuite, Stores
 from holdfast.testing.context.base import ContextSuite, Subject
+from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_nodes as broken
 from tests.context import test_nodes_conformance as conformance
 
 Broken = type[Nodes] | type[Relations] | Callable[[pytest.MonkeyPatch], None]
-Errors = type[BaseException] | tuple[type[BaseException], ...]
-
-FAILED: Errors = (AssertionError, pytest.fail.Exception)
-
-
-@dataclass(frozen=True, slots=True)
-class Bite:
-    broken: Broken
-    caught_by: str
-    shown_as: Errors = FAILED
-    """What the test raises; another error than the one that the contract asks for shows itself."""
-
 
 BITES = (
     Bite(broken.goes_past_the_seam, "test_it_is_on_the_seam_if_it_was_said_so"),
@@ -330,22 +317,6 @@ def run(test: str, makers: tuple[type[Nodes], type[Relations]], place: Path) -> 
         getattr(suite_of_it(), test)(subject)
     finally:
         subject.close()
-
-
-@pytest.fixture(autouse=True)
-def _repeatable_search() -> Iterator[None]:
-    """Let Hypothesis try the same sequences each time, and stop at the first that fails."""
-    before = settings.get_current_profile_name()
-    settings.register_profile(
-        "repeatable nodes",
-        derandomize=True,
-        database=None,
-        phases=(Phase.explicit, Phase.generate),
-        report_multiple_bugs=False,
-    )
-    settings.load_profile("repeatable nodes")
-    yield
-    settings.load_profile(before)
 
 
 @pytest.mark.parametrize("bite", BITES, ids=lambda bite: f"{bite.broken.__name__}-{bite.caught_by}")

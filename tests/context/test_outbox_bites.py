@@ -1,13 +1,10 @@
 """Each test of the outbox's contract catches somebody who breaks it, and lets the honest pass."""
 
 import inspect
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
 
 from holdfast.context.contract import OutboxStore
 from holdfast.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
@@ -15,23 +12,12 @@ from holdfast.errors import AccessDeniedError, LeaseError
 from holdfast.testing import suite
 from holdfast.testing.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 from holdfast.testing.context.outbox.base import HandClock, Neighbours, closing
+from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_outboxes as broken
 from tests.context import test_outbox_conformance
 
 Suite = type[OutboxSuite]
 Broken = type[MemoryOutbox] | type[SqliteOutbox]
-Errors = type[BaseException] | tuple[type[BaseException], ...]
-
-FAILED: Errors = (AssertionError, pytest.fail.Exception)
-
-
-@dataclass(frozen=True, slots=True)
-class Bite:
-    broken: Broken
-    caught_by: str
-    shown_as: Errors = FAILED
-    """What the test raises; another error than the one that the contract asks for shows itself."""
-
 
 BITES = (
     # registering
@@ -255,22 +241,6 @@ def run(conformance: Suite, test: str, place: Path) -> None:
     with closing(conformance.open_outbox(place, clock, neighbours)) as outbox:
         fixtures = {"place": place, "clock": clock, "neighbours": neighbours, "outbox": outbox}
         method(**{name: fixtures[name] for name in inspect.signature(method).parameters})
-
-
-@pytest.fixture(autouse=True)
-def _repeatable_search() -> Iterator[None]:
-    """Let Hypothesis try the same sequences each time, and stop at the first that fails."""
-    before = settings.get_current_profile_name()
-    settings.register_profile(
-        "repeatable",
-        derandomize=True,
-        database=None,
-        phases=(Phase.generate,),
-        report_multiple_bugs=False,
-    )
-    settings.load_profile("repeatable")
-    yield
-    settings.load_profile(before)
 
 
 @pytest.mark.parametrize("bite", BITES, ids=lambda bite: f"{bite.broken.__name__}-{bite.caught_by}")

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -11,21 +10,9 @@ from holdfast.errors import InvalidValueError
 from holdfast.index.embedders.hashing import Hashing
 from holdfast.testing import suite
 from holdfast.testing.index.embedder import HOSTILE, EmbedderSuite
+from tests.bites import Bite
 from tests.index import broken_embedders as broken
 from tests.index import test_embedders as conformance
-
-Errors = type[BaseException] | tuple[type[BaseException], ...]
-
-FAILED: Errors = (AssertionError, pytest.fail.Exception)
-
-
-@dataclass(frozen=True, slots=True)
-class Bite:
-    broken: type
-    caught_by: str
-    shown_as: Errors = FAILED
-    """What the test raises; another error than the one that the contract asks for shows itself."""
-
 
 BITES = (
     # shape

@@ -1,36 +1,22 @@
 """Each test of the index's contract catches somebody who breaks it, and lets the honest pass."""
 
 import inspect
-from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
 
 from holdfast.index.contract import KeptIndex
 from holdfast.index.stores import MemoryIndex, SqliteIndex
 from holdfast.testing import suite
 from holdfast.testing.index import CONCURRENT_PROCESSES, SURVIVES_REOPENING, IndexSuite
+from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.index import broken_indexes as broken
 from tests.index import test_index_conformance
 
 Suite = type[IndexSuite]
 Broken = type[MemoryIndex] | type[SqliteIndex]
-Errors = type[BaseException] | tuple[type[BaseException], ...]
-
-FAILED: Errors = (AssertionError, pytest.fail.Exception)
-
-
-@dataclass(frozen=True, slots=True)
-class Bite:
-    broken: Broken
-    caught_by: str
-    shown_as: Errors = FAILED
-    """What the test raises; another error than the one that the contract asks for shows itself."""
-
 
 BITES = (
     # changes
@@ -261,22 +247,6 @@ def run(conformance: Suite, test: str, place: Path) -> None:
     with closing(conformance.open_index(place)) as index:
         fixtures = {"place": place, "index": index}
         method(**{name: fixtures[name] for name in inspect.signature(method).parameters})
-
-
-@pytest.fixture(autouse=True)
-def _repeatable_search() -> Iterator[None]:
-    """Let Hypothesis try the same sequences each time, and stop at the first that fails."""
-    before = settings.get_current_profile_name()
-    settings.register_profile(
-        "repeatable",
-        derandomize=True,
-        database=None,
-        phases=(Phase.generate,),
-        report_multiple_bugs=False,
-    )
-    settings.load_profile("repeatable")
-    yield
-    settings.load_profile(before)
 
 
 @pytest.mark.parametrize("bite", BITES, ids=lambda bite: f"{bite.broken.__name__}-{bite.caught_by}")

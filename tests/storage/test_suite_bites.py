@@ -1,13 +1,11 @@
 """Each test of the contract catches somebody who breaks it, and lets the honest pass."""
 
 import inspect
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
 
 from holdfast.storage import (
     Capabilities,
@@ -22,22 +20,11 @@ from holdfast.testing import suite
 from holdfast.testing.storage import SURVIVES_REOPENING, Mirror, StorageConformance
 from holdfast.testing.storage.conflicts import ConflictTests
 from holdfast.testing.storage.processes import ProcessTests
+from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.storage import broken, test_conformance
 
 Suite = type[StorageConformance]
 Broken = type[StorageBackend] | type[Mirror]
-Errors = type[BaseException] | tuple[type[BaseException], ...]
-
-FAILED: Errors = (AssertionError, pytest.fail.Exception)
-
-
-@dataclass(frozen=True, slots=True)
-class Bite:
-    broken: Broken
-    caught_by: str
-    shown_as: Errors = FAILED
-    """What the test raises; another error than the one that the contract asks for shows itself."""
-
 
 BITES = (
     # resolve
@@ -301,22 +288,6 @@ def run(conformance: Suite, test: str, place: Path) -> None:
     method = getattr(conformance(), test)
     fixtures = {"place": place, "backend": conformance.open_backend(place)}
     method(**{name: fixtures[name] for name in inspect.signature(method).parameters})
-
-
-@pytest.fixture(autouse=True)
-def _repeatable_search() -> Iterator[None]:
-    """Let Hypothesis try the same sequences each time, and stop at the first that fails."""
-    before = settings.get_current_profile_name()
-    settings.register_profile(
-        "repeatable",
-        derandomize=True,
-        database=None,
-        phases=(Phase.generate,),
-        report_multiple_bugs=False,
-    )
-    settings.load_profile("repeatable")
-    yield
-    settings.load_profile(before)
 
 
 # ---------------------------------------------------------------- the tests bite
