@@ -251,7 +251,7 @@ def moves_the_cursor_without_records(patch: Patch) -> None:
 
 def compares_no_cursor(patch: Patch) -> None:
     def update(self: Following, account: str, places: Any, cursor: int, now: int) -> Caught:  # noqa: ANN401 - places
-        made = self._indexer.make(places)
+        made = self.indexer.make(places)
         self.index.replace(account, made.records, cursor=now)
         return Caught(now, frozenset(places), made.failed)
 

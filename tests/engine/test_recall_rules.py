@@ -124,7 +124,7 @@ def test_a_record_that_is_filed_under_the_wrong_owner_is_not_told(tmp_path: Path
     with opened(tmp_path) as context:
         of(context).commit_session(TALK, session_id="s1", extract=False)
         upkeep = context.indexes.upkeep
-        records = upkeep._indexer.make([Uri.parse(MESSAGES)]).records[MESSAGES]
+        records = upkeep.following.indexer.make([Uri.parse(MESSAGES)]).records[MESSAGES]
         wrong = [replace(r, filters={**r.filters, "owner_space": "user:bob"}) for r in records]
         upkeep.following.index.replace("local", {MESSAGES: wrong})
 

@@ -51,14 +51,18 @@ def test_the_root_is_the_same_wherever_memory_is_the_same(context: Context, tmp_
 def test_every_difference_is_named_and_healed(context: Context, kind: Kind) -> None:
     before, index = of(context).recall(QUESTION), context.indexes.upkeep.following.index
     stranger = TABS.replace("indentation", "stranger")
-    records = context.indexes.upkeep._indexer.make([of(context).read(TABS).place]).records[TABS]
+    records = context.indexes.upkeep.following.indexer.make([of(context).read(TABS).place]).records[
+        TABS
+    ]
     if kind is Kind.MISSING:
         index.replace("local", {TABS: []})
     elif kind is Kind.DIFFERENT:
         index.replace("local", {TABS: [replace(records[0], text="other")]})
     else:
         made = of(context).save("Not for long.", category="preference", slug="stranger")
-        extra = context.indexes.upkeep._indexer.make([of(context).read(made).place]).records[made]
+        extra = context.indexes.upkeep.following.indexer.make(
+            [of(context).read(made).place]
+        ).records[made]
         context.nodes.delete_node(made, ANA)
         of(context).settle()
         index.replace("local", {stranger: extra})

@@ -125,7 +125,7 @@ class Indexes:
     @cached_property
     def upkeep(self) -> Upkeep:
         """Return who verifies and rebuilds the index of the embedder."""
-        return Upkeep(self._semantic.following, self._indexer(self.memo))
+        return Upkeep(self._semantic.following)
 
     @cached_property
     def tiers(self) -> DerivedTiers:

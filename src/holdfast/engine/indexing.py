@@ -139,7 +139,7 @@ class Following:
     def __init__(self, history: History, index: KeptIndex, indexer: Indexer) -> None:
         self._history = history
         self.index = index
-        self._indexer = indexer
+        self.indexer = indexer
 
     def behind(self, account_id: str) -> list[Uri]:
         """Return the places that changed since the index was last brought up to date."""
@@ -184,7 +184,7 @@ class Following:
         places: set[Uri] = set()
         failed: dict[str, HoldfastError] = {}
         for batch in batched(self.every(account_id), BATCH):
-            made = self._indexer.make(batch)
+            made = self.indexer.make(batch)
             self.index.replace(account_id, made.records)
             failed |= made.failed
             places.update(batch)
@@ -199,7 +199,7 @@ class Following:
         failed: dict[str, HoldfastError] = {}
         records: Records = {}
         for batch in batched(places, BATCH):
-            made = self._indexer.make(batch)
+            made = self.indexer.make(batch)
             records |= made.records
             failed |= made.failed
         self.index.replace(account_id, records, cursor=now, expect=cursor)
@@ -208,7 +208,7 @@ class Following:
     def every(self, account_id: str) -> Iterator[Uri]:
         """Yield every place of an account that has something to index: nodes, and their folders."""
         folders: set[Uri] = set()
-        for place in self._indexer.reader.walk(Uri(account_id)):
+        for place in self.indexer.reader.walk(Uri(account_id)):
             yield place
             for folder in folders_of(place):
                 if folder not in folders:
@@ -218,8 +218,8 @@ class Following:
     def _changed(self, account_id: str, after: int) -> list[Uri]:
         """Return the places whose texts were named in the log since, and the folders above."""
         self._history.position()  # so that the names are known
-        below = self._indexer.reader.folder(Uri(account_id)).key + "/"
-        root = len(self._indexer.reader.root.key) + 1 if self._indexer.reader.root.key else 0
+        below = self.indexer.reader.folder(Uri(account_id)).key + "/"
+        root = len(self.indexer.reader.root.key) + 1 if self.indexer.reader.root.key else 0
         places: dict[Uri, None] = {}
         for key in self._history.store.catalogue.named_since(after):
             folder, _, _ = key.rpartition("/")

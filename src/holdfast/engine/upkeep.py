@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast.context.reading import NodeReader
-from holdfast.engine.indexing import BATCH, Caught, Following, Indexer, Records, batched
+from holdfast.engine.indexing import BATCH, Caught, Following, Records, batched
 from holdfast.errors import DamageError
 from holdfast.index.contract import KeptIndex
 from holdfast.index.stamp import root, stamp
@@ -55,9 +55,8 @@ class Proof:
 class Upkeep:
     """Verifies, heals and rebuilds the index of accounts."""
 
-    def __init__(self, following: Following, indexer: Indexer) -> None:
+    def __init__(self, following: Following) -> None:
         self.following = following
-        self._indexer = indexer
 
     @property
     def _index(self) -> KeptIndex:
@@ -80,7 +79,7 @@ class Upkeep:
             return replace(self.verify(account_id), damage=str(error))
         found = _Found(held, damaged)
         for batch in batched(self.places(account_id), BATCH):
-            made = self._indexer.make(batch)
+            made = self.following.indexer.make(batch)
             wrong = found.compare(made.records)
             found.failed += [(uri, str(error)) for uri, error in made.failed.items()]
             if heal and wrong:

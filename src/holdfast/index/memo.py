@@ -146,7 +146,7 @@ def _parameters(embedder: Embedder) -> Mapping[str, canonical.Value]:
 
 
 def _remove(folder: Path) -> int:
-    """Remove a folder; return 1 if there was one. Gone at once for whoever looks, then for good."""
+    """Remove a folder, with all that is in it; return 1 if there was one."""
     if not folder.exists():
         return 0
     rmtree(folder)

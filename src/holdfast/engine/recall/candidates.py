@@ -68,9 +68,6 @@ class Candidates:
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def get(self, key: Key) -> Candidate | None:
-        return self._by_key.get(key)
-
     def add_by_words(self, hits: Iterable[SeedHit]) -> None:
         for hit in hits:
             candidate = self.add(hit)

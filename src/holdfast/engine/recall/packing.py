@@ -69,17 +69,7 @@ def compose(tiers: Iterable[Tier], budget: int) -> Packed:
 
 def _entry(hit: Hit) -> str:
     """Return a hit with its title and date, in a fence that nothing in it can end."""
-    about = " · ".join(filter(None, (hit.title, _date(hit), hit.speaker)))
-    said = f"{about}\n{hit.snippet}"
+    said = f"{hit.about}\n{hit.snippet}"
     fence = "`" * (1 + max(map(len, _FENCE.findall(said)), default=2))
-    return f"\n{fence}memory {_citation(hit)}\n{said}\n{fence}\n"
-
-
-def _citation(hit: Hit) -> str:
-    if hit.message_indexes:
-        return f"{hit.uri} message {', '.join(map(str, hit.message_indexes))}"
-    return f"{hit.uri} lines {hit.lines[0]}-{hit.lines[1]}" if hit.lines else hit.uri
-
-
-def _date(hit: Hit) -> str:
-    return hit.date.date().isoformat() if hit.date else ""
+    citation = f"{hit.uri} {hit.where}".rstrip()
+    return f"\n{fence}memory {citation}\n{said}\n{fence}\n"

@@ -29,6 +29,19 @@ class Hit:
     category: str = ""
     owner_space: str = ""
 
+    @property
+    def where(self) -> str:
+        """The part of its node to cite: which message, or which lines; empty if it is all."""
+        if self.message_indexes:
+            return f"message {', '.join(map(str, self.message_indexes))}"
+        return f"lines {self.lines[0]}-{self.lines[1]}" if self.lines else ""
+
+    @property
+    def about(self) -> str:
+        """Title, day and speaker, in one line."""
+        day = self.date.date().isoformat() if self.date else ""
+        return " · ".join(filter(None, (self.title, day, self.speaker)))
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -112,11 +112,11 @@ def _mention(result: RecallResult) -> None:
 def _lines(
     memory: Memory, number: int, hit: Hit, words: re.Pattern[str] | None, *, explain: bool
 ) -> Iterator[str]:
-    about = " · ".join(filter(None, (hit.title, _date(hit), hit.speaker)))
-    yield f"{number:>2} {styled(shown(about), bold=True)}"
+    yield f"{number:>2} {styled(shown(hit.about), bold=True)}"
     for line in _snippet(hit.snippet):
         yield _INDENT + _highlighted(shown(line), words)
-    yield _INDENT + styled(f"{memory.name(Uri.parse(hit.uri))}{_where(hit)}", fg="blue")
+    place = f"{memory.name(Uri.parse(hit.uri))} {hit.where}".rstrip()
+    yield _INDENT + styled(place, fg="blue")
     if explain:
         parts = ", ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
         yield f"{_INDENT}score {hit.score:.3f} = {parts}"
@@ -145,16 +145,6 @@ def _highlighted(line: str, words: re.Pattern[str] | None) -> str:
     if words is None or not coloured():
         return line
     return words.sub(lambda found: styled(found[0], bold=True, fg="yellow"), line)
-
-
-def _where(hit: Hit) -> str:
-    if hit.message_indexes:
-        return f" message {', '.join(map(str, hit.message_indexes))}"
-    return f" lines {hit.lines[0]}-{hit.lines[1]}" if hit.lines else ""
-
-
-def _date(hit: Hit) -> str:
-    return hit.date.date().isoformat() if hit.date else ""
 
 
 def _json(result: RecallResult, *, explain: bool) -> dict[str, object]:
