@@ -17,7 +17,7 @@ from holdfast.engine.sessions import SessionCommit, Sessions
 from holdfast.engine.worker import Worker
 from holdfast.errors import DamageError, InvalidValueError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri, slugify
-from holdfast.model.values import JSON, encodable
+from holdfast.model.values import JSON, encodable, read_moment
 from holdfast.storage.history import BlamedLine, History, Version
 
 
@@ -238,12 +238,12 @@ def _slug(content: str) -> str:
 def _moment(when: datetime | date | str) -> datetime:
     """Return a time; a date is its beginning, and what has no zone is in UTC."""
     if isinstance(when, str):
-        try:
-            return _moment(datetime.fromisoformat(when))
-        except ValueError:
+        read = read_moment(when)
+        if read is None:
             raise InvalidValueError(
                 f"{when[:80]!a} is no time. Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
-            ) from None
+            )
+        return read
     if not isinstance(when, datetime):
         when = datetime(when.year, when.month, when.day, tzinfo=UTC)
     return when if when.tzinfo else when.replace(tzinfo=UTC)

@@ -7,7 +7,7 @@ from holdfast.context.nodes import Nodes
 from holdfast.errors import InvalidValueError, NodeExistsError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri
 from holdfast.model.transcript import PIECE_CHARACTERS, Message, Said, parse, pieces, render
-from holdfast.model.values import MAX_ABSTRACT, shown
+from holdfast.model.values import MAX_ABSTRACT, shortened, shown
 
 _NAME = "messages"
 
@@ -125,4 +125,4 @@ def _abstract(part: Sequence[Piece]) -> str:
     date = f", {min(times).date().isoformat()}" if times else ""
     began = next((" ".join(m.content.split()) for _, _, m in part if m.content.strip()), "")
     said = f"{speakers}{date}: {began}"
-    return said if len(said) <= MAX_ABSTRACT else said[: MAX_ABSTRACT - 1].rstrip() + "…"
+    return shortened(said, MAX_ABSTRACT)

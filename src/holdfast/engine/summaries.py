@@ -13,7 +13,7 @@ from holdfast.context.reading import NodeReader
 from holdfast.index.records import record_id
 from holdfast.model import IndexRecord, Level, RequestContext, Role, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE
-from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW
+from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW, shortened
 from holdfast.storage import Locator, StorageBackend
 
 _LEAST = 2
@@ -62,7 +62,7 @@ class Summaries:
             line = self._line(place)
             if not line and not place.is_node and most == _MOST:
                 line = "; ".join(self._told(place, _MOST_BELOW))
-            yield f"{_words(place)}: {line}" if line else _words(place)
+            yield f"{place.words}: {line}" if line else place.words
 
     def _line(self, place: Uri) -> str:
         said = self._reader.look(place, ABSTRACT) if place.is_node else None
@@ -85,11 +85,11 @@ class Summaries:
 
 def abstract_of(folder: Uri, told: Iterable[str]) -> str:
     names = ", ".join(line.partition(":")[0] for line in told)
-    return _cut(f"{_words(folder)}: {names}", MAX_ABSTRACT)
+    return shortened(f"{folder.words}: {names}", MAX_ABSTRACT)
 
 
 def overview_of(told: Iterable[str]) -> str:
-    return _cut("".join(f"- {line}\n" for line in told), MAX_OVERVIEW)
+    return shortened("".join(f"- {line}\n" for line in told), MAX_OVERVIEW)
 
 
 def _record(folder: Uri, owner: str, level: Level, text: str) -> IndexRecord:
@@ -105,13 +105,5 @@ def _record(folder: Uri, owner: str, level: Level, text: str) -> IndexRecord:
             "session_id": folder.session,
             "parent_uri": str(folder.parent),
         },
-        payload={"title": _words(folder), "folder": True},
+        payload={"title": folder.words, "folder": True},
     )
-
-
-def _words(place: Uri) -> str:
-    return " ".join(place.name.replace("-", " ").replace("_", " ").split())
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

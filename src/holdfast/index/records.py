@@ -4,13 +4,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from holdfast.index.passages import cut, passages
 from holdfast.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL
 from holdfast.model.transcript import Said, parse
-from holdfast.model.values import JSON
+from holdfast.model.values import JSON, read_moment
 
 FORMAT = 1
 """Changes when the same node would give other records."""
@@ -83,7 +83,7 @@ def _pieces(node: ContextNode) -> Iterator[Piece]:
     if said:
         yield from _turns(said)
         return
-    date = _time(node.metadata.get("date"))
+    date = read_moment(node.metadata.get("date"))
     for passage in passages(node.content):
         yield Piece(
             passage.text,
@@ -119,7 +119,7 @@ def _turns(said: Sequence[Said]) -> Iterator[Piece]:
 def _called(node: ContextNode) -> tuple[str, ...]:
     """Return what a node is called, as far as its content does not say so anyway."""
     said = set(_WORD.findall(node.content.casefold()))
-    names = (node.title, _words(node.place.name))
+    names = (node.title, node.place.words)
     return tuple(name for name in names if not said.issuperset(_WORD.findall(name.casefold())))
 
 
@@ -211,8 +211,8 @@ def _payload(node: ContextNode, cid: str) -> dict[str, JSON]:
 
 def _filters(node: ContextNode, parent: Uri, said_at: datetime | None) -> dict[str, JSON]:
     """Return what a record is filed under. What somebody said holds from when it was said."""
-    valid_from = _time(node.metadata.get(VALID_FROM)) or said_at
-    valid_until = _time(node.metadata.get(VALID_UNTIL))
+    valid_from = read_moment(node.metadata.get(VALID_FROM)) or said_at
+    valid_until = read_moment(node.metadata.get(VALID_UNTIL))
     filters: dict[str, JSON] = {
         ACCOUNT: node.account_id,
         OWNER_SPACE: node.owner_space,
@@ -227,21 +227,6 @@ def _filters(node: ContextNode, parent: Uri, said_at: datetime | None) -> dict[s
     return filters
 
 
-def _words(name: str) -> str:
-    return name.replace("-", " ").replace("_", " ")
-
-
 def _joined(context: Iterable[str]) -> str:
     """Join what is said of a text, each thing once."""
     return " · ".join(dict.fromkeys(filter(None, context)))
-
-
-def _time(value: JSON) -> datetime | None:
-    """Return a time or date that an owner wrote; one without a zone is taken for UTC."""
-    if not isinstance(value, str):
-        return None
-    try:
-        time = datetime.fromisoformat(value)
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None

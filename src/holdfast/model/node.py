@@ -21,6 +21,7 @@ from holdfast.model.values import (
     encodable,
     frozen,
     moment,
+    shortened,
     shown,
 )
 
@@ -141,8 +142,8 @@ class ContextNode:
         headings = (found["text"] for found in _HEADING.finditer(self.content))
         heading = next((_CLOSING.sub("", text.rstrip()) for text in headings if text), "")
         said = heading or self.abstract.strip().partition("\n")[0]
-        title = " ".join(said.split()) or self.place.name.replace("-", " ").replace("_", " ")
-        return title if len(title) <= _MAX_TITLE else title[: _MAX_TITLE - 1].rstrip() + "…"
+        title = " ".join(said.split()) or self.place.words
+        return shortened(title, _MAX_TITLE)
 
     # ------------------------------------------------------------ making the next one
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types

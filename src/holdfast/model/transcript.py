@@ -8,10 +8,10 @@ node goes on in the next one, as `^m0.1`.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from holdfast.errors import InvalidValueError
-from holdfast.model.values import MAX_SHOWN, bounded, moment, shown
+from holdfast.model.values import MAX_SHOWN, bounded, moment, read_moment, shown
 
 ROLES = ("user", "assistant", "system", "tool")
 _ROLE = "|".join(ROLES)
@@ -126,7 +126,7 @@ def _said(heading: re.Match[str], lines: list[str], at: int, end: int) -> Said:
     last = end - 1 if end > first and lines[end - 1] == "" else end
     content = "\n".join(_unescaped(line) for line in lines[first:last])
     role = heading["role"] or heading["bare"]
-    message = Message(role, content, heading["name"] or "", _time_or_none(heading["time"]))
+    message = Message(role, content, heading["name"] or "", read_moment(heading["time"]))
     return Said(message, int(heading["index"]), int(heading["piece"] or 0), first + 1)
 
 
@@ -148,20 +148,9 @@ def _text(value: object) -> str:
 def _time(value: object) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
-    found = _time_or_none(_text(value))
+    found = read_moment(_text(value))
     if found is None:
         raise InvalidValueError(
             f"{shown(value)} is no time. Fix: write it as 2026-03-02T10:00:00Z."
         )
     return found
-
-
-def _time_or_none(text: str | None) -> datetime | None:
-    """Return a time; one without a zone is taken for UTC."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None

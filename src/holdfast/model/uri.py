@@ -112,6 +112,11 @@ class Uri:
         return self.path[-1] if self.path else self.account
 
     @property
+    def words(self) -> str:
+        """The last part as people would write it."""
+        return " ".join(self.name.replace("-", " ").replace("_", " ").split())
+
+    @property
     def level(self) -> int:
         """How deep in the tree it is; an account is 0."""
         return len(self.path)
