@@ -464,7 +464,7 @@ def keeps_silence(patch: Patch) -> None:
 
 
 def takes_any_text_for_a_time(patch: Patch) -> None:
-    patch.setattr(records, "_time", lambda value: datetime.now(UTC) if value else None)
+    patch.setattr(records, "read_moment", lambda value: datetime.now(UTC) if value else None)
 
 
 def sums_up_all_users(patch: Patch) -> None:
