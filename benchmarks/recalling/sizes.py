@@ -56,9 +56,11 @@ def measured(size: int, model: Embedder | None) -> tuple[AtSize, list[Goal]]:
         words = _lexical(home, stack)
         texts = [text for each in said for text in each.texts]
         asked: dict[str, Ask] = {HYBRID: hybrid.memory.recall, WORDS: words.recall}
-        others = peers(texts, questions, home, embedder)
+        rare = corpus.questions(QUESTIONS, rare=True)
+        others = peers(texts, [*questions, *rare], home, embedder)
         taken = in_turns(asked | others, questions, hurried=others.keys() - {PLAIN})
         goals = _told(size, taken, of_a_question(model) if model else 0.0, check=is_large)
+        _tell_of_rare_words(in_turns({**asked, PLAIN: others[PLAIN]}, rare))
         goals += _told_building(seconds, len(texts), check=is_large)
         if size == _PROFILED:
             tell_what_dominates(hybrid)
@@ -102,6 +104,12 @@ def _told(size: int, taken: Mapping[str, Taken], question: float, *, check: bool
         "hybrid p50 with an embedding / (4 x FTS5 + it)", (hybrid.p50 + question) / budget, 1
     )
     return [share, tail] if check else [tail]
+
+
+def _tell_of_rare_words(taken: Mapping[str, Taken]) -> None:
+    for name, each in taken.items():
+        ratio = each.p50 / taken[PLAIN].p50
+        print(f"  {name:24} {each}  {ratio:7.1f}x plain FTS5, rare words", flush=True)
 
 
 def _told_building(each: Built, passages: int, *, check: bool) -> list[Goal]:

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import InvalidValueError, LockTimeout
+from holdfast.errors import InvalidValueError
+from holdfast.index.changes import last_change
 from holdfast.index.checks import check_cursor
 from holdfast.index.contract import Filters
 from holdfast.index.filters import NAMED, Filing, Sought, sought
@@ -957,12 +958,15 @@ class ReplacesNodeByNode(SqliteIndex):
         super().replace(account_id, {}, cursor=cursor, expect=expect)
 
 
-class GivesUpWhenBusy(SqliteIndex):
-    """Goes on as if it had put what it could not."""
+class GivesWayToOthers(SqliteIndex):
+    """Goes on as if it had put what it did not, because others had put something before."""
+
+    _written = 0
 
     def upsert(self, records: Sequence[IndexRecord]) -> None:
         file = self._files._opened(str(records[0].filters[ACCOUNT]))
         with file.reading() as db:
-            db.execute("PRAGMA busy_timeout = 0")
-        with suppress(LockTimeout):
+            is_alone = last_change(db, file.account).seq == self._written
+        if is_alone:
             super().upsert(records)
+            self._written += 1

@@ -204,7 +204,7 @@ BITES = (
     Bite(broken.CopiesToPut, "test_threads_lose_no_record"),
     Bite(broken.StartsAnew, "test_all_is_as_it_was_when_opened_again"),
     Bite(broken.ReplacesNodeByNode, "test_a_reader_meets_whole_changes_only"),
-    Bite(broken.GivesUpWhenBusy, "test_writers_wait_for_each_other_and_lose_nothing"),
+    Bite(broken.GivesWayToOthers, "test_writers_wait_for_each_other_and_lose_nothing"),
 )
 
 HEALTHY: dict[Broken, Suite] = {

@@ -159,16 +159,17 @@ def test_more_accounts_than_are_kept_open_can_be_used(
         assert len(index._files._open) == 2
 
 
-def test_without_numpy_vectors_are_kept_but_not_searched(
-    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("package", ["numpy", "simsimd"])
+def test_without_its_packages_vectors_are_kept_but_not_searched(
+    package: str, index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.upsert([record("one", text="some tea")])
-    monkeypatch.delitem(sys.modules, "holdfast.index.nearest")
-    monkeypatch.delattr("holdfast.index.nearest")
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    monkeypatch.delitem(sys.modules, "holdfast.index.mapped")
-    monkeypatch.delattr("holdfast.index.mapped")
-    with pytest.raises(PackageMissingError, match=r"numpy.*Fix: pip install 'holdfast\[vectors\]'"):
+    monkeypatch.setitem(sys.modules, package, None)
+    for module in ("nearest", "mapped", "matrix"):
+        monkeypatch.delitem(sys.modules, f"holdfast.index.{module}")
+        monkeypatch.delattr(f"holdfast.index.{module}")
+    fix = rf"{package} is not installed.*Fix: pip install 'holdfast\[vectors\]'"
+    with pytest.raises(PackageMissingError, match=fix):
         near(index)
 
     assert said(index, "tea") == ["one"]

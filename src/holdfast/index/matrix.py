@@ -1,4 +1,4 @@
-"""The vectors of an account in memory, and the nearest of them. Needs numpy."""
+"""The vectors of an account in memory, and the nearest of them. Needs numpy and simsimd."""
 
 import json
 import sqlite3
@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
+from simsimd import cdist
 
 from holdfast.index import schema
 from holdfast.index.changes import Change
@@ -22,10 +23,8 @@ Mask = NDArray[np.bool_]
 COLUMNS = ("row", *schema.FILED, "squared")
 """What is known of each vector: its row, what it is filed under, and the square of its length."""
 _AT = {name: at for at, name in enumerate(COLUMNS)}
-_BLOCK = 512
-"""Vectors that are made floats at once: they stay in the cache, and need no second thread."""
-_MOSTLY = 2
-"""If one in so many is wanted, it is quicker to multiply them all."""
+_FEW = 8
+"""If less than one in so many is wanted, it is quicker to gather these."""
 _CHUNK = 8192
 
 
@@ -39,6 +38,8 @@ class Matrix:
         self._count = len(vectors)
         self._parts = [vectors]
         self._alive: Mask = np.ones(len(vectors), np.bool_)
+        self._asked: tuple[bytes, Floats] = b"", np.empty(0)
+        """The last query that was put to all vectors, and how near they are."""
         self.behind = 0
         """How many rows came or went since it was made; at some point it is best made anew."""
 
@@ -56,6 +57,7 @@ class Matrix:
             self._add_columns(columns)
             self._add_vectors(vectors)
             self._alive = np.concatenate([self._alive, np.ones(len(vectors), np.bool_)])
+            self._asked = b"", np.empty(0)
         rows = self._columns[_AT["row"]]
         at = np.searchsorted(rows, gone)
         at = at[at < len(rows)]
@@ -95,9 +97,7 @@ class Matrix:
         All that are as near as the last are among them; in which order is not said.
         """
         at = self._admitted(wanted)
-        dots = self._dots(query, at)
-        lengths = self._columns[_AT["squared"]][at] * squared(query)
-        scores = dots / np.sqrt(lengths.astype(np.float64))
+        scores = self._scores(query, at)
         if most < len(scores):
             least = np.partition(scores, len(scores) - most)[len(scores) - most]
             near = np.flatnonzero(scores >= least)
@@ -116,29 +116,46 @@ class Matrix:
             mask = mask & held
         return np.flatnonzero(mask)
 
-    def _dots(self, query: bytes, at: Numbers) -> Floats:
-        """Return the product of the query with each vector at these places, exactly."""
-        asked = np.frombuffer(query, np.int8).astype(np.float32)
-        dots = np.empty(len(at), np.float64)
-        first = done = 0
+    def _scores(self, query: bytes, at: Numbers) -> Floats:
+        """Return the cosine of the query to each vector at these places.
+
+        Unless few are wanted it is reckoned for all of them, and remembered: who asks once asks
+        for passages, for summaries, and for what is below these.
+        """
+        asked, known = self._asked
+        if asked == query:
+            return known[at]
+        lengths = self._columns[_AT["squared"]]
+        if len(at) * _FEW < self._count:
+            return _cosines(self._gathered(query, at), lengths[at], query)
+        known = _cosines(
+            np.concatenate([_dots(query, part) for part in self._parts]), lengths, query
+        )
+        self._asked = query, known
+        return known[at]
+
+    def _gathered(self, query: bytes, at: Numbers) -> Floats:
+        """Return the products of the query with the vectors at these places."""
+        found, first = [np.empty(0)], 0
         for part in self._parts:
-            end = done + int(np.searchsorted(at[done:], first + len(part)))
-            _dots_of(part, at[done:end] - first, asked, dots[done:end])
-            first, done = first + len(part), end
-        return dots
+            here = at[(at >= first) & (at < first + len(part))] - first
+            found.append(_dots(query, part[here]))
+            first += len(part)
+        return np.concatenate(found)
 
 
-def _dots_of(vectors: Vectors, at: Numbers, asked: NDArray[np.float32], dots: Floats) -> None:
-    """Write products into `dots`; blocks of which most is wanted are not gathered."""
-    for start in range(0, len(at), _BLOCK):
-        places = at[start : start + _BLOCK]
-        first, span = places[0], places[-1] - places[0] + 1
-        if span <= _MOSTLY * len(places):
-            every = vectors[first : first + span].astype(np.float32) @ asked
-            found = every if span == len(places) else every[places - first]
-        else:
-            found = vectors[places].astype(np.float32) @ asked
-        dots[start : start + len(places)] = found
+def _dots(query: bytes, vectors: Vectors) -> Floats:
+    """Return the products of a query with vectors, exactly."""
+    if not len(vectors):
+        return np.empty(0)
+    asked = np.frombuffer(query, np.int8)[np.newaxis]
+    dots: Floats = np.asarray(cdist(asked, vectors, metric="dot"), np.float64)[0]
+    return dots
+
+
+def _cosines(dots: Floats, lengths: Numbers, query: bytes) -> Floats:
+    cosines: Floats = dots / np.sqrt((lengths * squared(query)).astype(np.float64))
+    return cosines
 
 
 def _any_of(column: Numbers, numbers: frozenset[int]) -> Mask:

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from types import ModuleType
 from typing import Self, TypeVar
 
@@ -17,7 +18,7 @@ from holdfast.index.copies import remove_copies
 from holdfast.index.edit import Edit
 from holdfast.index.filters import Sought, sought
 from holdfast.index.proof import damaged_uris
-from holdfast.index.rows import Prepared, Scored, best, hit, hits, matches, prepare, read
+from holdfast.index.rows import Prepared, Scored, best, hits, hits_of, matches, prepare, read
 from holdfast.index.vectors import quantised
 from holdfast.index.wanted import Wanted, owners, wanted_in
 from holdfast.index.words import any_of, check_weight, check_words, idf, stems
@@ -211,7 +212,8 @@ class SqliteIndex:
             with file.reading() as db:
                 last_change(db, file.account)
                 condition = wanted_in(db, wanted).condition or "1"
-                return [hit(row, 0.0) for row in db.execute(schema.LOOK.format(condition), asked)]
+                rows = db.execute(schema.LOOK.format(condition), asked).fetchall()
+                return hits_of(rows, repeat(0.0, len(rows)))
 
         return self._files.ask(wanted.account, told, [])
 
@@ -286,7 +288,7 @@ def _matches(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> dict[
 
 def _hits(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> list[SeedHit]:
     last_change(db, file.account)
-    return list(hits(db, scored))
+    return hits(db, scored)
 
 
 def _searching_vectors() -> ModuleType:
@@ -294,7 +296,7 @@ def _searching_vectors() -> ModuleType:
         from holdfast.index import nearest  # noqa: PLC0415 - numpy is an optional dependency
     except ImportError as error:
         raise PackageMissingError(
-            "vectors can't be searched: numpy is not installed. "
+            f"vectors can't be searched: {error.name} is not installed. "
             "Fix: pip install 'holdfast[vectors]', or search by text."
         ) from error
     return nearest
