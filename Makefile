@@ -29,7 +29,7 @@ searches: $(VENV)/dev.stamp
 	$(BIN)/pytest -q $(SEARCHES)
 
 # Two halves that take about as long, for two processors: what stands on the seam, and the rest.
-UPPER := tests/context tests/engine tests/model
+UPPER := tests/context tests/engine tests/index tests/model
 
 lower: $(VENV)/dev.stamp
 	$(BIN)/coverage run -m pytest -q $(addprefix --ignore=,$(SEARCHES) $(UPPER))

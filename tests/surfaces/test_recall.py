@@ -77,6 +77,14 @@ class TestForPeople:
         names = [line.partition(":")[0] for line in printed.splitlines() if ": " in line]
         assert names == ["plan", "words", "ranking", "confirmation"]
 
+    def test_explained_it_says_what_was_understood_of_the_question(self) -> None:
+        asked = 'which "green tea" did Ana Lopez buy in the manual last May after the move?'
+        printed = told("recall", asked, "--explain").splitlines()
+
+        (plan,) = [line for line in printed if line.startswith("plan: words green, tea, ")]
+        assert "; names Ana Lopez" in plan
+        assert "; phrases green tea; times last May; events the move; kinds " in plan
+
     def test_many_lines_are_cut_and_marked(self) -> None:
         told("write", "preference/long", "".join(f"line {number}\n" for number in range(20)))
 

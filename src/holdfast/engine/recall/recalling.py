@@ -10,7 +10,7 @@ from holdfast.context.relations import RelationReader
 from holdfast.engine.recall.candidates import Candidate
 from holdfast.engine.recall.config import RetrievalConfig
 from holdfast.engine.recall.packing import Packed, Tier, compose
-from holdfast.engine.recall.planning import plan
+from holdfast.engine.recall.planning import Plan, plan
 from holdfast.engine.recall.result import Hit, RecallResult, Step
 from holdfast.engine.recall.retrieval import Retriever
 from holdfast.errors import (
@@ -105,7 +105,7 @@ class Recaller:
         ranking = self._retriever.rank(asked, embedding.vector, filters, ctx)
         confirming = Confirming(self._reader, ctx)
         hits = tuple(_first(confirming.hits(ranking.candidates), question.top_k))
-        steps = (_plan_step(asked.words, asked.times), *ranking.steps, confirming.step())
+        steps = (_plan_step(asked), *ranking.steps, confirming.step())
         packed = self._packed(question, hits, confirming)
         return RecallResult(
             query=question.text,
@@ -276,6 +276,15 @@ def _first(hits: Iterator[Hit], most: int) -> Iterator[Hit]:
         yield hit
 
 
-def _plan_step(words: Sequence[str], times: Sequence[object]) -> Step:
-    named = "; ".join(getattr(time, "text", "") for time in times)
-    return Step("plan", f"words {', '.join(words)}; times {named or 'none'}")
+def _plan_step(asked: Plan) -> Step:
+    """Say what was understood of a question; of what it has none, nothing."""
+    parts = {
+        "words": asked.words,
+        "names": asked.names,
+        "phrases": asked.phrases,
+        "times": [time.text for time in asked.times],
+        "events": [event.phrase for event in asked.events],
+        "kinds": sorted(kind.value for kind in asked.types),
+    }
+    told = [f"{name} {', '.join(each)}" for name, each in parts.items() if each]
+    return Step("plan", "; ".join(told))
