@@ -1,9 +1,30 @@
 """Bytes named by their content, visible as of a log position."""
 
-from holdfast.artifacts.artifact import SID, Artifact, Derived, Literal
-from holdfast.artifacts.cid import CID, Codec, Hash
-from holdfast.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
-from holdfast.artifacts.store import ArtifactStore
+from typing import TYPE_CHECKING
+
+from holdfast.exports import exports
+
+if TYPE_CHECKING:
+    from holdfast.artifacts.artifact import SID, Artifact, Derived, Literal
+    from holdfast.artifacts.cid import CID, Codec, Hash
+    from holdfast.artifacts.state import (
+        ArtifactLocation,
+        BlockSlice,
+        Change,
+        IndexState,
+        Logged,
+    )
+    from holdfast.artifacts.store import ArtifactStore
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "artifact": "SID Artifact Derived Literal",
+            "cid": "CID Codec Hash",
+            "state": "ArtifactLocation BlockSlice Change IndexState Logged",
+            "store": "ArtifactStore",
+        },
+    )
 
 __all__ = [
     "CID",

@@ -1,5 +1,7 @@
 """The storage seam: texts at places, whatever holds them."""
 
+from typing import TYPE_CHECKING
+
 from holdfast.errors import (
     CapabilityMismatchError,
     ConcurrentModificationError,
@@ -10,15 +12,7 @@ from holdfast.errors import (
     ProtocolError,
     StorageSelectionError,
 )
-from holdfast.storage.commit import atomic_write
-from holdfast.storage.content import (
-    ABSENT,
-    Expectation,
-    check_expectation,
-    check_found,
-    content_hash,
-    encode_text,
-)
+from holdfast.exports import exports
 from holdfast.storage.contract import (
     Capabilities,
     ConflictStrategy,
@@ -28,19 +22,44 @@ from holdfast.storage.contract import (
     StorageBackend,
     TransactionalBackend,
 )
-from holdfast.storage.locator import Locator, normalize_key
-from holdfast.storage.mutex import LockTiming, Mutex, vault_mutex
-from holdfast.storage.options import BackendOptions
-from holdfast.storage.personal import Authorisation
 from holdfast.storage.registry import BackendRegistry, registry
-from holdfast.storage.selection import (
-    StoragePreview,
-    StorageSettings,
-    select_backend,
-    storage_preview,
-)
-from holdfast.storage.tiers import DerivedMaintenance, Tier, TierLayout
 from holdfast.storage.walk import walk
+
+if TYPE_CHECKING:
+    from holdfast.storage.commit import atomic_write
+    from holdfast.storage.content import (
+        ABSENT,
+        Expectation,
+        check_expectation,
+        check_found,
+        content_hash,
+        encode_text,
+    )
+    from holdfast.storage.locator import Locator, normalize_key
+    from holdfast.storage.mutex import LockTiming, Mutex, vault_mutex
+    from holdfast.storage.options import BackendOptions
+    from holdfast.storage.personal import Authorisation
+    from holdfast.storage.selection import (
+        StoragePreview,
+        StorageSettings,
+        select_backend,
+        storage_preview,
+    )
+    from holdfast.storage.tiers import DerivedMaintenance, Tier, TierLayout
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "commit": "atomic_write",
+            "content": "ABSENT Expectation check_expectation check_found content_hash encode_text",
+            "locator": "Locator normalize_key",
+            "mutex": "LockTiming Mutex vault_mutex",
+            "options": "BackendOptions",
+            "personal": "Authorisation",
+            "selection": "StoragePreview StorageSettings select_backend storage_preview",
+            "tiers": "DerivedMaintenance Tier TierLayout",
+        },
+    )
 
 __all__ = [
     "ABSENT",

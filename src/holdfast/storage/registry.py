@@ -1,14 +1,15 @@
 """Backends by the name of their protocol."""
 
 import inspect
-from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from holdfast.errors import ProtocolError, StorageSelectionError
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
 from holdfast.storage.contract import StorageBackend
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "holdfast.backends"
 """Where an installed package names its backends; the entry's name is the protocol."""
@@ -30,8 +31,11 @@ class BackendRegistry:
         if not protocol.strip():
             raise ProtocolError("a backend needs a protocol name. Fix: register it under one.")
         _checked(backend)
-        if protocol in self._backends and not clobber:
-            raise _taken(protocol)
+        if protocol in self and not clobber:
+            raise ProtocolError(
+                f"the protocol {protocol!a} is taken. Fix: choose another name, or pass "
+                "clobber=True to replace it on purpose."
+            )
         self._backends[protocol] = backend
 
     def get(self, protocol: str) -> type[StorageBackend] | None:
@@ -45,56 +49,58 @@ class BackendRegistry:
 
 
 class InstalledBackends(BackendRegistry):
-    """What was registered, and what installed packages offer by an entry point.
+    """What was registered, what comes with us, and what installed packages offer by an entry point.
 
-    A package is imported only when its backend is asked for.
+    A backend is imported only when it is asked for.
     """
 
-    def __init__(self, built_in: Mapping[str, type[StorageBackend]] | None = None) -> None:
+    def __init__(self, built_in: Mapping[str, str] | None = None) -> None:
         super().__init__()
-        self._backends.update(built_in or {})
+        self._built_in = dict(built_in or {})
+        """Module and class, as an entry point names them."""
         self._loaded: dict[str, type[StorageBackend]] = {}
-
-    def register(
-        self, protocol: str, backend: type[StorageBackend], *, clobber: bool = False
-    ) -> None:
-        if not clobber and protocol not in self._backends and protocol in _offered_protocols():
-            raise _taken(protocol)
-        super().register(protocol, backend, clobber=clobber)
 
     def get(self, protocol: str) -> type[StorageBackend] | None:
         """Return the class; `StorageSelectionError` if a package offers one that can't be used."""
         registered = super().get(protocol)
         if registered is not None:
             return registered
-        if protocol not in self._loaded and (offers := _offers(protocol)):
-            self._loaded[protocol] = _load(offers)
+        if protocol not in self._loaded:
+            if protocol in self._built_in:
+                self._loaded[protocol] = _imported(self._built_in[protocol])
+            elif offers := _offers(protocol):
+                self._loaded[protocol] = _load(offers)
         return self._loaded.get(protocol)
 
     def __contains__(self, protocol: object) -> bool:
-        return super().__contains__(protocol) or protocol in _offered_protocols()
+        known = super().__contains__(protocol) or protocol in self._built_in
+        return known or protocol in _offered_protocols()
 
     def protocols(self) -> tuple[str, ...]:
-        return tuple(sorted(_offered_protocols() | self._backends.keys()))
+        return tuple(sorted(_offered_protocols() | self._built_in.keys() | self._backends.keys()))
 
 
-def _taken(protocol: str) -> ProtocolError:
-    return ProtocolError(
-        f"the protocol {protocol!a} is taken. Fix: choose another name, or pass clobber=True to "
-        "replace it on purpose."
-    )
+def _imported(target: str) -> type[StorageBackend]:
+    module, _, name = target.partition(":")
+    return _checked(getattr(import_module(module), name))
+
+
+def _entries() -> "Iterable[EntryPoint]":
+    """Return what installed packages offer; who asks for what we ship does not pay for it."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - as said
+
+    return entry_points(group=ENTRY_POINT_GROUP)
 
 
 def _offered_protocols() -> set[str]:
-    return {entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    return {entry.name for entry in _entries()}
 
 
-def _offers(protocol: str) -> list[EntryPoint]:
-    found = {entry.value: entry for entry in entry_points(group=ENTRY_POINT_GROUP, name=protocol)}
-    return list(found.values())
+def _offers(protocol: str) -> "list[EntryPoint]":
+    return list({entry.value: entry for entry in _entries() if entry.name == protocol}.values())
 
 
-def _load(offers: list[EntryPoint]) -> type[StorageBackend]:
+def _load(offers: "list[EntryPoint]") -> type[StorageBackend]:
     protocol = offers[0].name
     if len(offers) > 1:
         raise StorageSelectionError(
@@ -121,6 +127,10 @@ def _checked(backend: object) -> type[StorageBackend]:
 
 
 registry: BackendRegistry = InstalledBackends(
-    {"memory": MemoryBackend, "device-local": DeviceLocalBackend, "vault": VaultBackend}
+    {
+        "memory": "holdfast.storage.backends.memory:MemoryBackend",
+        "device-local": "holdfast.storage.backends.device_local:DeviceLocalBackend",
+        "vault": "holdfast.storage.backends.vault:VaultBackend",
+    }
 )
 """The registry that selection looks in, unless told otherwise."""

@@ -1,0 +1,16 @@
+"""Names that a package offers, each imported when somebody asks for it."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def exports(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """Return the `__getattr__` of a package, given the names that each of its modules has."""
+    modules = {name: module for module, told in names.items() for name in told.split()}
+
+    def found(name: str) -> object:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{modules[name]}"), name)
+
+    return found
