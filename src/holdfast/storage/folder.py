@@ -6,7 +6,7 @@ import stat
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import (
     DirectoryInTheWayError,
@@ -17,7 +17,6 @@ from holdfast.errors import (
 )
 from holdfast.faults import absent, explain, explain_reading
 from holdfast.storage import confined
-from holdfast.storage.batch import Batch
 from holdfast.storage.changes import check_changes
 from holdfast.storage.commit import (
     Directory,
@@ -50,6 +49,9 @@ from holdfast.storage.locator import (
     is_plain_name,
 )
 from holdfast.storage.mutex import Held, LockTiming, Mutex
+
+if TYPE_CHECKING:
+    from holdfast.storage.batch import Batch
 
 _ATTEMPTS_AFTER_A_STALL = 3
 _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -256,13 +258,15 @@ class FolderBackend(StorageBackend):
         wanted = check_changes(changes, expect)
         if not wanted:
             return
+        from holdfast.storage.batch import Batch  # noqa: PLC0415 - who writes several pays for it
+
         batch = Batch(self._root, self._open_below, wanted)
         try:
             self._commit(batch, lambda held: self._land(held, batch))
         except StorageError as error:
             raise batch.told(error) from error
 
-    def _land(self, held: Held, batch: Batch) -> None:
+    def _land(self, held: Held, batch: "Batch") -> None:
         batch.land(held)
 
     def mkdir(self, locator: Locator) -> Locator:
@@ -303,7 +307,7 @@ class FolderBackend(StorageBackend):
                 elif entry.is_dir(follow_symlinks=False):
                     pending.append(key)
 
-    def _commit(self, place: Locator | Batch, change: Callable[[Held], Result]) -> Result:
+    def _commit(self, place: "Locator | Batch", change: Callable[[Held], Result]) -> Result:
         """Make a change under the lock.
 
         One that found its lock taken over has done nothing, or knows what it has done, so it is
@@ -316,7 +320,7 @@ class FolderBackend(StorageBackend):
                 continue
         return self._change(place, change)
 
-    def _change(self, place: Locator | Batch, change: Callable[[Held], Result]) -> Result:
+    def _change(self, place: "Locator | Batch", change: Callable[[Held], Result]) -> Result:
         with undisturbed() as pause:
             held = self._mutex.ask()
             try:

@@ -4,7 +4,6 @@ import hashlib
 import itertools
 import os
 import secrets
-import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -68,7 +67,7 @@ class Signature:
 @cache
 def _this_machine() -> tuple[str, str]:
     """Name what process numbers are unique in: host, boot and process namespace."""
-    host = "".join(c if c.isalnum() or c in "-_." else "_" for c in socket.gethostname())[:80]
+    host = "".join(c if c.isalnum() or c in "-_." else "_" for c in os.uname().nodename)[:80]
     traits = [host]
     with suppress(OSError):
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:

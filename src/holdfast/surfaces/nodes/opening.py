@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypedDict
 
@@ -111,6 +110,8 @@ class Memory:
         return f"`holdfast list {self.name(folder)}{when}` shows what is there"
 
     def _alike(self, place: Uri) -> str:
+        from difflib import get_close_matches  # noqa: PLC0415 - who errs pays for it
+
         own = self.place("")
         names = [self.name(each) for each in self._around({place.parent, own})]
         same = [name for name in names if name.rpartition("/")[2] == place.name]
