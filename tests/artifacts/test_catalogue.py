@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.artifacts.artifact import Derived, Literal, structures
-from holdfast.artifacts.catalogue import Binding, Catalogue
+from holdfast.artifacts.catalogue import Catalogue
 from holdfast.artifacts.cid import CID
 from holdfast.artifacts.disk import FolderLock
 from holdfast.artifacts.entry import Bind, Entry, Put, Register, Result
-from holdfast.artifacts.state import IndexState, Logged
+from holdfast.artifacts.state import Binding, IndexState, Logged
 from holdfast.errors import DamageError
 from holdfast.testing.storage.processes import finish, start
 
@@ -106,7 +106,11 @@ def children_of(folder: str, names: dict[str, CID]) -> list[tuple[str, bool]]:
 
 NAMES = st.sampled_from(["a", "a.b", "a-b", "a0", "a/b", "a/b/c", "a/b/d", "a/é", "b/x", "é/y"])
 COMMITS = st.lists(
-    st.lists(st.builds(Bind, NAMES, st.sampled_from([ONE, TWO, None])), min_size=1, max_size=3),
+    st.lists(
+        st.builds(Bind, NAMES, st.sampled_from([ONE, TWO, None]), st.just({})),
+        min_size=1,
+        max_size=3,
+    ),
     max_size=12,
 )
 

@@ -22,10 +22,9 @@ from holdfast.artifacts.frame import (
     salt_of,
     seal,
 )
-from holdfast.artifacts.journal import LOCK
+from holdfast.artifacts.journal import LOCK, NOTE
 from holdfast.artifacts.mark import MARK
 from holdfast.artifacts.segment import End, Frame, Reader, decode_header
-from holdfast.artifacts.sweep import NOTE
 from holdfast.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
 from holdfast.errors import DamageError, HoldfastError
 from holdfast.testing.artifacts.memory_disk import MemoryDisk

@@ -10,11 +10,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast.artifacts import canonical
 from holdfast.artifacts.artifact import SID, literal_structure
-from holdfast.artifacts.canonical import Value
 from holdfast.artifacts.cid import CID
 from holdfast.artifacts.database import (
     Database,
@@ -23,7 +22,7 @@ from holdfast.artifacts.database import (
     WrongFileError,
     tells_of_damage,
 )
-from holdfast.artifacts.state import IndexState, Logged
+from holdfast.artifacts.state import Binding, IndexState, Logged
 from holdfast.errors import DamageError, InvalidArtifactError, InvalidCIDError
 
 _BINDINGS = """SELECT name, position, "commit", time, cid, circumstances FROM binds
@@ -64,17 +63,6 @@ class Source(Protocol):
     def current(self) -> IndexState: ...
 
     def log(self, after: int = 0) -> Iterator[Logged]: ...
-
-
-class Binding(NamedTuple):
-    """What a name stood for from a position on."""
-
-    name: str
-    position: int
-    commit: int
-    time: int
-    cid: CID | None
-    circumstances: Mapping[str, Value]
 
 
 class Catalogue:

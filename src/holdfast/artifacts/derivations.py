@@ -1,17 +1,20 @@
 """Putting what is derived: register its structure, make its bytes once, remember the result."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from google_crc32c import value as crc32c
 
 from holdfast.artifacts.artifact import SID, Derived, Literal, Structure, structures
-from holdfast.artifacts.catalogue import Catalogue
 from holdfast.artifacts.cid import CID, Hash
 from holdfast.artifacts.draft import Content, Draft
 from holdfast.artifacts.entry import Register, Result
 from holdfast.artifacts.materialize import Materializer
 from holdfast.artifacts.operations import Operations
 from holdfast.errors import DeterminismError
+
+if TYPE_CHECKING:
+    from holdfast.artifacts.catalogue import Catalogue
 
 
 class Derivation:
@@ -25,7 +28,7 @@ class Derivation:
         self._nodes = nodes
         self._literals = literals
 
-    def plan(self, draft: Draft, catalogue: Catalogue, algorithm: Hash) -> None:
+    def plan(self, draft: Draft, catalogue: "Catalogue", algorithm: Hash) -> None:
         """Draft the entries that are not in the log yet, in the order that the seed asks for."""
         catalogue.follow()
         known = catalogue.registered([node.sid for node in self._nodes])
@@ -45,7 +48,7 @@ class Derivations:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: "Catalogue",
         operations: Operations,
         algorithm: Hash,
         get: Callable[[CID], bytes | None],

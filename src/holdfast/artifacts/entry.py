@@ -2,7 +2,8 @@
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from holdfast.artifacts import canonical
 from holdfast.artifacts.artifact import SID
@@ -12,10 +13,10 @@ from holdfast.errors import DamageError, InvalidArtifactError, InvalidCIDError
 
 _PREFIX = struct.Struct("<BI")
 _PUT = struct.Struct("<36sQQI")
+_NONE: Mapping[str, Value] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """Content became visible: it is these bytes of its frame's payload."""
 
     cid: CID
@@ -24,40 +25,35 @@ class Put:
     crc: int
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(NamedTuple):
     """A structure became known."""
 
     sid: SID
     encoded: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(NamedTuple):
     """A name stands for this content from here on, or for nothing; and why."""
 
     name: str
     cid: CID | None
-    circumstances: Mapping[str, Value] = field(default_factory=dict)
+    circumstances: Mapping[str, Value] = _NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Tombstone:
+class Tombstone(NamedTuple):
     """Content is no longer to be had."""
 
     cid: CID
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lift:
+class Lift(NamedTuple):
     """A tombstone is taken away."""
 
     cid: CID
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotAnchor:
+class SnapshotAnchor(NamedTuple):
     """The index as of `position` was written whole; `digest` names what was written."""
 
     snapshot: int
@@ -65,24 +61,21 @@ class SnapshotAnchor:
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """Materializing a structure gave this content."""
 
     sid: SID
     cid: CID
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(NamedTuple):
     """States before `horizon` can no longer be asked for, and the bytes of these are gone."""
 
     horizon: int
     cids: tuple[CID, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(NamedTuple):
     """Another history was taken in up to `position`, where its seal was this."""
 
     history: bytes
@@ -90,8 +83,7 @@ class Imported:
     seal: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """An entry of a later version; it counts as a position and is passed over."""
 
     kind: int

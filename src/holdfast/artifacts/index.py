@@ -31,6 +31,8 @@ _TOMBSTONE, _LIFT, _ANCHOR, _SWEEP = 4, 5, 6, 8
 _DECODED = {_TOMBSTONE, _LIFT, _ANCHOR, _SWEEP}
 _SMALLEST_TAIL = 1 << 14
 _TAIL_SHARE = 16
+_SMALLEST_LEFT = 1 << 10
+_LEFT_SHARE = 64
 _UNFINISHED = ".new"
 _NEW = tuple.__new__
 """Makes a row of its fields without looking at each."""
@@ -249,6 +251,18 @@ class Index:
         """Whether so much came since the last table that it is time for another."""
         rows = self._table.count if self._table else 0
         return len(self._tail) > max(_SMALLEST_TAIL, rows // _TAIL_SHARE)
+
+    @property
+    def is_worth_a_table(self) -> bool:
+        """Whether so much came since the last table that who opens it next would feel it."""
+        rows = self._table.count if self._table else 0
+        return len(self._tail) > max(_SMALLEST_LEFT, rows // _LEFT_SHARE)
+
+    def last_in_table(self, log: Log) -> Frame | None:
+        """Return the last commit that the table knows; None if it can't be told."""
+        return (
+            log.last_before(self._table.facts.end, self._table.facts.last) if self._table else None
+        )
 
     def save(self, disk: Disk, history: bytes, algorithm: Hash) -> None:
         """Write all of it as a table, and remove the tables before it."""

@@ -28,6 +28,8 @@ from holdfast.errors import ClosedError, DamageError, LockTimeout, StaleIndexErr
 from holdfast.faults import explain
 
 LOCK = "lock"
+NOTE = "erase"
+"""Says what a sweep has yet to erase."""
 
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.05
@@ -139,6 +141,7 @@ class Journal:
             self.index.load(self._disk, self.log)
             if self.index.end.position:
                 self.log.end = self.index.end
+                self._ends.append(self.index.end)
         if self.log.segments() or has_arrived(self._disk):
             held = self._try_lock()
             if held is None:
@@ -267,7 +270,7 @@ class Journal:
         stop = self.state.position
         if after >= stop:
             return
-        for frame in self.log.frames(self._end_before(after)):
+        for frame in self._frames_after(after):
             head = frame.head
             if head.last_position > after:
                 for position, entry in enumerate(decode_all(frame.records), head.first_position):
@@ -276,6 +279,15 @@ class Journal:
             if head.last_position >= stop:
                 return
         raise self.log.missing(stop)
+
+    def _frames_after(self, position: int) -> Iterator[Frame]:
+        """Yield the frames in which what follows a position is, and perhaps some before them."""
+        last = self.index.last_in_table(self.log)
+        if last is not None and last.head.first_position <= position + 1 <= last.end.position:
+            yield last
+            yield from self.log.frames(last.end)
+        else:
+            yield from self.log.frames(self._end_before(position))
 
     def _end_before(self, position: int) -> End:
         """Return an end of a commit at or before a position, the nearest that is known."""
@@ -315,9 +327,23 @@ class Journal:
 
     def close(self) -> None:
         with self._turn:
+            if self._broken is None and self.index.is_worth_a_table:
+                with suppress(OSError, StaleIndexError):  # derived; the next one takes it in
+                    self._leave_table()
             self._closed = True
             self._broken = "it is closed"
             self.log.forget_files()
+
+    def _leave_table(self) -> None:
+        """Save who opens the history next what we had to take in, unless somebody is at it."""
+        held = self._disk.lock(LOCK)
+        if held is None:
+            return
+        try:
+            if self.log.is_at_end():
+                self.save_table()
+        finally:
+            held.release()
 
     # ------------------------------------------------------------ writing
     def commit(

@@ -192,6 +192,13 @@ class Log:
         except (FileNotFoundError, DamageError):
             return False
 
+    def last_before(self, end: End, last: int) -> Frame | None:
+        """Return the frame at `last`, if it is the last before `end`, to all appearance."""
+        if last == 0:
+            return None
+        frame = Reader(self.file(end.segment), self.history).frame_at(end.segment, last)
+        return frame if frame is not None and frame.end == end else None
+
     def is_at_end(self) -> bool:
         """Whether nothing follows, as a look at the disk's next bytes can tell.
 

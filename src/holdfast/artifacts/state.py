@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from holdfast.artifacts.canonical import Value
+from holdfast.artifacts.cid import CID
 from holdfast.artifacts.entry import Entry
 
 
@@ -29,8 +30,7 @@ ArtifactLocation = tuple[BlockSlice, ...]
 """Where content is: these slices, one after the other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(NamedTuple):
     """An entry in its place."""
 
     position: int
@@ -39,6 +39,17 @@ class Logged:
     time: int
     """When, in milliseconds since the epoch; never before that of an earlier entry."""
     entry: Entry
+
+
+class Binding(NamedTuple):
+    """What a name stood for from a position on."""
+
+    name: str
+    position: int
+    commit: int
+    time: int
+    cid: CID | None
+    circumstances: Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)

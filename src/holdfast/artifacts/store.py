@@ -2,30 +2,28 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
-from typing import BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
 
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
 from holdfast.artifacts.artifact import SID, Artifact, Derived, Literal
-from holdfast.artifacts.catalogue import Catalogue
 from holdfast.artifacts.cid import CID, Codec, Hash
 from holdfast.artifacts.contents import WRONG, Contents
 from holdfast.artifacts.derivations import Derivation, Derivations
 from holdfast.artifacts.disk import Disk, FolderDisk
 from holdfast.artifacts.draft import Content, Draft
 from holdfast.artifacts.entry import Bind, SnapshotAnchor
-from holdfast.artifacts.journal import Journal, milliseconds
+from holdfast.artifacts.journal import NOTE, Journal, milliseconds
 from holdfast.artifacts.log import SEGMENT_BYTES, Cut, Stream
 from holdfast.artifacts.operations import Operations
 from holdfast.artifacts.segment import segment_name
 from holdfast.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
-from holdfast.artifacts.sweep import NOTE, Collected, Sweeper
 from holdfast.artifacts.table import Row
-from holdfast.artifacts.verify import Progress, Report, verify
 from holdfast.errors import (
     BeforeSnapshotError,
     DamageError,
@@ -37,6 +35,11 @@ from holdfast.errors import (
     UnknownContentError,
     UnknownSnapshotError,
 )
+
+if TYPE_CHECKING:
+    from holdfast.artifacts.catalogue import Catalogue
+    from holdfast.artifacts.sweep import Collected, Sweeper
+    from holdfast.artifacts.verify import Progress, Report
 
 CATALOGUE = "catalogue.sqlite"
 
@@ -72,10 +75,6 @@ class ArtifactStore:
         self._contents = Contents(disk, self._journal, self._hash)
         self.operations = Operations()
         """Register your own here."""
-        catalogue = disk.path(CATALOGUE)
-        self.catalogue = Catalogue(self, catalogue)
-        """Names, structures and results; derived from the log."""
-        self._derivations = Derivations(self.catalogue, self.operations, self._hash, self.get)
         if self._journal.has_file(NOTE):
             with suppress(StorageError):  # not ours to write, or somebody is at it
                 self._journal.commit(lambda _: self._sweeper().finish(), alone=True)
@@ -88,6 +87,17 @@ class ArtifactStore:
     @classmethod
     def on(cls, disk: Disk, **options: object) -> "ArtifactStore":
         return cls(disk, **options)  # type: ignore[arg-type]
+
+    @cached_property
+    def catalogue(self) -> "Catalogue":
+        """Names, structures and results; derived from the log."""
+        from holdfast.artifacts.catalogue import Catalogue  # noqa: PLC0415 - who asks for it pays
+
+        return Catalogue(self, self.disk.path(CATALOGUE))
+
+    @cached_property
+    def _derivations(self) -> Derivations:
+        return Derivations(self.catalogue, self.operations, self._hash, self.get)
 
     # ------------------------------------------------------------ putting
     def put(self, artifact: Artifact) -> tuple[CID, IndexState]:
@@ -439,11 +449,15 @@ class ArtifactStore:
             )
 
     # ------------------------------------------------------------ keeping
-    def verify(self, progress: Progress | None = None) -> Report:
+    def verify(self, progress: "Progress | None" = None) -> "Report":
         """Look at every byte up to the current state, and say what is damaged."""
+        from holdfast.artifacts.verify import verify  # noqa: PLC0415 - as before
+
         return verify(self.disk, self._journal.refresh().position, progress)
 
-    def gc(self, before: IndexState | int | None = None, pinned: Collection[CID] = ()) -> Collected:
+    def gc(
+        self, before: IndexState | int | None = None, pinned: Collection[CID] = ()
+    ) -> "Collected":
         """Erase what was tombstoned at or before a state, and let go of all states before it.
 
         What a state from there on shows is kept where it is, and so is what is pinned. Without
@@ -459,14 +473,17 @@ class ArtifactStore:
         self._journal.commit(plan, alone=True, then=sweeper.erase)
         return sweeper.collected()
 
-    def _sweeper(self) -> Sweeper:
+    def _sweeper(self) -> "Sweeper":
+        from holdfast.artifacts.sweep import Sweeper  # noqa: PLC0415 - as before
+
         return Sweeper(self.disk, self._journal, self._hash)
 
     # ------------------------------------------------------------ ending
     def close(self) -> None:
         """Let go of every file. Using the store afterwards is a `ClosedError`."""
         self._journal.close()
-        self.catalogue.close()
+        if "catalogue" in self.__dict__:
+            self.catalogue.close()
 
     def __enter__(self) -> Self:
         return self

@@ -17,10 +17,8 @@ from holdfast.artifacts.cid import CID, Hash
 from holdfast.artifacts.disk import Disk
 from holdfast.artifacts.draft import Draft
 from holdfast.artifacts.entry import Sweep, encode
-from holdfast.artifacts.journal import Journal
+from holdfast.artifacts.journal import NOTE, Journal
 from holdfast.errors import FuturePositionError, RetentionError
-
-NOTE = "erase"
 
 _NOTE = struct.Struct("<Q32s")
 _PLACE = struct.Struct("<QIQ")

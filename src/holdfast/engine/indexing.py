@@ -155,10 +155,11 @@ class Following:
     def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:
         """Index what changed since, and some more places that somebody asks for."""
         for _ in range(_ATTEMPTS):
-            cursor, now = self.index.cursor(account_id), self._history.position()
+            cursor, now = self.index.cursor(account_id), self._history.store.current().position
             if cursor == 0:
                 return self.build(account_id)
-            places = dict.fromkeys((*self._changed(account_id, cursor), *also))
+            changed = () if cursor == now else self._changed(account_id, cursor)
+            places = dict.fromkeys((*changed, *also))
             if not places and cursor == now:
                 return Caught(now)
             try:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple, Self
 
-from holdfast.artifacts import CID, ArtifactStore, Change, IndexState, lines
+from holdfast.artifacts import CID, ArtifactStore, Change, IndexState
 from holdfast.artifacts.canonical import Value
-from holdfast.artifacts.catalogue import Binding
 from holdfast.artifacts.disk import Disk, FolderDisk
 from holdfast.artifacts.entry import Bind
+from holdfast.artifacts.state import Binding
 from holdfast.errors import AbsentError, NotTextError
 from holdfast.storage.fence import Fence
 from holdfast.storage.locator import Locator
@@ -258,6 +258,8 @@ class History:
 
     def diff(self, locator: Locator, old: Which, new: Which) -> str:
         """Return what changed from one version to another, as a unified diff."""
+        from holdfast.artifacts import lines  # noqa: PLC0415 - who compares texts pays for it
+
         a, b = self.version(locator, old), self.version(locator, new)
         return lines.diff(
             *("" if version.unbound else self.text(version) for version in (a, b)),
@@ -270,6 +272,8 @@ class History:
 
         Versions whose text is no longer kept are passed over.
         """
+        from holdfast.artifacts import lines  # noqa: PLC0415 - as before
+
         every = self.versions(locator)
         kept = [v for v in every[:-1] if v.cid is None or self.store.has(v.cid)] + every[-1:]
         texts = (None if version.unbound else self.text(version) for version in kept)

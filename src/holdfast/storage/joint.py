@@ -235,6 +235,8 @@ class Joint:
 
     def settle(self) -> None:
         """Undo a commit that somebody left unfinished, and answer versions without files."""
+        if self.history.fence.mark() == self.history.store.current().position:
+            return  # nothing was logged since all was settled
         mark = self._mark() or 0
         if self.history.store.catalogue.last_named() > mark:
             with self.alone():

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 from holdfast.artifacts import CID, IndexState
-from holdfast.artifacts.catalogue import Binding
 from holdfast.artifacts.names import is_foreign
+from holdfast.artifacts.state import Binding
 from holdfast.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
 from holdfast.storage.content import Expectation
 from holdfast.storage.contract import Capabilities, Info, StorageBackend
