@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import ConfigError
 from holdfast.storage import StorageSettings, registry
@@ -39,14 +40,15 @@ class EmbeddingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
+    """What this user has set."""
+
     home: Path
     """For everything that must never be synced."""
     storage: StorageSettings
     embedding: EmbeddingSettings = EmbeddingSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(NamedTuple):
     """The text of a config file, and where in it things stand."""
 
     path: Path

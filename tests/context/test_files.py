@@ -1,7 +1,6 @@
 """The files of a node say what was written, and what is hostile is refused."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -42,11 +41,11 @@ TIMES = st.datetimes(timezones=st.just(UTC))
 def test_a_meta_is_read_as_it_was_written(
     status: NodeStatus, version: int, time: datetime, title: str, metadata: dict[str, JSON]
 ) -> None:
-    meta = replace(META, status=status, version=version, created_at=time, title=title)
-    written = replace(meta, metadata=metadata)
+    meta = META._replace(status=status, version=version, created_at=time, title=title)
+    written = meta._replace(metadata=metadata)
     read = Meta.parse(written.text())
 
-    assert replace(read, metadata={}) == replace(written, metadata={})
+    assert read._replace(metadata={}) == written._replace(metadata={})
     assert json.loads(read.text()) == json.loads(written.text())
 
 

@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -210,7 +209,7 @@ def test_tables_that_could_not_all_be_made_are_not_made_at_all(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, *_ = schema.TABLES.statements
-    spoiled = replace(schema.TABLES, statements=(first, "no statement"))
+    spoiled = schema.TABLES._replace(statements=(first, "no statement"))
     monkeypatch.setattr(schema, "TABLES", spoiled)
     with pytest.raises(DamageError):
         SqliteOutbox(str(path))

@@ -23,7 +23,7 @@ from holdfast.engine.worker import Round, Worker
 from holdfast.errors import HoldfastError
 from holdfast.index import memo, records
 from holdfast.model import IndexRecord, Level, RequestContext, Role, Uri
-from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT
+from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
 from holdfast.storage.history import History
 from holdfast.storage.wrappers.view import View
 
@@ -435,11 +435,9 @@ def knows_no_party(patch: Patch) -> None:
 
 
 def numbers_no_passages(patch: Patch) -> None:
-    original = records.record_id
-
     def same(uri: str, level: Level, passage: int = 0) -> str:
         del passage
-        return original(uri, level)
+        return record_id(uri, level)
 
     patch.setattr(records, "record_id", same)
 

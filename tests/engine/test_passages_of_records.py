@@ -9,13 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine import indexing
 from holdfast.errors import InvalidValueError
+from holdfast.index import records
 from holdfast.index.passages import CHARACTERS
-from holdfast.index.records import embedded, is_whole, record_id, records_of, whole_id
+from holdfast.index.records import embedded, is_whole, records_of, whole_id
 from holdfast.model import ContextNode, IndexRecord, Level
-from holdfast.model.transcript import ROLES, Message, parse, pieces, render
-from holdfast.model.values import JSON
+from holdfast.model.record import record_id
+from holdfast.model.transcript import Message, parse, pieces, render
+from holdfast.model.values import JSON, ROLES
 from tests.engine.remembering import BOB, of, opened, save_all
 
 CID = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
@@ -332,7 +333,7 @@ def test_a_node_that_can_not_be_indexed_does_not_stop_the_rest(
             raise InvalidValueError("it can't be. Fix: none.")
         return records_of(node, cid)
 
-    monkeypatch.setattr(indexing, "records_of", refusing)
+    monkeypatch.setattr(records, "records_of", refusing)
     with opened(tmp_path) as context:
         of(context, BOB).save("An odd text.", category="event", slug="odd")
         save_all(of(context))

@@ -12,8 +12,8 @@ from holdfast.context.files import ABSTRACT, OVERVIEW
 from holdfast.context.parts import said_at
 from holdfast.context.reading import NodeReader
 from holdfast.engine.summaries import Summaries, abstract_of, overview_of
-from holdfast.index.records import record_id
 from holdfast.model import ContextNode, Level, RelationEdge, Uri
+from holdfast.model.record import record_id
 from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 from holdfast.storage import Locator
 from holdfast.storage.backends.memory import MemoryBackend

@@ -6,6 +6,7 @@ from functools import cached_property
 from os import utime
 from pathlib import Path
 from shutil import rmtree
+from typing import TYPE_CHECKING
 
 from holdfast.app.embedding import embedder_for
 from holdfast.config import Config
@@ -19,15 +20,16 @@ from holdfast.engine.memory import Present
 from holdfast.engine.past import KEPT, Pasts
 from holdfast.engine.recall.recalling import Recaller, Sources
 from holdfast.engine.summaries import Summaries
-from holdfast.engine.upkeep import DerivedTiers, Upkeep
 from holdfast.errors import DamageError
-from holdfast.index.contract import Embedder
+from holdfast.index.contract import FORMAT, Embedder
 from holdfast.index.memo import MemoData, VectorMemo, embedder_id
-from holdfast.index.records import FORMAT
 from holdfast.index.stores.sqlite import SqliteIndex
 from holdfast.model import Uri
 from holdfast.storage.backends.device_local import DeviceLocalBackend
 from holdfast.storage.wrappers.recorded import Recorded
+
+if TYPE_CHECKING:
+    from holdfast.engine.upkeep import DerivedTiers, Upkeep
 
 LEXICAL = "lexical"
 _FEW = 200
@@ -123,12 +125,16 @@ class Indexes:
         return Summaries(self._reader, lambda: DeviceLocalBackend(path, home=home))
 
     @cached_property
-    def upkeep(self) -> Upkeep:
+    def upkeep(self) -> "Upkeep":
         """Return who verifies and rebuilds the index of the embedder."""
+        from holdfast.engine.upkeep import Upkeep  # noqa: PLC0415 - who asks for it pays
+
         return Upkeep(self._semantic.following)
 
     @cached_property
-    def tiers(self) -> DerivedTiers:
+    def tiers(self) -> "DerivedTiers":
+        from holdfast.engine.upkeep import DerivedTiers  # noqa: PLC0415 - as before
+
         return DerivedTiers(self._reader, self.upkeep, self.summaries.records)
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from holdfast.artifacts import canonical
 from holdfast.artifacts.canonical import Value
@@ -53,8 +54,7 @@ class Derived:
 Artifact = Literal | Derived
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(NamedTuple):
     """An artifact with its children named by SID, as it is registered."""
 
     sid: SID
@@ -86,8 +86,7 @@ def _structure(encoded: bytes, children: tuple[SID, ...], algorithm: Hash) -> St
     return Structure(CID.of(encoded, algorithm, Codec.DAG_CBOR), encoded, children)
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """How a registered artifact is derived."""
 
     operation: str

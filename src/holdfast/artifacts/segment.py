@@ -37,6 +37,7 @@ _PREFIX = "segment-"
 _FIRST_WINDOW = 1 << 12
 _WINDOW = 1 << 18
 _SEARCH = 1 << 20
+_BLANK = bytes(1 << 16)
 
 
 class Header(NamedTuple):
@@ -232,9 +233,9 @@ class Reader:
 
     def is_blank(self, offset: int) -> bool:
         """Whether nothing but zeros follows."""
-        for at in range(offset, self._file.size(), _SEARCH):
-            data = self._file.read(at, _SEARCH)
-            if data.count(0) != len(data):
+        for at in range(offset, self._file.size(), len(_BLANK)):
+            data = self._file.read(at, len(_BLANK))
+            if data != _BLANK[: len(data)]:
                 return False
         return True
 

@@ -16,7 +16,6 @@ import mmap
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -67,8 +66,7 @@ class Row(NamedTuple):
     crc: int
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What the index knows beyond its rows."""
 
     history: bytes

@@ -4,9 +4,8 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from holdfast.errors import InvalidValueError
 from holdfast.model import ContextNode, NodeStatus, RelationEdge
@@ -30,8 +29,7 @@ OWNER = ".owner"
 _FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(NamedTuple):
     """What a node is, beside its texts. When its file is written, the node is."""
 
     status: NodeStatus

@@ -10,7 +10,7 @@ _OPENING = r"\A\ufeff?---[ \t]*\r?\n"
 _FENCED = re.compile(rf"{_OPENING}(?P<lines>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _OPENED = re.compile(_OPENING)
 _FENCE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_UNPRINTABLE = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 """What YAML does not let stand as it is, beyond what JSON escapes."""
 _DEPTH = 64
 
@@ -19,7 +19,7 @@ def generate(title: str) -> str:
     """Return the lines that let a note be shown, and linked to, by its title."""
     said = encode_basestring(title)
     if not title.isprintable():
-        said = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", said)
+        said = re.sub(_UNPRINTABLE, lambda found: f"\\u{ord(found[0]):04x}", said)
     return f"title: {said}\naliases:\n  - {said}\n"
 
 

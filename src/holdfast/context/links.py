@@ -9,13 +9,13 @@ from holdfast.errors import InvalidValueError
 from holdfast.model import RelationEdge, Uri, slugify
 from holdfast.model.uri import PROFILE, SCHEME
 
-_LINK = re.compile(
+_LINK = (
+    r"(?m)"
     # code, in which a link is none: a block up to its last fence, a span within its paragraph
     r"^[ \t>]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
     r"|(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n)[\s\S])*?(?<!`)(?P=ticks)(?!`)"
     r"|(?<!\\)\[\[(?P<target>[^\[\]|#^\n\\]+)(?P<rest>[#^][^\[\]|\n\\]*)?"
-    r"(?P<shown>\\?\|[^\[\]\n]*)?\]\]",
-    re.MULTILINE,
+    r"(?P<shown>\\?\|[^\[\]\n]*)?\]\]"
 )
 _FILE = "content"
 _OWNERS = frozenset({"users", "agents"})
@@ -33,7 +33,7 @@ class Places(Protocol):
 def targets(content: str) -> Iterator[str]:
     """Yield what the links of a content name; what stands in code is none."""
     if "[[" in content:
-        for match in _LINK.finditer(content):
+        for match in re.finditer(_LINK, content):
             if match["target"]:
                 yield match["target"].strip()
 
@@ -119,7 +119,7 @@ def relinked(content: str, follow: Callable[[str], Uri | None], start: Uri) -> s
         shown = match["shown"] or ("" if target.startswith(SCHEME) else _bar(match) + target)
         return f"[[{_said(new, start)}{match['rest'] or ''}{shown}]]"
 
-    return _LINK.sub(relink, content) if "[[" in content else content
+    return re.sub(_LINK, relink, content) if "[[" in content else content
 
 
 def _bar(match: re.Match[str]) -> str:

@@ -1,7 +1,6 @@
 """Nodes made whole again, from what is left of them and from history."""
 
 from contextlib import suppress
-from dataclasses import replace
 
 from holdfast.context.draft import Draft
 from holdfast.context.files import (
@@ -103,7 +102,7 @@ class Mending:
                 return
             parts = {name: self._named(place, name, meta, files) for name in PARTS}
             if None in parts.values():
-                broken = replace(meta, status=NodeStatus.BROKEN)
+                broken = meta._replace(status=NodeStatus.BROKEN)
                 draft.put(self._nodes.file(place, META), broken.text(), files[META])
                 return
             for name, text in parts.items():

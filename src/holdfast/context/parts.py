@@ -1,9 +1,8 @@
 """The parts of a node, told from what their files say."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from holdfast.context import frontmatter
 from holdfast.context.files import PARTS, Meta, parse_relations
@@ -38,8 +37,7 @@ def cid_of(text: str) -> str:
     return _BASE16 + sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What the files of a node say, and the CID of each part that is a text."""
 
     meta: Meta

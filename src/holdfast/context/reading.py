@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
 from holdfast.artifacts import CID
 from holdfast.context import frontmatter
@@ -53,8 +54,7 @@ _ROOT = Locator("")
 Read = Callable[[Locator], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A node, and the files that it was read from."""
 
     node: ContextNode

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple
 
 from holdfast.context.reading import NodeReader
 from holdfast.engine.summaries import Summaries
@@ -16,7 +18,6 @@ from holdfast.errors import (
 )
 from holdfast.index.contract import KeptIndex
 from holdfast.index.memo import VectorMemo
-from holdfast.index.records import embedded, is_whole, records_of
 from holdfast.model import IndexRecord, Uri
 from holdfast.model.record import OWNER_SPACE
 from holdfast.storage.history import History
@@ -73,6 +74,8 @@ class Indexer:
             stored = self.reader.active(place)
         except NodeNotFoundError:
             return []
+        from holdfast.index.records import records_of  # noqa: PLC0415 - who makes them pays
+
         return records_of(stored.node, str(stored.cid))
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
@@ -105,6 +108,8 @@ class Indexer:
 
 def _embedded(records: Records, memo: VectorMemo) -> Records:
     """Return records with their vectors; the texts of one owner are embedded together."""
+    from holdfast.index.records import embedded, is_whole  # noqa: PLC0415 - as before
+
     spots: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
     for uri, of_uri in records.items():
         for at, record in enumerate(of_uri):
@@ -119,14 +124,13 @@ def _embedded(records: Records, memo: VectorMemo) -> Records:
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class Caught:
+class Caught(NamedTuple):
     """What catching up did."""
 
     position: int
     places: frozenset[Uri] = frozenset()
     """Those whose records were made."""
-    failed: Mapping[str, HoldfastError] = field(default_factory=dict)
+    failed: Mapping[str, HoldfastError] = MappingProxyType({})
 
 
 class Following:

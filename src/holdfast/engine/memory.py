@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from holdfast.context.contract import OutboxStore
 from holdfast.context.files import CONTENT
@@ -13,12 +13,14 @@ from holdfast.engine.indexing import Following
 from holdfast.engine.past import Past, Pasts, When
 from holdfast.engine.recall.recalling import Question, Recaller
 from holdfast.engine.recall.result import RecallResult
-from holdfast.engine.sessions import SessionCommit, Sessions
 from holdfast.engine.worker import Worker
 from holdfast.errors import DamageError, InvalidValueError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri, slugify
 from holdfast.model.values import JSON, encodable, read_moment
 from holdfast.storage.history import BlamedLine, History, Version
+
+if TYPE_CHECKING:
+    from holdfast.engine.sessions import SessionCommit
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +107,14 @@ class Memory:
         *,
         session_id: str,
         extract: bool = True,
-    ) -> SessionCommit:
+    ) -> "SessionCommit":
         """Keep the messages of a session; the same twice are there once."""
         if extract:
             raise InvalidValueError(
                 "memories can't be extracted yet. Fix: commit the session with extract=False."
             )
+        from holdfast.engine.sessions import Sessions  # noqa: PLC0415 - who has one pays
+
         done = Sessions(self._parts.nodes).commit(messages, session_id, self.request)
         self.settle()
         return done

@@ -10,9 +10,8 @@ from itertools import islice
 from holdfast.context.files import ABSTRACT, OVERVIEW
 from holdfast.context.parts import said_at
 from holdfast.context.reading import NodeReader
-from holdfast.index.records import record_id
 from holdfast.model import IndexRecord, Level, RequestContext, Role, Uri
-from holdfast.model.record import ACCOUNT, OWNER_SPACE
+from holdfast.model.record import ACCOUNT, OWNER_SPACE, record_id
 from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW, shortened
 from holdfast.storage import Locator, StorageBackend
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from holdfast.context.reading import NodeReader
 from holdfast.engine.indexing import BATCH, Caught, Following, Records, batched
@@ -27,8 +28,7 @@ class Kind(Enum):
     """Its records are not what was put."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     uri: str
     kind: Kind
 

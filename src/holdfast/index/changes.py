@@ -4,9 +4,8 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import DamageError
 from holdfast.index import schema
@@ -18,8 +17,7 @@ MUCH = 100_000
 _TOKEN_BITS = 62
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A transaction. Two that have the same token are the same, and so is all before them."""
 
     seq: int = 0

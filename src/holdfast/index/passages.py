@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 CHARACTERS = 900
 """About two hundred tokens of English."""
@@ -11,8 +12,7 @@ _FENCE = re.compile(r"(`{3,}|~{3,})")
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]]*\s+|\s*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """Some lines of a text."""
 
     text: str

@@ -3,25 +3,22 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from holdfast.index.passages import cut, passages
 from holdfast.model import ContextNode, ContextType, IndexRecord, Level, Uri
-from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL
+from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from holdfast.model.transcript import Said, parse
 from holdfast.model.values import JSON, read_moment
 
-FORMAT = 1
-"""Changes when the same node would give other records."""
 _SEVERAL = 2
 _END = 60
 """So many characters are the end of a message."""
 _WORD = re.compile(r"[^\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A text of a node on its way to a record."""
 
     text: str
@@ -35,11 +32,6 @@ class Piece:
     said: Said | None = None
     party: tuple[str, ...] = ()
     """Who speaks in the session."""
-
-
-def record_id(uri: str, level: Level, passage: int = 0) -> str:
-    """Return the id of a record; no other place, level and passage have the same."""
-    return f"{uri}#{level.value}.{passage}"
 
 
 def records_of(node: ContextNode, cid: str) -> list[IndexRecord]:

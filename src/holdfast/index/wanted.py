@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.index import schema
 from holdfast.index.filters import LEVEL, Sought
@@ -12,8 +12,7 @@ from holdfast.model.record import OWNER_SPACE
 BELOW = "below"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """Which numbers each column of a row may have. No times let all through."""
 
     numbers: Mapping[str, frozenset[int]]

@@ -152,3 +152,8 @@ def _finite(numbers: Iterable[float], what: str) -> tuple[float, ...]:
     if not all(map(math.isfinite, floats)) or not {bool, str, bytes}.isdisjoint(map(type, given)):
         raise InvalidValueError(f"the {what} is {shown(numbers)}. Fix: give finite numbers.")
     return floats
+
+
+def record_id(uri: str, level: Level, passage: int = 0) -> str:
+    """Return the id of a record; no other place, level and passage have the same."""
+    return f"{uri}#{level.value}.{passage}"

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from holdfast.errors import InvalidValueError
-from holdfast.model.values import MAX_SHOWN, bounded, moment, read_moment, shown
+from holdfast.model.values import MAX_SHOWN, ROLES, bounded, moment, read_moment, shown
 
-ROLES = ("user", "assistant", "system", "tool")
 _ROLE = "|".join(ROLES)
 _HEADING = re.compile(
     rf"## (?:(?P<name>.{{1,{MAX_SHOWN}}}) \((?P<role>{_ROLE})\)|(?P<bare>{_ROLE}))"

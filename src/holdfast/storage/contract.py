@@ -16,12 +16,12 @@ from holdfast.errors import (
 from holdfast.storage.changes import Change, check_changes, partly_done
 from holdfast.storage.content import Expectation, check_found
 from holdfast.storage.locator import Locator
-from holdfast.storage.personal import Authorisation
-from holdfast.storage.tiers import DerivedMaintenance
 
 if TYPE_CHECKING:  # the seam needs nothing but Python
     from holdfast.artifacts import CID
     from holdfast.artifacts.canonical import Value
+    from holdfast.storage.personal import Authorisation
+    from holdfast.storage.tiers import DerivedMaintenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class StorageBackend(ABC):
         return ConflictStrategy.REFUSE
 
     @property
-    def derived_maintenance(self) -> DerivedMaintenance | None:
+    def derived_maintenance(self) -> "DerivedMaintenance | None":
         """Who rebuilds the derived tiers that live in this backend, if any do."""
         return None
 
@@ -231,7 +231,7 @@ class StorageBackend(ABC):
         locator: Locator,
         content: str,
         *,
-        authorisation: Authorisation,
+        authorisation: "Authorisation",
         expect: Expectation = None,
     ) -> Locator:
         """Write into the operator's own space, which lies above the store.

@@ -13,7 +13,6 @@ version says what the file says: the file is the truth.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.artifacts import CID, ArtifactStore, Change, IndexState
@@ -57,8 +56,7 @@ class Discrepancy(NamedTuple):
     after: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A text on its way, and what was there when it came."""
 
     locator: Locator

@@ -27,7 +27,7 @@ _UNSAFE = (
     r"\u202a-\u202e\u2066-\u2069"  # turn the reading direction: a name that looks like another
     r"\ud800-\udfff"  # half a character: no UTF-8
 )
-_UNSAFE_CHARACTERS = re.compile(f"[\n{_UNSAFE}]")
+_UNSAFE_CHARACTERS = f"[\n{_UNSAFE}]"
 _PLAIN_NAME = r"\.{0,2}[A-Za-z0-9_%-][A-Za-z0-9_%.-]{0,250}"
 _PLAIN_KEY = re.compile(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
 
@@ -70,7 +70,7 @@ def _is_plain(key: str) -> bool:
 def _refuse_unsafe(segment: str, key: str) -> None:
     if segment == "..":
         raise _invalid(key, "it holds a '..' segment", "name the place from the backend's root")
-    if unsafe := _UNSAFE_CHARACTERS.search(segment):
+    if unsafe := re.search(_UNSAFE_CHARACTERS, segment):
         character = f"U+{ord(unsafe.group()):04X}"
         raise _invalid(key, f"it holds the character {character}", "leave that character out")
     if segment.endswith(TEMPORARY_SUFFIX):
@@ -148,8 +148,8 @@ def _trusted(key: str) -> Locator:
 
 _set_key = vars(Locator)["key"].__set__  # the slot itself, past the freeze
 _PLAIN_BYTES = bytes(byte for byte in (0x0A, *range(0x20, 0x7F)) if byte not in b"\\")
-_UNSAFE_IN_LINES = re.compile(f"[{_UNSAFE}]")
-_ESCAPES_IN_LINES = re.compile(r"(?:^|/)\.\.?$", re.MULTILINE)
+_UNSAFE_IN_LINES = f"[{_UNSAFE}]"
+_ESCAPES_IN_LINES = r"(?:^|/)\.\.?$"
 _MANY = 5000
 
 
@@ -182,14 +182,14 @@ def _are_keys(lines: str, prefix_bytes: int) -> bool:
         return False
     if lines.isascii():
         return not lines.encode().translate(None, _PLAIN_BYTES)
-    if _UNSAFE_IN_LINES.search(lines):
+    if re.search(_UNSAFE_IN_LINES, lines):
         return False
     folded = unicodedata.normalize("NFKC", lines)
     longest = max(map(len, lines.encode().split(b"\n")))
     return (
         folded.count("/") == lines.count("/")
         and "\\" not in folded
-        and not _ESCAPES_IN_LINES.search(folded)
+        and not re.search(_ESCAPES_IN_LINES, folded, re.MULTILINE)
         and longest - prefix_bytes <= MAX_SEGMENT_BYTES
     )
 

@@ -1,9 +1,9 @@
 """Finds what was written behind our back, and lets it enter history."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+from typing import NamedTuple
 
 from holdfast.errors import StorageUnavailableError
 from holdfast.storage.joint import Discrepancy
@@ -24,8 +24,7 @@ class Kind(Enum):
     """No text, or a link, or not ours to read; it is left alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     locator: Locator
     kind: Kind
 

@@ -1,6 +1,7 @@
 """A backend around another one, of which it reads and tells what that one does."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from holdfast.storage.content import Expectation
 from holdfast.storage.contract import (
@@ -12,8 +13,10 @@ from holdfast.storage.contract import (
     TransactionalBackend,
 )
 from holdfast.storage.locator import Locator
-from holdfast.storage.personal import Authorisation
-from holdfast.storage.tiers import DerivedMaintenance
+
+if TYPE_CHECKING:
+    from holdfast.storage.personal import Authorisation
+    from holdfast.storage.tiers import DerivedMaintenance
 
 
 class Wrapped(TransactionalBackend):
@@ -49,7 +52,7 @@ class Wrapped(TransactionalBackend):
         locator: Locator,
         content: str,
         *,
-        authorisation: Authorisation,
+        authorisation: "Authorisation",
         expect: Expectation = None,
     ) -> Locator:
         """Write into the operator's own space, as `inner` does; it is no part of any commit."""
@@ -74,5 +77,5 @@ class Wrapped(TransactionalBackend):
         return self.inner.conflict_strategy
 
     @property
-    def derived_maintenance(self) -> DerivedMaintenance | None:
+    def derived_maintenance(self) -> "DerivedMaintenance | None":
         return self.inner.derived_maintenance

@@ -1,5 +1,7 @@
 """The command line. Every command is imported when it is asked for; no other one pays."""
 
+import atexit
+import gc
 import re
 import sys
 
@@ -10,7 +12,9 @@ from holdfast.surfaces.lazy import Commands, Later
 from holdfast.surfaces.telling import mention, shown
 
 _HERE = "holdfast.surfaces"
-_LINE_BREAK = re.compile(r"\s*\n\s*")
+_LINE_BREAK = r"\s*\n\s*"
+_BETWEEN_LOOKS_FOR_GARBAGE = 50_000
+"""Objects; Python itself looks after 700, and starting makes many that all stay."""
 
 
 def _verb(module: str, name: str, told: str) -> Later:
@@ -80,8 +84,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is one line, not a traceback."""
+    gc.set_threshold(_BETWEEN_LOOKS_FOR_GARBAGE)
+    atexit.register(gc.freeze)  # the system takes all back at once, so nobody needs to look there
     try:
         cli()
     except HoldfastError as error:
-        mention(f"holdfast: {shown(_LINE_BREAK.sub(' ', str(error)))}")
+        mention(f"holdfast: {shown(re.sub(_LINE_BREAK, ' ', str(error)))}")
         sys.exit(1)

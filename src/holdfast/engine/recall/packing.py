@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.engine.recall.result import Hit
 
@@ -16,16 +16,14 @@ INTRODUCTION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(NamedTuple):
     """Hits that are packed under one heading."""
 
     heading: str
     hits: Sequence[Hit]
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     markdown: str
     tokens: int
     hits: tuple[Hit, ...]

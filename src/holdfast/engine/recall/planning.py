@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.model import ContextType
 
@@ -51,8 +50,7 @@ _MOST_CHARACTERS = 10_000
 """More of a question than that is no question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """A question, taken apart."""
 
     question: str

@@ -14,11 +14,10 @@ from holdfast.engine.recall.config import RetrievalConfig
 from holdfast.engine.recall.planning import Plan, around, content_words
 from holdfast.engine.recall.result import Step
 from holdfast.index.contract import Filters, KeptIndex
-from holdfast.index.records import record_id
 from holdfast.index.words import stems
 from holdfast.model import Level, RequestContext, SeedHit
-from holdfast.model.record import ACCOUNT
-from holdfast.model.transcript import ROLES
+from holdfast.model.record import ACCOUNT, record_id
+from holdfast.model.values import ROLES
 
 _PASSAGES = {"level": Level.CONTENT.value}
 _WHOLES = {"level": Level.OVERVIEW.value}

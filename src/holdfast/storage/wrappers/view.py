@@ -1,7 +1,7 @@
 """The past as a backend: every text as it was at some moment, and nothing that could change it."""
 
 from collections.abc import Iterator, Mapping
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.artifacts import CID, IndexState
 from holdfast.artifacts.names import is_foreign
@@ -11,7 +11,9 @@ from holdfast.storage.content import Expectation
 from holdfast.storage.contract import Capabilities, Info, StorageBackend
 from holdfast.storage.history import History, decoded
 from holdfast.storage.locator import Locator, children_named, is_key_segment
-from holdfast.storage.personal import Authorisation
+
+if TYPE_CHECKING:
+    from holdfast.storage.personal import Authorisation
 
 _ANY = CID.of(b"")
 
@@ -133,7 +135,7 @@ class View(StorageBackend):
         locator: Locator,
         content: str,
         *,
-        authorisation: Authorisation,
+        authorisation: "Authorisation",
         expect: Expectation = None,
     ) -> Locator:
         del content, authorisation, expect

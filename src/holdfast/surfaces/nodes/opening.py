@@ -16,10 +16,8 @@ from holdfast.context.reading import NodeReader
 from holdfast.context.relations import RelationReader
 from holdfast.errors import AccessDeniedError, ContextError, InvalidValueError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Role, Uri
-from holdfast.storage.wrappers.view import View
 from holdfast.surfaces.asking import Command, Moment, state_at
 from holdfast.surfaces.nodes.naming import name_for, place_named
-from holdfast.surfaces.noticing import record_edits
 
 Rest = ParamSpec("Rest")
 
@@ -43,6 +41,9 @@ class Memory:
         """Return the memory as it was; what others did to its files is recorded before."""
         if moment is None:
             return self
+        from holdfast.storage.wrappers.view import View  # noqa: PLC0415 - who looks back pays
+        from holdfast.surfaces.noticing import record_edits  # noqa: PLC0415 - as before
+
         record_edits(self.context.recorded)
         history = self.context.recorded.history
         reader = NodeReader(View(history, state_at(history, moment)))

@@ -12,7 +12,6 @@ from holdfast.model import Uri
 from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_moment, state_at
 from holdfast.surfaces.nodes.describing import stamp
 from holdfast.surfaces.nodes.opening import Memory, with_memory
-from holdfast.surfaces.noticing import record_edits
 from holdfast.surfaces.telling import (
     coloured,
     counted,
@@ -71,6 +70,8 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
         raise click.BadParameter("a position is no time. Fix: write a date or a time.")
     state = None
     if at is not None:
+        from holdfast.surfaces.noticing import record_edits  # noqa: PLC0415 - who looks back pays
+
         record_edits(memory.context.recorded)
         state = state_at(memory.context.recorded.history, at)
     result = memory.context.memory.on_behalf_of(memory.request).recall(
