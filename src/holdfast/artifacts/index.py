@@ -260,9 +260,8 @@ class Index:
 
     def last_in_table(self, log: Log) -> Frame | None:
         """Return the last commit that the table knows; None if it can't be told."""
-        return (
-            log.last_before(self._table.facts.end, self._table.facts.last) if self._table else None
-        )
+        table = self._table
+        return log.last_before(table.facts.end, table.facts.last) if table else None
 
     def save(self, disk: Disk, history: bytes, algorithm: Hash) -> None:
         """Write all of it as a table, and remove the tables before it."""

@@ -282,7 +282,8 @@ class Journal:
 
     def _frames_after(self, position: int) -> Iterator[Frame]:
         """Yield the frames in which what follows a position is, and perhaps some before them."""
-        last = self.index.last_in_table(self.log)
+        index = self.index
+        last = index.last_in_table(self.log) if position < index.table_position else None
         if last is not None and last.head.first_position <= position + 1 <= last.end.position:
             yield last
             yield from self.log.frames(last.end)
