@@ -5,6 +5,7 @@ goes on with the same file would believe that it has them too, and could lose wh
 all connections are closed before a fork, and opened again, by both sides, when they are needed.
 """
 
+import errno
 import os
 import sqlite3
 import threading
@@ -32,6 +33,19 @@ _PAUSE_SECONDS = 0.005
 _FULL = 2
 _NORMAL = 1
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_UNWRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
+_UNOPENED = frozenset(
+    {
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_PERM,
+    }
+)
+"""What SQLite says where it can't write the log that it reads with."""
+_AS_IT_IS = ("mode=ro", "immutable=1")
+"""How to open what can't be written: with the log that others have, or as if nobody wrote."""
 
 
 class Tables(NamedTuple):
@@ -47,7 +61,11 @@ class Tables(NamedTuple):
 
 
 class DatabaseFile:
-    """A connection to the file, for one thread at a time; the others wait."""
+    """A connection to the file, for one thread at a time; the others wait.
+
+    Where it can't be written it is read as it is; without a file, as one that holds nothing. Who
+    wants to change it is told why that can't be, until it can.
+    """
 
     def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
         self.path = Path(path).absolute()
@@ -59,6 +77,8 @@ class DatabaseFile:
         self._pid = os.getpid()
         self._identity: tuple[int, int] | None = None
         self._synchronous = _FULL
+        self._refused: HoldfastError | None = None
+        """Why it can't be changed."""
         self._lock = threading.Lock()
         _close_before_forks(self)
         with self.reading():
@@ -79,7 +99,7 @@ class DatabaseFile:
     def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
         """Change the file wholly or not at all; durably, unless it may be lost with the power."""
         with self._alone(), self._explained():
-            db = self._connected()
+            db = self._writable()
             self._synchronize(db, _FULL if outlasts_power else _NORMAL)
             with _transaction(db):
                 yield db
@@ -91,7 +111,7 @@ class DatabaseFile:
         when SQLite moves rows to another.
         """
         with self._alone(), self._explained("what was deleted is not yet overwritten; "):
-            db = self._connected()
+            db = self._writable()
             self._synchronize(db, _FULL)
             db.execute("VACUUM")
             ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -132,19 +152,68 @@ class DatabaseFile:
             )
         return self._connection
 
+    def _writable(self) -> sqlite3.Connection:
+        """Return a connection that can change the file; where there was none, look again."""
+        if self._refused is not None:
+            self.disconnect()
+        db = self._connected()
+        if self._refused is not None:
+            raise self._refused
+        return db
+
     def _open(self) -> sqlite3.Connection:
+        self._refused = None
         with self._explained():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.path.touch(mode=0o600)
-            db = sqlite3.connect(
-                self.path, self._patience, isolation_level=None, check_same_thread=False
-            )
             try:
-                self._prepare(db)
-            except BaseException:
-                db.close()
-                raise
-            return db
+                return self._open_to_change()
+            except OSError as error:
+                if error.errno not in _UNWRITABLE:
+                    raise
+                self._refused = self._unopened(error)
+            except sqlite3.Error as error:
+                if _code(error) not in _UNOPENED:
+                    raise
+                self._refused = self._explain(error, "")
+            return self._open_to_read(self._refused)
+
+    def _open_to_change(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.path.is_dir():
+            raise self.damage("it is a folder")
+        self.path.touch(mode=0o600)
+        return self._connection_to(str(self.path), self._prepare)
+
+    def _open_to_read(self, refused: HoldfastError) -> sqlite3.Connection:
+        if not self.path.exists() or not self.path.stat().st_size:
+            return self._connection_to(":memory:", self._settle)
+        for how in _AS_IT_IS:
+            with suppress(sqlite3.OperationalError):
+                return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
+        raise refused
+
+    def _connection_to(
+        self, where: str, prepare: Callable[[sqlite3.Connection], None]
+    ) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            where,
+            self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=where.startswith("file:"),
+        )
+        try:
+            prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _check(self, db: sqlite3.Connection) -> None:
+        version = _version(db)
+        if version > self._tables.version:
+            raise self._too_new(version)
+        if version != self._tables.version:
+            raise self.damage("it holds tables of something else")
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         (mode,) = self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL")).fetchone()
@@ -164,10 +233,7 @@ class DatabaseFile:
         with _transaction(db):
             version = _version(db)
             if version > self._tables.version:
-                raise StorageUnavailableError(
-                    f"{self._name} has schema {version}; this Holdfast knows "
-                    f"{self._tables.version}. Fix: use the newer Holdfast that made it."
-                )
+                raise self._too_new(version)
             if version == self._tables.version:
                 return
             if db.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -209,10 +275,20 @@ class DatabaseFile:
         except HoldfastError:
             raise
         except OSError as error:
-            raise StorageUnavailableError(
-                f"can't open {self._name}: {error.strerror}. "
-                "Fix: make its folder writable, or set HOLDFAST_HOME to one that is."
-            ) from error
+            raise self._unopened(error) from error
+
+    def _unopened(self, error: OSError) -> HoldfastError:
+        told = f"can't open {self._name}: {error.strerror}. Fix: "
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return StorageFullError(f"{told}make room on its disk.")
+        kind = AccessRefusedError if error.errno in _UNWRITABLE else StorageUnavailableError
+        return kind(f"{told}make its folder writable, or set HOLDFAST_HOME to one that is.")
+
+    def _too_new(self, version: int) -> StorageUnavailableError:
+        return StorageUnavailableError(
+            f"{self._name} has schema {version}; this Holdfast knows {self._tables.version}. "
+            "Fix: use the newer Holdfast that made it."
+        )
 
     def _explain(self, error: sqlite3.Error, before: str) -> HoldfastError:
         code = _code(error)
@@ -241,6 +317,12 @@ class DatabaseFile:
             f"{self._name} is damaged: {what}. Fix: stop what uses it and move it away; "
             f"{self._tables.without}."
         )
+
+
+def set_aside(path: Path) -> None:
+    """Make room for a file: a folder that is in its place gets another name, and stays."""
+    if path.is_dir():
+        path.rename(path.with_name(f"{path.name}-aside-{time.time_ns()}"))
 
 
 @contextmanager

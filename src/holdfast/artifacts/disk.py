@@ -14,6 +14,8 @@ from typing import Protocol
 
 Buffer = bytes | memoryview
 
+UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+"""What a system says of a file, or of a disk, that can only be read."""
 _ZEROS = bytes(1 << 20)
 _PUNCH_HOLE_KEEP_SIZE = 0x03
 _MOST_BUFFERS = 512
@@ -125,7 +127,9 @@ class FolderDisk:
         except FileNotFoundError:
             if not create:
                 raise
-        except PermissionError:
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
             return FolderFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW))
         self._make()
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from holdfast.artifacts.arrival import finish, has_arrived
 from holdfast.artifacts.cid import Hash
-from holdfast.artifacts.disk import Disk, Held, holder_of
+from holdfast.artifacts.disk import UNWRITABLE, Disk, Held, holder_of
 from holdfast.artifacts.draft import Content, Draft
 from holdfast.artifacts.entry import decode_all
 from holdfast.artifacts.index import Index, Placed, remove_tables
@@ -162,8 +162,10 @@ class Journal:
     def _try_lock(self) -> Held | None:
         try:
             return self._disk.lock(LOCK)
-        except PermissionError:  # not ours to write; reading needs no lock
-            return None
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            return None  # not ours to write; reading needs no lock
 
     def _follow_unlocked(self) -> None:
         if not self.log.history:  # it is being begun just now

@@ -15,7 +15,7 @@ from typing import TypeVar
 from holdfast.context import links
 from holdfast.context.files import CONTENT, META, RELATIONS, parse_relations
 from holdfast.context.frontmatter import split
-from holdfast.database import DatabaseFile, Tables
+from holdfast.database import DatabaseFile, Tables, set_aside
 from holdfast.errors import (
     AbsentError,
     DamageError,
@@ -169,5 +169,6 @@ class FollowedLinks:
         if self._file is not None:
             self._file.close()
             self._file = None
+        set_aside(Path(self._path))
         for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
             Path(name).unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.database import DatabaseFile
+from holdfast.database import DatabaseFile, set_aside
 from holdfast.errors import (
     ClosedError,
     DamageError,
@@ -207,6 +207,7 @@ class AccountFiles:
         """Remove a file that can't be emptied, with all that is in it, whoever has it open."""
         self._let_go(account)
         path = self.path_of(account)
+        set_aside(path)
         retire(path)
         for log in ("-wal", "-shm"):
             path.with_name(path.name + log).unlink(missing_ok=True)
