@@ -11,8 +11,8 @@ import pytest
 from holdfast.app import indexes
 from holdfast.artifacts import ArtifactStore, IndexState
 from holdfast.engine import indexing, past, sessions, summaries, upkeep, worker
+from holdfast.engine.answering import Answering, Present
 from holdfast.engine.indexing import Caught, Following, Indexer, Made
-from holdfast.engine.memory import Memory
 from holdfast.engine.recall import packing, recalling, scoring
 from holdfast.engine.recall.packing import Packed, Tier
 from holdfast.engine.recall.recalling import Confirming, Question, Recaller
@@ -153,18 +153,32 @@ def says_nothing_of_a_missing_model(patch: Patch) -> None:
 
 
 def counts_what_waits_for_others(patch: Patch) -> None:
-    caught_up = Memory._caught_up
+    answer = Answering._answer
 
-    def counting(self: Memory, question: Question) -> RecallResult:
-        waiting = self._parts.outbox.list_unfinished(self.request.account_id)
-        return replace(caught_up(self, question), index_lag=len(waiting))
+    def counting(self: Answering, question: Question, ctx: RequestContext) -> RecallResult:
+        waiting = self._parts.outbox.list_unfinished(ctx.account_id)
+        return replace(answer(self, question, ctx), index_lag=len(waiting))
 
-    patch.setattr(Memory, "_caught_up", counting)
+    patch.setattr(Answering, "_answer", counting)
 
 
 def never_says_that_it_is_behind(patch: Patch) -> None:
-    caught_up = Memory._caught_up
-    patch.setattr(Memory, "_caught_up", lambda self, q: replace(caught_up(self, q), index_lag=0))
+    answer = Answering._answer
+    patch.setattr(
+        Answering, "_answer", lambda self, q, ctx: replace(answer(self, q, ctx), index_lag=0)
+    )
+
+
+def cites_what_history_has_not(patch: Patch) -> None:
+    patch.setattr(Answering, "_unrecorded", lambda *_: set())
+
+
+def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
+    def catch_up(self: Answering, present: Present, account: str) -> tuple[int, list[str]]:
+        Worker(self._parts.outbox, present.following).work(account)
+        return 0, []
+
+    patch.setattr(Answering, "_catch_up", catch_up)
 
 
 def exceeds_the_budget(patch: Patch) -> None:

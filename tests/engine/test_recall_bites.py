@@ -1,5 +1,6 @@
 """Each rule of recall and of its index is held by a test that fails for who breaks it."""
 
+import errno
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -12,9 +13,10 @@ import pytest
 
 from holdfast.engine.sessions import Sessions
 from holdfast.engine.upkeep import Kind
-from holdfast.errors import InvalidValueError
+from holdfast.errors import AccessRefusedError, InvalidValueError
 from tests.engine import broken_recall as broken
 from tests.engine import (
+    test_answering,
     test_passages_of_records,
     test_past,
     test_recall,
@@ -58,7 +60,7 @@ BUDGET = "TestBudget.test_it_is_never_exceeded_and_snippets_stay_whole"
 ON, OFF = {"semantic": True}, {"semantic": False}
 BITES = (
     # filters and confirmation
-    Bite(broken.confirms_nothing, test_recall, EDITED),
+    Bite(broken.confirms_nothing, test_recall, "test_a_snippet_is_what_the_content_says"),
     Bite(broken.hides_what_is_stale, test_recall, EDITED, SILENT),
     Bite(
         broken.asks_nobody_for_reach,
@@ -128,6 +130,18 @@ BITES = (
         "test_a_poisoned_text_of_somebody_else_does_not_hold_up_recall",
     ),
     Bite(broken.never_says_that_it_is_behind, test_worker, POISON),
+    Bite(
+        broken.cites_what_history_has_not,
+        test_answering,
+        "test_an_edit_that_the_index_knows_already_is_in_history_too",
+    ),
+    Bite(
+        broken.refuses_what_can_not_be_caught_up_with,
+        test_answering,
+        "test_an_index_that_can_not_be_brought_up_to_date_answers_as_it_is",
+        (AccessRefusedError,),
+        {"number": errno.EROFS},
+    ),
     Bite(broken.exceeds_the_budget, test_recall, BUDGET, semantic=False),
     Bite(broken.counts_tokens_as_words, test_recall, BUDGET, semantic=False),
     Bite(broken.cuts_snippets, test_recall, BUDGET, semantic=False),

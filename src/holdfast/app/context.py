@@ -116,7 +116,8 @@ class Context:
 
     @cached_property
     def memory(self) -> "Memory":
-        from holdfast.engine.memory import Memory, Parts  # noqa: PLC0415 - as before
+        from holdfast.engine.answering import Parts  # noqa: PLC0415 - as before
+        from holdfast.engine.memory import Memory  # noqa: PLC0415 - as before
 
         parts = Parts(
             self.nodes,
@@ -125,6 +126,7 @@ class Context:
             self.indexes.present,
             self.indexes.pasts,
             self.close,
+            self.recorded.notice,
         )
         return Memory(parts, self.request)
 

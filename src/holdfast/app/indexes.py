@@ -15,8 +15,8 @@ from holdfast.context.contract import TenantData
 from holdfast.context.reach import Reach
 from holdfast.context.reading import NodeReader
 from holdfast.context.relations import RelationReader
+from holdfast.engine.answering import Present, made_anew
 from holdfast.engine.indexing import Following, Indexer
-from holdfast.engine.memory import Present
 from holdfast.engine.past import KEPT, Pasts
 from holdfast.engine.recall.recalling import Recaller, Sources
 from holdfast.engine.summaries import Summaries
@@ -91,7 +91,7 @@ class Indexes:
                 return wanted
         except DamageError as error:  # it is derived, and made anew from what it was derived from
             index.delete_account_data(account_id)
-            return replace(wanted, note=f"the index is made anew: {error}")
+            return replace(wanted, note=made_anew(error))
         if wanted.following.is_little(account_id, _FEW):
             return wanted
         return self._lexical

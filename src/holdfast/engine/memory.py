@@ -1,49 +1,23 @@
 """The verbs of memory: keep it, and find it again, as it is or as it was."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
 
-from holdfast.context.contract import OutboxStore
 from holdfast.context.files import CONTENT
-from holdfast.context.nodes import Nodes
-from holdfast.engine.indexing import Following
-from holdfast.engine.past import Past, Pasts, When
-from holdfast.engine.recall.recalling import Question, Recaller
+from holdfast.engine.answering import Answering, Parts
+from holdfast.engine.past import Past, When
+from holdfast.engine.recall.recalling import Question
 from holdfast.engine.recall.result import RecallResult
 from holdfast.engine.worker import Worker
-from holdfast.errors import DamageError, InvalidValueError, NodeNotFoundError
+from holdfast.errors import InvalidValueError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri, slugify
 from holdfast.model.values import JSON, encodable, read_moment
-from holdfast.storage.history import BlamedLine, History, Version
+from holdfast.storage.history import BlamedLine, Version
 
 if TYPE_CHECKING:
     from holdfast.engine.sessions import SessionCommit
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    """What answers about now: an index that follows the log, and who searches it."""
-
-    following: Following
-    recaller: Recaller
-    note: str = ""
-    """Why it is this one, if another would have been better."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a memory is made of."""
-
-    nodes: Nodes
-    outbox: OutboxStore
-    history: History
-    present: Callable[[str], Present]
-    """Returns who answers about an account now."""
-    pasts: Pasts
-    close: Callable[[], None]
 
 
 class Memory:
@@ -164,36 +138,7 @@ class Memory:
         )
         if at is not None:
             return self._past(at).recaller(self.request.account_id).recall(question, self.request)
-        return self._recall_now(question)
-
-    def _recall_now(self, question: Question) -> RecallResult:
-        account = self.request.account_id
-        try:
-            return self._caught_up(question)
-        except DamageError as error:
-            following = self._parts.present(account).following
-            following.index.delete_account_data(account)
-            following.build(account)
-            result = self._caught_up(question)
-            return replace(result, notes=(*result.notes, f"the index is made anew: {error}"))
-
-    def _caught_up(self, question: Question) -> RecallResult:
-        """Bring the index up to date, ask it, and say how far it is behind all the same."""
-        account, request = self.request.account_id, self.request
-        present = self._parts.present(account)
-        Worker(self._parts.outbox, present.following).work(account)
-        result = present.recaller.recall(question, request)
-        if result.stale:  # edited by hand, and nobody has told
-            present.following.catch_up(account, also=map(Uri.parse, result.stale))
-            result = present.recaller.recall(question, request)
-        failed = [
-            event
-            for _, event in self._parts.outbox.list_unfinished(account)
-            if event.retry_count and request.reaches(event.owner_space)
-        ]  # what did not fail was just caught up with, whoever still has its event
-        lag = result.index_lag + len(failed)
-        notes = (*result.notes, present.note) if present.note else result.notes
-        return replace(result, index_lag=lag, notes=notes)
+        return Answering(self._parts).recall(question, self.request)
 
     def at(self, when: When) -> "PastMemory":
         """Return memory as it was at a moment; it can be asked and read, and not changed."""

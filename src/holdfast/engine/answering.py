@@ -1,0 +1,126 @@
+"""Answers about now: of an index that was brought up to date, citing what history can prove."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.context.contract import OutboxStore
+from holdfast.context.files import CONTENT, FILES
+from holdfast.context.nodes import Nodes
+from holdfast.engine.indexing import Following
+from holdfast.engine.past import Pasts
+from holdfast.engine.recall.recalling import Question, Recaller
+from holdfast.engine.recall.result import Hit, RecallResult
+from holdfast.engine.worker import Worker
+from holdfast.errors import DamageError, StorageError
+from holdfast.model import RequestContext, Uri
+from holdfast.storage import Locator
+from holdfast.storage.history import History
+
+_ROUNDS = 3
+"""So often a question is asked again because somebody edits what would answer it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What answers about now: an index that follows the log, and who searches it."""
+
+    following: Following
+    recaller: Recaller
+    note: str = ""
+    """Why it is this one, if another would have been better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a memory is made of."""
+
+    nodes: Nodes
+    outbox: OutboxStore
+    history: History
+    present: Callable[[str], Present]
+    """Returns who answers about an account now."""
+    pasts: Pasts
+    close: Callable[[], None]
+    notice: Callable[[Iterable[Locator]], Sequence[object]]
+    """Lets what others wrote at some places enter history; returns what that was."""
+
+
+def made_anew(damage: DamageError) -> str:
+    """Say what was wrong with an index, and that nothing is left to do about it."""
+    what, _, _ = str(damage).partition(" Fix: ")
+    return f"{what} It was made anew"
+
+
+class Answering:
+    """Answers questions about now, whatever can't be written.
+
+    What others edited by hand enters history before it is cited.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
+        """Return the answer; an index that turns out to be damaged is made anew first."""
+        account = ctx.account_id
+        try:
+            return self._answer(question, ctx)
+        except DamageError as error:
+            following = self._parts.present(account).following
+            following.index.delete_account_data(account)
+            following.build(account)
+            result = self._answer(question, ctx)
+            return replace(result, notes=(*result.notes, made_anew(error)))
+
+    def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
+        """Bring the index up to date, ask it, and say how far it is behind all the same."""
+        present = self._parts.present(ctx.account_id)
+        behind, notes = self._catch_up(present, ctx.account_id)
+        result = present.recaller.recall(question, ctx)
+        try:
+            for _ in range(_ROUNDS):
+                if not self._take_in(result, present, ctx.account_id):
+                    break
+                result = present.recaller.recall(question, ctx)
+        except StorageError as error:
+            notes.append(f"an edit by hand could not be recorded: {error}")
+        return replace(
+            result,
+            index_lag=result.index_lag + behind + self._failed(ctx),
+            notes=(*result.notes, *filter(None, (present.note, *notes))),
+        )
+
+    def _catch_up(self, present: Present, account: str) -> tuple[int, list[str]]:
+        """Bring the index up to date; return how many places it is behind, and why it can't be."""
+        try:
+            Worker(self._parts.outbox, present.following).work(account)
+        except StorageError as error:  # then it answers as it is
+            behind = len(present.following.behind(account))
+            return behind, [f"the index could not be brought up to date: {error}"]
+        return 0, []
+
+    def _failed(self, ctx: RequestContext) -> int:
+        """Return how many events failed; others were just caught up with, whoever has them."""
+        unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
+        return sum(
+            bool(event.retry_count) and ctx.reaches(event.owner_space) for _, event in unfinished
+        )
+
+    # ------------------------------------------------------------ edits by hand
+    def _take_in(self, result: RecallResult, present: Present, account: str) -> bool:
+        """Let edits that nobody told of enter history and the index; say if there were any."""
+        edited = result.stale | self._unrecorded(result.hits)
+        file = self._parts.nodes.file
+        files = [file(Uri.parse(uri), name) for uri in sorted(edited) for name in FILES]
+        noticed = self._parts.notice(files) if files else ()
+        if not noticed and not result.stale:
+            return False
+        present.following.catch_up(account, also=map(Uri.parse, result.stale))
+        return True
+
+    def _unrecorded(self, hits: Iterable[Hit]) -> set[str]:
+        """Return the nodes whose content is not, as it is cited, their newest version."""
+        cited = {self._parts.nodes.file(Uri.parse(hit.uri), CONTENT).key: hit for hit in hits}
+        history = self._parts.history
+        newest = history.store.catalogue.contents(list(cited), history.position())
+        return {hit.uri for key, hit in cited.items() if str(newest[key]) != hit.cid}
