@@ -32,7 +32,7 @@ from tests.context.opened import (
 
 ONE, TWO = memory_uri("one"), memory_uri("two")
 TALK = "ctx://acme/sessions/monday/talk"
-HUMAN = {State.BROKEN, State.META_MISSING}
+HUMAN = {State.BROKEN}
 """What stays until a human settles it."""
 
 
@@ -276,8 +276,28 @@ def test_a_note_that_is_too_long_is_not_cut(length: int, kind: str, ground: Memo
         planter = Planter(memory)
         planter.put(ONE, "content.md", "x" * length)
 
-        assert [each.state for each in memory.repair.run(ADMIN)] == [State.META_MISSING]
+        (found,) = memory.repair.run(ADMIN)
+
+        assert (found.state, found.action) == (State.BROKEN, Action.TELL)
+        assert "Fix: shorten it" in found.detail
         assert memory.backend.read(planter.at(ONE, "content.md")) == "x" * length
+
+
+def test_notes_are_told_from_nodes_and_leftovers(kind: str, ground: MemoryGround) -> None:
+    with opened(ground, kind) as memory:
+        memory.nodes.write_node(note("two"), ANA)
+        planter = Planter(memory)
+        planter.put(ONE, "content.md", "Likes tea.")
+        planter.put(ONE.replace("one", "bad"), "content.md", "---\n[\n---\n")
+        planter.put(ONE.replace("one", "rest"), ".abstract.md", "left")
+
+        found = {each.uri.rpartition("/")[2]: each.state for each in memory.repair.notes(ADMIN)}
+        assert found == {"one": State.META_MISSING, "bad": State.BROKEN}
+
+        made = memory.repair.make_nodes([Uri.parse(ONE), Uri.parse(TWO)], ADMIN)
+        assert [each.uri for each in made] == [ONE]
+        assert memory.nodes.read_node(ONE, ANA).content == "Likes tea."
+        assert [each.state for each in memory.repair.notes(ADMIN)] == [State.BROKEN]
 
 
 def test_what_is_whole_is_let_be(kind: str, ground: MemoryGround) -> None:

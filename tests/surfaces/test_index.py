@@ -166,6 +166,22 @@ class TestVerify:
         assert healed["differences"] == [{"uri": TABS, "kind": "missing"}]
         assert one("index", "verify", "--heal")["healed"] is False
 
+    def test_a_note_that_is_no_node_yet_is_named(self, indexed: Path) -> None:
+        note = indexed.parents[1] / "tea" / "content.md"
+        note.parent.mkdir()
+        note.write_text("Likes tea.")
+
+        done = holdfast("index", "verify", "--heal")
+
+        assert done.stderr == (
+            "1 text in no index, being no node yet: preference/tea. "
+            "Fix: run `holdfast repair --apply`\n"
+        )
+        assert one("index", "verify")["notes"] == [f"{MEMORIES}/preference/tea"]
+        told("repair", "--apply")
+        told("recall", "tea")
+        assert holdfast("index", "verify").stderr == ""
+
     def test_a_file_that_is_none_is_told_and_made_anew(self, indexed: Path) -> None:
         before = one("recall", "tabs coffee")["hits"]
         index_file(indexed).write_bytes(b"x" * 9_000)

@@ -11,7 +11,7 @@ import pytest
 from holdfast.app import open_context
 from holdfast.errors import AccessDeniedError, StorageSelectionError
 from tests.surfaces.nodes import one, refusal, told
-from tests.surfaces.processes import Running, running
+from tests.surfaces.processes import Running, running, until
 
 pytestmark = pytest.mark.parametrize("memory", ["vault"], indirect=True)
 
@@ -89,6 +89,93 @@ def test_what_others_write_with_holdfast_is_no_edit(tabs: Path, watching: Runnin
     assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
     watching.tell()
     assert watching.end()[:2] == (0, "")
+
+
+# ---------------------------------------------------------------- notes made by hand
+def test_a_new_note_becomes_a_node_and_is_found(tabs: Path, watching: Running) -> None:
+    tea = tabs.parents[1] / "tea"
+    tea.mkdir()
+    (tea / "content.md").write_text("Likes green tea.")
+
+    assert watching.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
+    assert found("green") == ["Likes green tea."]
+    assert one("read", "preference/tea")["version"] == 1
+
+
+def test_an_empty_note_waits_until_it_says_something(tabs: Path, watching: Running) -> None:
+    tea = tabs.parents[1] / "tea" / "content.md"
+    tea.parent.mkdir()
+    tea.touch()
+    tabs.write_text("Prefers soup.")
+    assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
+
+    tea.write_text("Likes green tea.")
+
+    assert watching.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
+
+
+def test_a_note_that_was_there_before_becomes_a_node_too(tabs: Path) -> None:
+    told("recall", "tabs")
+    tea = tabs.parents[1] / "tea" / "content.md"
+    tea.parent.mkdir()
+    tea.write_text("Likes green tea.")
+
+    with running("watch") as watch:
+        assert watch.line().startswith("watching ")
+        assert watch.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
+        assert found("green") == ["Likes green tea."]
+
+
+def test_a_folder_that_was_renamed_is_found_under_its_new_name(
+    tabs: Path, watching: Running
+) -> None:
+    tabs.parent.rename(tabs.parents[1] / "spaces")
+
+    said = {watching.line(IN_TIME_SECONDS), watching.line(IN_TIME_SECONDS)}
+
+    assert said == {"1 new memory: preference/spaces", "1 removed memory: preference/indentation"}
+    assert one("recall", "tabs")["hits"][0]["uri"].endswith("/preference/spaces")  # type: ignore[index] # of a hit
+    assert one("index", "verify")["ok"] is True
+
+
+def test_what_is_left_alone_is_said_once_with_what_to_do(tabs: Path, watching: Running) -> None:
+    root = tabs.parents[7]
+    (root / "idea.md").write_text("A plain note.")
+    (root / ".obsidian").mkdir()
+    (root / ".obsidian" / "hidden.md").write_text("x")
+    lost = root / "accounts" / "local" / "users" / "ana" / "memories" / "lost" / "content.md"
+    lost.parent.mkdir()
+    lost.write_text("In no category.")
+    bad = tabs.parents[1] / "bad" / "content.md"
+    bad.parent.mkdir()
+    bad.write_text("---\n[\n---\nx")
+    for text in ("Prefers soup.", "---\n[\n---\nx", "Prefers bread."):
+        (root / "idea.md").write_text(f"A plain note, {text}")
+        tabs.write_text(text)
+        if not text.startswith("---"):
+            assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
+
+    watching.tell()
+    code, printed, complained = watching.end()
+
+    assert (code, printed) == (0, "")
+    lines = complained.splitlines()
+    assert (
+        sum(line.startswith("left alone: idea.md: it is no memory. Fix: `h") for line in lines) == 1
+    )
+    assert any("/lost/content.md: no memory can be there. Fix: put it " in line for line in lines)
+    assert any("/preference/bad: content.md: its frontmatter is no YAML" in line for line in lines)
+    assert "hidden" not in complained
+
+
+def test_an_edit_that_breaks_a_note_is_told(tabs: Path, watching: Running) -> None:
+    tabs.write_text("---\n[\n---\nx")
+    until(lambda: len(origins("preference/indentation")) > 1)
+
+    watching.tell()
+
+    told_of = "preference/indentation can't be read as it is, so what was there before counts: "
+    assert told_of in watching.end()[2]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

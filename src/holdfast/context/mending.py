@@ -37,6 +37,14 @@ class Mending:
         known = self._earlier_meta(place)
         return known is not None or _new(place, self._nodes.files(place)) is not None
 
+    def why_no_node(self, place: Uri) -> str:
+        """Say why no node can be made of the content at a place; nothing if one can."""
+        try:
+            _made(place, self._nodes.files(place))
+        except InvalidValueError as error:
+            return f"{CONTENT}: {error}"
+        return ""
+
     def has_leftovers(self, place: Uri) -> bool:
         """Whether there is anything at a place that could be removed."""
         exists, file = self._nodes.backend.exists, self._nodes.file
@@ -190,19 +198,22 @@ def _understood(files: Files) -> Meta | None:
 
 def _new(place: Uri, files: Files) -> ContextNode | None:
     """Return a node of what can be read; None if only its author can say what it should be."""
-    try:
-        said = files[CONTENT]
-        lines, body = edited_content(None if said is None else text_of(said))
-        return ContextNode(
-            uri=str(place),
-            content=body,
-            frontmatter=lines or None,
-            relations=_edges(files, str(place)),
-            abstract=_short(files, ABSTRACT, MAX_ABSTRACT),
-            overview=_short(files, OVERVIEW, MAX_OVERVIEW),
-        )
-    except InvalidValueError:
-        return None
+    with suppress(InvalidValueError):
+        return _made(place, files)
+    return None
+
+
+def _made(place: Uri, files: Files) -> ContextNode:
+    said = files[CONTENT]
+    lines, body = edited_content(None if said is None else text_of(said))
+    return ContextNode(
+        uri=str(place),
+        content=body,
+        frontmatter=lines or None,
+        relations=_edges(files, str(place)),
+        abstract=_short(files, ABSTRACT, MAX_ABSTRACT),
+        overview=_short(files, OVERVIEW, MAX_OVERVIEW),
+    )
 
 
 def _edges(files: Files, uri: str) -> tuple[RelationEdge, ...]:

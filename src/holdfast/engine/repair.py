@@ -1,6 +1,6 @@
 """Finds nodes that something left in a state that no verb leaves them in, and mends them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -23,7 +23,6 @@ from holdfast.errors import (
     NodeNotFoundError,
 )
 from holdfast.model import EventType, NodeStatus, RequestContext, Uri
-from holdfast.storage.undo import UNREADABLE
 
 
 class State(Enum):
@@ -127,6 +126,26 @@ class Repair:
             self._register(finding, ctx)
         return [*files, *unindexed]
 
+    def notes(self, ctx: RequestContext, places: Iterable[Uri] | None = None) -> Iterator[Finding]:
+        """Yield the contents that are no nodes, of all places or of some: what `run` makes nodes.
+
+        Those of which none can be made are BROKEN, and say why.
+        """
+        everywhere = self._nodes.walk(Uri(ctx.account_id)) if places is None else places
+        for place in everywhere:
+            if not self._may(place, ctx) or self._nodes.look(place, META) is not None:
+                continue
+            finding = self._without_meta(place)
+            if finding is not None and finding.state is not State.LEFTOVER:
+                yield finding
+
+    def make_nodes(self, places: Iterable[Uri], ctx: RequestContext) -> list[Finding]:
+        """Make nodes of the contents at some places that are none; return what was found."""
+        found = list(self.notes(ctx, places))
+        for finding in found:
+            self._mend(finding, ctx)
+        return found
+
     # ------------------------------------------------------------ looking
     def _files(self, ctx: RequestContext) -> Iterator[Finding]:
         for place in self._nodes.walk(Uri(ctx.account_id)):
@@ -141,8 +160,10 @@ class Repair:
             return Finding(str(place), self._broken(place), str(error))
         except ConcurrentModificationError:  # it is being written, so somebody takes care of it
             return None
-        found = self._without_meta(place) if stored is None else self._state_of(stored)
-        problems = "" if stored is None else "; ".join(stored.node.problems)
+        if stored is None:
+            return self._without_meta(place)
+        found = self._state_of(stored)
+        problems = "; ".join(stored.node.problems)
         return None if found is None else Finding(str(place), found, problems)
 
     def _broken(self, place: Uri) -> State:
@@ -153,15 +174,15 @@ class Repair:
         pending = meta.status is NodeStatus.PENDING
         return State.PENDING_INCOMPLETE if pending else State.BROKEN
 
-    def _without_meta(self, place: Uri) -> State | None:
+    def _without_meta(self, place: Uri) -> Finding | None:
         files = self._nodes.files(place)
         if files[META] is not None:
             return None  # somebody was just about to write it, or to remove it
-        if files[CONTENT] is UNREADABLE:
-            return State.BROKEN
         if files[CONTENT] is not None:
-            return State.META_MISSING
-        return State.LEFTOVER if self._mending.has_leftovers(place) else None
+            why = self._mending.why_no_node(place)
+            return Finding(str(place), State.BROKEN if why else State.META_MISSING, why)
+        leftover = self._mending.has_leftovers(place)
+        return Finding(str(place), State.LEFTOVER) if leftover else None
 
     def _state_of(self, stored: Stored) -> State | None:
         status = stored.meta.status

@@ -8,11 +8,13 @@ import click
 
 from holdfast.engine.upkeep import Progress, Proof
 from holdfast.errors import DamageError
+from holdfast.model import Uri
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.nodes.opening import Memory, demand_governing, with_memory
 from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
 
 _MAY = "look after its index"
+_MOST_NAMED = 3
 
 
 @click.group("index")
@@ -86,10 +88,16 @@ def _verify(memory: Memory, *, heal: bool, as_json: bool) -> None:
     upkeep, account = memory.context.indexes.upkeep, memory.request.account_id
     with _progress(sum(1 for _ in upkeep.places(account)), "comparing") as progress:
         proof = upkeep.verify(account, heal=heal, progress=progress)
+    notes = [note.uri for note in memory.context.repair.notes(memory.request)]
     if as_json:
-        tell_json(_json(proof, healed=heal))
+        tell_json({**_json(proof, healed=heal), "notes": notes})
     else:
         _tell(proof, healed=heal)
+    if notes:
+        names = ", ".join(memory.name(Uri.parse(uri)) for uri in notes[:_MOST_NAMED])
+        more = "" if len(notes) <= _MOST_NAMED else ", …"
+        no_nodes = f"{counted(len(notes), 'text')} in no index, being no node yet: {names}{more}"
+        mention(f"{no_nodes}. Fix: run `holdfast repair --apply`")
     if not proof.holds and not heal:
         wrong = f"differs in {counted(len(proof.differences), 'place')}"
         raise DamageError(

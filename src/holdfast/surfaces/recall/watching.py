@@ -1,20 +1,17 @@
 """`watch`."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from holdfast.context.files import FILES
-from holdfast.errors import InvalidLocatorError, PackageMissingError, StorageSelectionError
-from holdfast.model import Uri
-from holdfast.storage import Locator
+from holdfast.errors import PackageMissingError, StorageSelectionError
 from holdfast.surfaces.nodes.opening import Memory, demand_governing, with_memory
 from holdfast.surfaces.noticing import record_edits
+from holdfast.surfaces.recall.taking import Taking
 from holdfast.surfaces.recall.working import until_told
-from holdfast.surfaces.telling import counted, mention, shown, tell_line
+from holdfast.surfaces.telling import shown, tell_line
 
 _QUIET_MILLISECONDS = 100
 _LONGEST_MILLISECONDS = 500
@@ -26,16 +23,19 @@ _NOW_AND_THEN_MILLISECONDS = 200
 def watch_command(memory: Memory) -> None:
     """Take in what you edit by hand, as soon as it is saved.
 
-    It watches the folder of the memory until it is told to end (SIGTERM or Ctrl-C).
+    It watches the folder of the memory until it is told to end (SIGTERM or Ctrl-C). An edit becomes
+    a version; a folder with a content.md in it becomes a node. What is left alone is said.
     """
     demand_governing(memory, "watch all accounts")
     root = _root(memory)
+    taking = Taking(memory, root)
     with until_told() as ending:
         for number, paths in enumerate(_changes(root, ending)):
             if number == 0:  # now nothing is missed any more: what was edited before is looked for
                 record_edits(memory.context.recorded)
                 tell_line(f"watching {shown(str(root))}")
-            _take_in(memory, list(_locators(paths, root)))
+                taking.begin()
+            taking.take_in(paths)
 
 
 def _root(memory: Memory) -> Path:
@@ -71,26 +71,3 @@ def _changes(root: Path, ending: threading.Event) -> Iterator[list[str]]:
     )
     for changes in found:
         yield [path for _, path in changes]
-
-
-def _locators(paths: Iterable[str], root: Path) -> Iterator[Locator]:
-    """Yield the files of nodes among some paths."""
-    for path in dict.fromkeys(paths):
-        if Path(path).name in FILES:
-            with suppress(InvalidLocatorError, ValueError):
-                yield Locator(Path(path).relative_to(root).as_posix())
-
-
-def _take_in(memory: Memory, locators: Sequence[Locator]) -> None:
-    """Record edits as versions, and bring the index up to date where they were."""
-    edits = memory.context.recorded.notice(locators) if locators else []
-    if not edits:
-        return
-    places = [Uri.of_key(edit.locator.parent.key) for edit in edits]
-    accounts = dict.fromkeys(place.account for place in places if place is not None)
-    for account in accounts:
-        caught = memory.context.indexes.present(account).following.catch_up(account)
-        for uri, error in caught.failed.items():
-            mention(f"left out: {uri}: {shown(str(error))}")
-    names = ", ".join(memory.name(place) for place in dict.fromkeys(places) if place is not None)
-    tell_line(f"{counted(len(edits), 'edit')}: {names}")
