@@ -66,6 +66,18 @@ class TestNames:
         assert "tom" not in told("tree", "users", "--as-role", "member")
         assert "tom" in told("tree", "users", "--as-role", "admin")
 
+    def test_on_behalf_of_a_user_their_reach_counts_unless_a_role_is_named(
+        self, memory: Path
+    ) -> None:
+        told("write", "profile", "Ana.")
+        ana = "users/ana/memories/profile"
+
+        assert isinstance(refusal("read", ana, "--user", "tom"), AccessDeniedError)
+        assert isinstance(refusal("write", "resources/x", "x", "--user", "tom"), AccessDeniedError)
+        assert isinstance(refusal("index", "status", "--user", "tom"), AccessDeniedError)
+        assert told("read", ana, "--user", "tom", "--as-role", "root") == "Ana."
+        assert told("read", ana, "--agent", "bot") == "Ana."
+
     @pytest.mark.parametrize(
         "name", ["a/b/c", "ctx://local/x", "ctx://", "Big/slug", "a//b", "%ff"]
     )

@@ -210,12 +210,18 @@ class TestWhatIsAskedFor:
         assert (done.exit_code, done.stdout) == (2, "")
 
     def test_nobody_finds_what_is_not_theirs(self) -> None:
-        as_bob = ("--user", "bob", "--as-role", "member")
-
-        assert hits("coffee tabs cat", *as_bob) == []
+        assert hits("coffee tabs cat", "--user", "bob") == []
+        assert hits("coffee tabs cat", "--user", "bob", "--as-role", "member") == []
         assert hits("coffee tabs cat", "--account", "elsewhere") == []
         assert hits("tabs", "--as-role", "member")[0]["uri"] == TABS
-        assert hits("tabs", "--user", "bob")[0]["uri"] == TABS  # who is root unless they say so
+        assert hits("tabs", "--user", "bob", "--as-role", "root")[0]["uri"] == TABS
+        assert hits("tabs", "--agent", "bot")[0]["uri"] == TABS
+
+    def test_a_user_finds_what_is_theirs(self) -> None:
+        told("write", "preference/coffee", "Never drinks coffee.", "--user", "bob")
+
+        uri = "ctx://local/users/bob/memories/preference/coffee"
+        assert [hit["uri"] for hit in hits("coffee", "--user", "bob")] == [uri]
 
 
 # ---------------------------------------------------------------- how far the index is

@@ -137,7 +137,7 @@ class Caller(TypedDict):
     user: str | None
     agent: str | None
     session: str
-    as_role: str
+    as_role: str | None
 
 
 @contextmanager
@@ -148,14 +148,16 @@ def opened(caller: Caller) -> Iterator[Memory]:
 
 
 def _request(caller: Caller) -> RequestContext:
+    """Return who asks: the owner of this machine, who may all, or a user who reaches their own."""
     default = default_request(os.environ)
+    role = Role.ROOT if caller["user"] is None else Role.MEMBER
     return replace(
         default,
         account_id=default.account_id if caller["account"] is None else caller["account"],
         user_id=default.user_id if caller["user"] is None else caller["user"],
         agent_id=default.agent_id if caller["agent"] is None else caller["agent"],
         session_id=caller["session"],
-        role=Role(caller["as_role"]),
+        role=role if caller["as_role"] is None else Role(caller["as_role"]),
     )
 
 
@@ -176,11 +178,13 @@ def _asked_by(command: Command) -> Command:
     roles = [role.value for role in Role]
     options = (
         click.option(
-            "--as-role", type=click.Choice(roles), default="root", help="What you may do; root."
+            "--as-role",
+            type=click.Choice(roles),
+            help="What you may do; root or, with --user, member.",
         ),
         click.option("--session", metavar="ID", default="", help="In which session you are."),
         click.option("--agent", metavar="ID", help="Whose skills; agent default."),
-        click.option("--user", metavar="ID", help="Whose memories; your own."),
+        click.option("--user", metavar="ID", help="On behalf of whom, and whose memories; yours."),
         click.option("--account", metavar="ID", help="In which account; local."),
     )
     for option in options:
@@ -194,5 +198,5 @@ def demand_governing(memory: Memory, what: str) -> None:
     if not ctx.governs:
         raise AccessDeniedError(
             f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "
-            f"not {what}. Fix: ask somebody who may."
+            f"not {what}. Fix: ask somebody who may, with --as-role admin."
         )
