@@ -28,9 +28,7 @@ def opened(
 ) -> Iterator[Context]:
     """Open the memory of a home; with a hashing embedder, unless another or none is asked for."""
     if not semantic:
-        (home / ".holdfast").mkdir(exist_ok=True)
-        (home / ".holdfast" / "config.toml").write_text('[embedding]\nprovider = "none"\n')
-        embedder = None
+        embedder = None  # and no model is in that home
     elif embedder is None:
         embedder = Hashing()
     with open_context({"HOME": str(home), "USER": "ana"}, embedder=embedder) as context:

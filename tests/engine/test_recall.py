@@ -225,6 +225,16 @@ def test_without_a_model_it_says_so(tmp_path: Path) -> None:
     assert "holdfast models install" in result.notes[0]
 
 
+def test_who_chose_words_is_told_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".holdfast" / "config.toml").write_text('[embedding]\nprovider = "none"\n')
+    with opened(tmp_path, semantic=False) as context:
+        save_all(of(context))
+        result = of(context).recall("tabs")
+
+    assert (result.semantic, result.notes) == (False, ())
+
+
 def test_with_a_model_meaning_takes_part(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))

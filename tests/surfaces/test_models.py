@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shutil import copytree
 
 import click
 import pytest
@@ -43,8 +44,8 @@ def test_a_model_is_installed_and_then_listed(home: Path) -> None:
         f"{NAME} is installed",
     ]
     heads, row = told("list").stdout.splitlines()
-    assert heads.split() == ["model", "size", "sha256", "folder"]
-    assert row.split() == [NAME, "23.9", "MB", installed_model().digest[:12], str(folder)]
+    assert heads.split() == ["model", "size", "sha256", "state", "folder"]
+    assert row.split() == [NAME, "23.9", "MB", installed_model().digest[:12], "whole", str(folder)]
 
 
 @pytest.mark.parametrize("words", [("list",), ("install", "--from", "nowhere")])
@@ -54,12 +55,29 @@ def test_as_json_the_digest_is_whole(home: Path, words: tuple[str, ...]) -> None
     installed = installed_model()
     (home / "models" / installed.folder.name).symlink_to(installed.folder)
 
-    assert json.loads(told(*words, "--json").stdout) == {
+    said = json.loads(told(*words, "--json").stdout)
+
+    assert said.pop("whole", True)
+    assert said == {
         "model": NAME,
         "size": installed.size,
         "sha256": installed.digest,
         "folder": str(home / "models" / installed.folder.name),
     }
+
+
+def test_one_flipped_bit_is_told_with_what_puts_it_right(home: Path) -> None:
+    copytree(installed_model().folder, home / "models" / installed_model().folder.name)
+    graph = home / "models" / installed_model().folder.name / "model.onnx"
+    data = bytearray(graph.read_bytes())
+    data[len(data) // 2] ^= 1
+    graph.write_bytes(data)
+
+    done = told("list")
+
+    assert " damaged " in done.stdout
+    assert "its content has changed. Fix: run `holdfast models install`" in done.stderr
+    assert json.loads(told("list", "--json").stdout)["whole"] is False
 
 
 @pytest.mark.usefixtures("home")

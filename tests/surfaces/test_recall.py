@@ -55,12 +55,14 @@ class TestForPeople:
         assert first == " 1 Session s1 · 2026-03-02 · Ana"
         assert where == "   sessions/s1/messages message 0"
 
-    def test_without_a_model_it_says_so_beside_the_answer(self) -> None:
+    def test_without_a_model_it_says_so_once_beside_the_answer(self) -> None:
         done = holdfast("recall", "coffee")
 
         assert done.exit_code == 0
         assert done.stderr.startswith(LEXICAL)
         assert "note" not in done.stdout
+        assert holdfast("recall", "coffee").stderr == ""
+        assert "no model is installed" in str(one("recall", "coffee")["notes"])
 
     def test_nothing_found_is_said_and_no_error(self) -> None:
         done = holdfast("recall", "giraffe")

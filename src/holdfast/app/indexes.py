@@ -18,7 +18,7 @@ from holdfast.context.relations import RelationReader
 from holdfast.engine.answering import Present, made_anew
 from holdfast.engine.indexing import Following, Indexer
 from holdfast.engine.past import KEPT, Pasts
-from holdfast.engine.recall.recalling import Recaller, Sources
+from holdfast.engine.recall.recalling import NO_MODEL, Recaller, Sources
 from holdfast.engine.summaries import Summaries
 from holdfast.errors import DamageError
 from holdfast.index.contract import FORMAT, Embedder
@@ -99,7 +99,8 @@ class Indexes:
     @cached_property
     def _semantic(self) -> Present:
         index = self._index(self.name)
-        return self._answering(Sources(*self._canonical, index, self.embedder), self.memo)
+        why = "" if self._config.embedding.provider == "none" else NO_MODEL
+        return self._answering(Sources(*self._canonical, index, self.embedder, why), self.memo)
 
     @cached_property
     def _lexical(self) -> Present:

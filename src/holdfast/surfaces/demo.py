@@ -200,6 +200,7 @@ def _show_recall(say: Say, environ: Environment) -> None:
     _type(say, environ, "recall", "When is the release?", "--top", "2")
     if has_model:
         _type(say, environ, "recall", "What keeps her from sleeping?", "--top", "1")
+        say("   (by meaning; `holdfast models install` gets the model for your own memory)")
     else:
         say("   (with the model, it would also find what shares no word with a question)")
     before = _position(environ)

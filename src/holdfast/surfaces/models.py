@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from holdfast.config import load_config
+from holdfast.errors import ModelDamagedError
 from holdfast.index.models.installed import InstalledModel, find
 from holdfast.index.models.installing import Source, install
 from holdfast.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
@@ -53,18 +54,30 @@ def _install(path: Path | None, source: Source | None, *, as_json: bool) -> None
 @models_command.command("list")
 @as_json(OBJECT_PER_LINE)
 def _list(*, as_json: bool) -> None:
-    """Say what is installed, how large it is, and its digest."""
+    """Say what is installed, how large it is, its digest, and whether it is still whole."""
     found = find(_models())
-    installed = [] if found is None else [found]
-    if as_json:
-        tell_json(*map(_json, installed))
+    if found is None:
+        if not as_json:
+            mention("there is none; `holdfast models install` gets one")
         return
-    rows = (
-        (each.name, sized(each.size), each.digest[:_SHORT], shown(str(each.folder)))
-        for each in installed
-    )
-    if not tell_table(("model", "size", "sha256", "folder"), rows):
-        mention("there is none; `holdfast models install` gets one")
+    damage = _damage(found)
+    if as_json:
+        tell_json({**_json(found), "whole": not damage})
+        return
+    state, digest = "damaged" if damage else "whole", found.digest[:_SHORT]
+    row = (found.name, sized(found.size), digest, state, shown(str(found.folder)))
+    tell_table(("model", "size", "sha256", "state", "folder"), [row])
+    if damage:
+        mention(shown(damage))
+
+
+def _damage(installed: InstalledModel) -> str:
+    """Say what is wrong with a model; nothing if every byte is what was installed."""
+    try:
+        installed.verify()
+    except ModelDamagedError as error:
+        return str(error)
+    return ""
 
 
 def _models() -> Path:

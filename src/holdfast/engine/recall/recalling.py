@@ -29,7 +29,7 @@ from holdfast.model.values import JSON, counted, encodable, moment
 _FILTERS = ("category", "context_type", "session_id", "uri")
 _ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
 """What stands before a line of a message that looks like a heading of one."""
-_LEXICAL = (
+NO_MODEL = (
     "no model is installed, so only words were compared. "
     "Fix: run `holdfast models install`, then `holdfast index rebuild`"
 )
@@ -76,8 +76,8 @@ class Sources:
     relations: RelationReader
     index: KeptIndex
     embedder: Embedder | None = None
-    why_words: str = _LEXICAL
-    """Why only words are compared, if there is no embedder."""
+    why_words: str = NO_MODEL
+    """Why only words are compared, if there is no embedder; nothing if that is as it should be."""
 
 
 class Recaller:
@@ -157,7 +157,7 @@ class _Embedding:
 
     def vector(self, text: str) -> Sequence[float]:
         if self._embedder is None:
-            self.notes.append(self._why_words)
+            self.notes += filter(None, [self._why_words])
             return ()
         try:
             vector = embed(self._embedder, [text])[0] if text.strip() else []

@@ -3,10 +3,12 @@
 import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from holdfast.engine.recall.planning import plan
+from holdfast.engine.recall.recalling import NO_MODEL
 from holdfast.engine.recall.result import Hit, RecallResult
 from holdfast.model import Uri
 from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_moment, state_at
@@ -24,6 +26,8 @@ from holdfast.surfaces.telling import (
     tell_line,
 )
 
+_TOLD_OF_MODELS = "told-of-models"
+"""A file in the home, of one who knows that there could be a model."""
 _INDENT = "   "
 _MOST_LINES = 6
 _NARROWEST = 40
@@ -88,7 +92,7 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
         tell(result.context)
     else:
         _tell(memory, result, explain=explain)
-    _mention(result)
+    _mention(memory, result)
 
 
 def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
@@ -100,14 +104,26 @@ def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
             tell_line(f"{styled(step.name, bold=True)}: {shown(step.told)}")
 
 
-def _mention(result: RecallResult) -> None:
+def _mention(memory: Memory, result: RecallResult) -> None:
     if not result.hits:
         mention("nothing was found")
     for note in result.notes:
-        mention(f"note: {shown(note)}")
+        if note != NO_MODEL or _is_news(memory.context.config.home / _TOLD_OF_MODELS):
+            mention(f"note: {shown(note)}")
     if result.index_lag:
         changes = counted(result.index_lag, "change")
         mention(f"note: {changes} not in the index yet. Fix: run `holdfast worker --once`")
+
+
+def _is_news(mark: Path) -> bool:
+    """Whether somebody is told for the first time; where no mark can be left, always."""
+    try:
+        mark.touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _lines(
