@@ -145,6 +145,18 @@ def test_only_what_held_then_is_found_if_asked_for(context: Context) -> None:
     assert found("2023-06-01") == []
 
 
+@pytest.mark.parametrize("name", ["date", "valid_from", "valid_until"])
+@pytest.mark.parametrize("value", ["soon", "", 2024, "2024-13-01"])
+def test_a_time_that_nobody_could_read_is_refused(
+    context: Context, name: str, value: str | int
+) -> None:
+    memory = of(context)
+    for _ in range(2):  # new, and as the next version
+        with pytest.raises(InvalidValueError, match=rf"its {name} is .* Nothing was .* Fix: "):
+            memory.save("Lives here.", category="event", slug="home", metadata={name: value})
+        memory.save("Lives here.", category="event", slug="home", metadata={name: None})
+
+
 def test_filters_leave_nothing_else(context: Context) -> None:
     memory = of(context)
     save_all(memory)

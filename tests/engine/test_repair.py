@@ -283,6 +283,25 @@ def test_a_note_that_is_too_long_is_not_cut(length: int, kind: str, ground: Memo
         assert memory.backend.read(planter.at(ONE, "content.md")) == "x" * length
 
 
+def test_a_time_that_somebody_wrote_wrong_is_told(kind: str, ground: MemoryGround) -> None:
+    with opened(ground, kind) as memory:
+        good = {"date": "2026-03-02", "valid_from": None, "valid_until": "2026-03-02T10:00:00Z"}
+        memory.nodes.write_node(note("one", metadata=good), ANA)
+        assert memory.repair.examine(ADMIN) == []
+        Planter(memory).meta(ONE, metadata={**good, "date": "2026-03-02", "valid_until": "soon"})
+
+        (found,) = memory.repair.run(ADMIN)
+
+        assert (found.state, found.action) == (State.TIME_UNREADABLE, Action.TELL)
+        assert found.detail == (
+            "its valid_until is 'soon', which is no time. "
+            "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
+        )
+        seen = memory.nodes.read_node(ONE, ANA)
+        memory.nodes.write_node(seen.revised(content="More.\n"), ANA)  # it was there already
+        assert memory.nodes.read_node(ONE, ANA).content == "More.\n"
+
+
 def test_notes_are_told_from_nodes_and_leftovers(kind: str, ground: MemoryGround) -> None:
     with opened(ground, kind) as memory:
         memory.nodes.write_node(note("two"), ANA)

@@ -66,6 +66,13 @@ class TestNames:
         assert "tom" not in told("tree", "users", "--as-role", "member")
         assert "tom" in told("tree", "users", "--as-role", "admin")
 
+    def test_a_time_that_nobody_could_read_is_not_written(self, memory: Path) -> None:
+        refused = refusal("write", "event/move", "Moves.", "--meta", "valid_from=soon")
+
+        assert isinstance(refused, InvalidValueError)
+        assert "its valid_from is 'soon', which is no time. Nothing was changed." in str(refused)
+        assert isinstance(refusal("read", "event/move"), NodeNotFoundError)
+
     def test_on_behalf_of_a_user_their_reach_counts_unless_a_role_is_named(
         self, memory: Path
     ) -> None:

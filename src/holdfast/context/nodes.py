@@ -1,6 +1,6 @@
 """Nodes on the seam: the verbs that change them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -26,6 +26,7 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.model import ContextNode, NodeStatus, RequestContext, Uri
+from holdfast.model.node import unreadable_times
 from holdfast.model.values import JSON
 from holdfast.storage import Locator, TransactionalBackend
 from holdfast.storage.undo import UNREADABLE, Text
@@ -81,6 +82,7 @@ class Nodes(NodeReader):
 
     def _plan_write(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> None:
         stored = self.load(node.place)
+        _refuse_times(node, {} if stored is None else stored.meta.metadata)
         if stored is None:
             self._refuse_unless_first(node)
         else:
@@ -388,6 +390,14 @@ def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
             f"{node.uri!a} was edited by hand since it was read. Nothing was changed. "
             "Fix: read it again, then revise what you read."
         )
+
+
+def _refuse_times(node: ContextNode, before: Mapping[str, JSON]) -> None:
+    """Refuse times that nobody could read; those that were there already are left to repair."""
+    said = {name: value for name, value in node.metadata.items() if value != before.get(name)}
+    for problem in unreadable_times(said):
+        what, _, fix = problem.partition(" Fix: ")
+        raise InvalidValueError(f"{node.uri!a}: {what} Nothing was changed. Fix: {fix}")
 
 
 def _occupied(place: Uri, status: NodeStatus = NodeStatus.ACTIVE) -> NodeExistsError:

@@ -23,6 +23,7 @@ from holdfast.errors import (
     NodeNotFoundError,
 )
 from holdfast.model import EventType, NodeStatus, RequestContext, Uri
+from holdfast.model.node import unreadable_times
 
 
 class State(Enum):
@@ -39,6 +40,8 @@ class State(Enum):
     """Set aside by an earlier repair, or such that nobody could read or mend it."""
     EDITED = "edited by hand"
     MARK_WRONG = "archive mark wrong"
+    TIME_UNREADABLE = "time unreadable"
+    """In its metadata; so nobody knows when it was, or when it holds."""
     NOT_INDEXED = "not indexed"
     """Active, but the index has nothing of it, or something older."""
     INDEX_ORPHAN = "indexed, but no node"
@@ -68,6 +71,7 @@ ACTIONS = {
     State.BROKEN: Action.TELL,
     State.EDITED: Action.ADOPT,
     State.MARK_WRONG: Action.MARK,
+    State.TIME_UNREADABLE: Action.TELL,
     State.NOT_INDEXED: Action.REGISTER,
     State.INDEX_ORPHAN: Action.UNREGISTER,
 }
@@ -162,9 +166,10 @@ class Repair:
             return None
         if stored is None:
             return self._without_meta(place)
-        found = self._state_of(stored)
-        problems = "; ".join(stored.node.problems)
-        return None if found is None else Finding(str(place), found, problems)
+        found, times = self._state_of(stored), list(unreadable_times(stored.node.metadata))
+        if found is None:
+            return Finding(str(place), State.TIME_UNREADABLE, "; ".join(times)) if times else None
+        return Finding(str(place), found, "; ".join(stored.node.problems))
 
     def _broken(self, place: Uri) -> State:
         meta = self._mending.meta(place)

@@ -1,7 +1,7 @@
 """A node: one memory, skill or resource, with its summaries and its edges."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -21,6 +21,7 @@ from holdfast.model.values import (
     encodable,
     frozen,
     moment,
+    read_moment,
     shortened,
     shown,
 )
@@ -33,6 +34,8 @@ _HEADING = re.compile(
 )
 _CLOSING = re.compile(r"(?:^|[ \t])#+$")
 _MAX_TITLE = 120
+_TIMES = ("date", "valid_from", "valid_until")
+"""Metadata that Holdfast reads: when it was, and from when to when it holds."""
 
 
 class NodeStatus(Enum):
@@ -149,6 +152,17 @@ class ContextNode:
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
         """Return the version after this one, with these fields changed."""
         return replace(self, **{"version": self.version + 1, **changes})
+
+
+def unreadable_times(metadata: Mapping[str, JSON]) -> Iterator[str]:
+    """Say of each time in some metadata that can't be read why, and what would be one."""
+    for name in _TIMES:
+        value = metadata.get(name)
+        if value is not None and read_moment(value) is None:
+            yield (
+                f"its {name} is {shown(value)}, which is no time. "
+                "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
+            )
 
 
 def _own_edges(uri: str, edges: tuple[RelationEdge, ...]) -> tuple[RelationEdge, ...]:
