@@ -4,10 +4,12 @@ import json
 import os
 from pathlib import Path
 
+import click
 import pytest
 
 from holdfast.app import open_context
 from holdfast.engine.recall.packing import tokens_in
+from holdfast.surfaces.telling import width_of, wrapped
 from tests.index.endpoints import says, serving
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, objects, one, position, told
 from tests.surfaces.test_nodes_processes import at_a_terminal
@@ -94,6 +96,16 @@ class TestForPeople:
 
         assert lines[1:9] == [*(f"   line {n}" for n in range(6)), "   …", lines[8]]
 
+    def test_the_lines_with_the_words_are_shown_wherever_they_stand(self) -> None:
+        lines = [f"line {number}" for number in range(20)]
+        lines[2], lines[15] = "a zebra here", "a yak there"
+        told("write", "preference/long", "\n".join(lines))
+
+        shown = [line.strip() for line in told("recall", "zebra yak", "--top", "1").splitlines()]
+
+        few = ["…", *lines[1:4], "…", *lines[14:17], "…"]
+        assert shown[1:10] == few
+
     def test_what_a_text_says_to_a_terminal_is_shown_and_not_done(self) -> None:
         told("write", "preference/evil", "wipe \x1b[2J the screen")
 
@@ -104,13 +116,30 @@ class TestForPeople:
 
 
 def test_at_a_terminal_the_words_are_highlighted(memory: Path, tmp_path: Path) -> None:
-    at_a_terminal(tmp_path, "write", "preference/coffee", "Drinks coffee black. " + "So. " * 60)
+    text = f"So it was{' and was' * 70}, that coffee black and tea{' and was' * 10}."
+    at_a_terminal(tmp_path, "write", "preference/drinks", text)
 
     code, seen = at_a_terminal(tmp_path, "recall", "coffee")
 
     assert code == 0
     assert "\x1b[33m\x1b[1mcoffee\x1b[0m black" in seen or "\x1b[1;33mcoffee" in seen
-    assert "…" in seen  # as wide as the terminal
+    assert "…" in seen
+    lines = [line for line in click.unstyle(seen).splitlines() if line.startswith("   ")]
+    assert 70 < max(map(width_of, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", []),
+        ("one two three", ["one two", "three"]),
+        ("one  two", ["one two"]),
+        ("abcdefghijkl x", ["abcdefgh", "ijkl x"]),
+        ("漢字漢字漢字", ["漢字漢字", "漢字"]),
+    ],
+)
+def test_no_line_is_wider_than_there_is_room(memory: Path, text: str, lines: list[str]) -> None:
+    assert list(wrapped(8, text)) == lines
 
 
 # ---------------------------------------------------------------- for programs

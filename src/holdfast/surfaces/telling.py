@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from unicodedata import combining, east_asian_width
@@ -77,6 +77,24 @@ def cut_to(width: int, text: str) -> str:
     while text and width_of(text) >= width:
         text = text[:-1]
     return f"{text.rstrip()}…"
+
+
+def wrapped(width: int, text: str) -> Iterator[str]:
+    """Yield a text in lines that are no wider; it is broken at spaces, where there are some."""
+    line = ""
+    for word in text.split():
+        if line and width_of(line) + 1 + width_of(word) > width:
+            yield line
+            line = ""
+        line = f"{line} {word}" if line else word
+        while width_of(line) > width:
+            most = len(line)
+            while width_of(line[:most]) > width:
+                most -= 1
+            yield line[:most]
+            line = line[most:]
+    if line:
+        yield line
 
 
 def shown(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -17,18 +17,19 @@ from holdfast.surfaces.nodes.opening import Memory, with_memory
 from holdfast.surfaces.telling import (
     coloured,
     counted,
-    cut_to,
     mention,
     shown,
     styled,
     tell,
     tell_json,
     tell_line,
+    wrapped,
 )
 
 _TOLD_OF_MODELS = "told-of-models"
 """A file in the home, of one who knows that there could be a model."""
 _INDENT = "   "
+_MORE = "…"
 _MOST_LINES = 6
 _NARROWEST = 40
 
@@ -130,7 +131,7 @@ def _lines(
     memory: Memory, number: int, hit: Hit, words: re.Pattern[str] | None, *, explain: bool
 ) -> Iterator[str]:
     yield f"{number:>2} {styled(shown(hit.about), bold=True)}"
-    for line in _snippet(hit.snippet):
+    for line in _snippet(hit.snippet, words):
         yield _INDENT + _highlighted(shown(line), words)
     place = f"{memory.name(Uri.parse(hit.uri))} {hit.where}".rstrip()
     yield _INDENT + styled(place, fg="blue")
@@ -141,12 +142,32 @@ def _lines(
     yield ""
 
 
-def _snippet(text: str) -> list[str]:
-    """Return the first lines of a snippet, each as wide as the terminal is."""
-    width = max(_NARROWEST, shutil.get_terminal_size().columns - len(_INDENT))
+def _snippet(text: str, words: re.Pattern[str] | None) -> Iterator[str]:
+    """Yield a few lines of a snippet, those with the words; on a terminal, no wider than it."""
     lines = [line for line in text.split("\n") if line.strip()]
-    more = ["…"] if len(lines) > _MOST_LINES else []
-    return [cut_to(width, line) if coloured() else line for line in lines[:_MOST_LINES]] + more
+    if coloured():
+        width = max(_NARROWEST, shutil.get_terminal_size().columns - len(_INDENT))
+        lines = [part for line in lines for part in wrapped(width, shown(line))]
+    before = -1
+    for at in _most_telling(lines, words):
+        yield from [_MORE] if at > before + 1 else []
+        yield lines[at]
+        before = at
+    yield from [_MORE] if before < len(lines) - 1 else []
+
+
+def _most_telling(lines: Sequence[str], words: re.Pattern[str] | None) -> list[int]:
+    """Return which lines to show: each with a word that no line before has, then those near."""
+    said: set[str] = set()
+    telling: list[int] = []
+    for at, line in enumerate(lines if words else ()):
+        found = {match.casefold() for match in words.findall(line)} if words else set()
+        if found - said:
+            telling.append(at)
+            said |= found
+    near = {at: min((abs(at - each) for each in telling), default=at) for at in range(len(lines))}
+    others = sorted(near.keys() - set(telling), key=lambda at: (near[at], at))
+    return sorted([*telling, *others][:_MOST_LINES])
 
 
 def _words(question: str) -> re.Pattern[str] | None:
