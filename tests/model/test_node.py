@@ -180,6 +180,27 @@ class TestTitle:
         assert node("ctx://a/users/b/memories/event/red_hot-tea").title == "red hot tea"
 
     @pytest.mark.parametrize(
+        ("content", "title"),
+        [
+            ("Eats porridge daily.", "Eats porridge daily."),
+            ("\n  Eats\tporridge \nevery day.", "Eats porridge"),
+            ("- [ ] buy **milk**\n- eggs", "buy **milk**"),
+            ("> 1. So she said", "So she said"),
+            ("```python\nprint()\n```\nThat.", "print()"),
+            ("---\n***\nThen", "Then"),
+            ("a" * 59 + " bcd", "a" * 59 + "…"),
+            ("word " * 20, "word " * 11 + "word…"),
+            ("x" * 200, "x" * 59 + "…"),
+            ("***", "tea"),
+        ],
+    )
+    def test_without_both_it_is_how_the_text_begins(self, content: str, title: str) -> None:
+        found = node("ctx://a/users/b/memories/event/tea", content=content).title
+
+        assert found == title
+        assert len(found) <= 60
+
+    @pytest.mark.parametrize(
         "content",
         [
             "# a" + " " * 99_000 + "b",

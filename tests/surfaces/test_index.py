@@ -2,10 +2,12 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from holdfast.app import open_context
+from holdfast.app.indexes import Indexes
 from holdfast.errors import AccessDeniedError, DamageError
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, refusal, told
 from tests.surfaces.test_nodes_processes import at_a_terminal
@@ -70,6 +72,25 @@ class TestStatus:
 
         assert (status["built"], status["position"], status["places"]) == (False, 0, 0)
         assert "`holdfast index rebuild`" in holdfast("index", "status").stderr
+
+    def test_what_is_too_much_for_a_recall_is_left_to_others(
+        self, tabs: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        others = SimpleNamespace(following=None)
+        monkeypatch.setattr(Indexes, "present", lambda *_: others)
+
+        assert holdfast("index", "status").stderr == (
+            "it is too much for a recall, so words answer until `holdfast index rebuild` or "
+            "`holdfast worker` has made it\n"
+        )
+
+    def test_its_name_can_be_read(self, tabs: Path, tmp_path: Path) -> None:
+        (tmp_path / "home" / ".holdfast" / "config.toml").write_text(
+            '[embedding]\nprovider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "My M"\n'
+        )
+
+        assert str(one("index", "status")["index"]).startswith("My M-")
+        assert "index     My M-" in told("index", "status")
 
     def test_the_dead_are_counted(self, indexed: Path) -> None:
         told("write", "preference/tea", "Likes tea.")

@@ -288,7 +288,7 @@ class TestRead:
             *("frontmatter", "metadata", "edges", "incoming", "problems"),
         }
         assert (found["title"], found["status"], found["category"]) == (
-            *("indentation", "ACTIVE", "preference"),
+            *("Prefers tabs.", "ACTIVE", "preference"),
         )
 
     def test_the_past_can_be_read(self, tabs: Path) -> None:
@@ -297,7 +297,7 @@ class TestRead:
         told("move", "preference/indentation", "style/indentation")
 
         assert told("read", "preference/indentation", "--at", before) == "Prefers tabs."
-        assert told("read", TABS, "--at", before, "--all").startswith("indentation\n")
+        assert told("read", TABS, "--at", before, "--all").startswith("Prefers tabs.\n")
         refused = refusal("read", "style/indentation", "--at", before)
         assert isinstance(refused, NodeNotFoundError)
         assert f" at {before}. Fix: try 'preference/indentation'." in str(refused)

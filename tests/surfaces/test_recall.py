@@ -183,6 +183,19 @@ class TestForPrograms:
         assert result["context"] == printed
         assert result["tokens"] == tokens_in(printed)
 
+    def test_a_budget_is_explained_beside_the_prompt(self) -> None:
+        told("recall", "coffee")
+        words = ("recall", "black coffee", "--budget", "120", "--explain")
+
+        done = holdfast(*words)
+
+        assert done.stdout == told(*words[:-1])
+        lines = done.stderr.splitlines()
+        assert lines[0] == " 1 preference/coffee lines 3-3"
+        assert lines[1].startswith("   score ")
+        assert lines[2].startswith("   cid bafk")
+        assert any(line.startswith("confirmation: ") for line in lines)
+
     def test_a_budget_that_nothing_fits_into_gives_nothing(self) -> None:
         done = holdfast("recall", "coffee", "--budget", "1")
 

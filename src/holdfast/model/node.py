@@ -33,7 +33,10 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 _CLOSING = re.compile(r"(?:^|[ \t])#+$")
+_MARKUP = re.compile(r"^[ \t]*(?:(?:[-*+>]|\d+[.)]|\[[ xX]\])[ \t]+)*")
+_FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
 _MAX_TITLE = 120
+_MAX_BEGINNING = 60
 _TIMES = ("date", "valid_from", "valid_until")
 """Metadata that Holdfast reads: when it was, and from when to when it holds."""
 
@@ -141,17 +144,28 @@ class ContextNode:
 
     @property
     def title(self) -> str:
-        """What people call it: its first heading, else its abstract, else its name."""
+        """What people call it: its first heading, its abstract, how it begins, else its name."""
         headings = (found["text"] for found in _HEADING.finditer(self.content))
         heading = next((_CLOSING.sub("", text.rstrip()) for text in headings if text), "")
         said = heading or self.abstract.strip().partition("\n")[0]
-        title = " ".join(said.split()) or self.place.words
+        title = " ".join(said.split()) or _beginning(self.content) or self.place.words
         return shortened(title, _MAX_TITLE)
 
     # ------------------------------------------------------------ making the next one
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
         """Return the version after this one, with these fields changed."""
         return replace(self, **{"version": self.version + 1, **changes})
+
+
+def _beginning(content: str) -> str:
+    """Return the first line that says something, up to the end of a word."""
+    lines = (_MARKUP.sub("", line) for line in content.splitlines() if not _FENCE.match(line))
+    line = next((line for line in lines if any(map(str.isalnum, line))), "")
+    words = " ".join(line.split())
+    if len(words) <= _MAX_BEGINNING:
+        return words
+    whole, _, _ = words[:_MAX_BEGINNING].rpartition(" ")
+    return f"{whole or words[: _MAX_BEGINNING - 1]}…"
 
 
 def unreadable_times(metadata: Mapping[str, JSON]) -> Iterator[str]:

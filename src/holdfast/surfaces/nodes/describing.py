@@ -25,16 +25,10 @@ def stamp(moment: datetime) -> str:
 def gist(node: ContextNode) -> str:
     """Return what a node is about, in one line: its title, its abstract, else how it begins."""
     title, abstract = node.title, _first_line(node.abstract)
-    if abstract and abstract.startswith(title.removesuffix("…")):
-        return abstract
-    if title != _spoken(node):
-        return f"{title}: {abstract}" if abstract else title
-    return abstract or _first_line(node.content) or title
-
-
-def _spoken(node: ContextNode) -> str:
-    """Return the title of a node that has no other than its name."""
-    return node.place.name.replace("-", " ").replace("_", " ")
+    begins = abstract or _first_line(node.content)
+    if begins.startswith(title.removesuffix("…")):
+        return begins
+    return f"{title}: {abstract}" if abstract else title
 
 
 def _first_line(text: str) -> str:

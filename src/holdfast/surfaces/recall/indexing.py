@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 import click
 
@@ -35,7 +36,7 @@ def _status(memory: Memory, *, as_json: bool) -> None:
     following = indexes.upkeep.following
     waiting = memory.context.outbox.list_unfinished(account)
     told = {
-        "index": indexes.name,
+        "index": unquote(indexes.name),
         "semantic": indexes.embedder is not None,
         "built": following.index.cursor(account) > 0,
         "position": following.index.cursor(account),
@@ -48,9 +49,21 @@ def _status(memory: Memory, *, as_json: bool) -> None:
     if as_json:
         tell_json(told)
         return
-    tell_table(("what", "is"), ((name, str(value)) for name, value in told.items()))
+    tell_table(("what", "is"), ((name, shown(str(value))) for name, value in told.items()))
     if told["behind"] or not told["built"]:
-        mention("the next recall brings it up to date, or `holdfast index rebuild` now")
+        mention(_what_next(memory))
+
+
+def _what_next(memory: Memory) -> str:
+    """Say who brings the index up to date."""
+    indexes = memory.context.indexes
+    answers = indexes.present(memory.request.account_id).following
+    if answers is indexes.upkeep.following:
+        return "the next recall brings it up to date, or `holdfast index rebuild` now"
+    return (
+        "it is too much for a recall, so words answer until `holdfast index rebuild` or "
+        "`holdfast worker` has made it"
+    )
 
 
 @index_command.command("rebuild")

@@ -91,6 +91,8 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
         tell_json(_json(result, explain=explain))
     elif budget is not None:
         tell(result.context)
+        if explain:
+            _explain_beside(memory, result)
     else:
         _tell(memory, result, explain=explain)
     _mention(memory, result)
@@ -103,6 +105,16 @@ def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
     if explain:
         for step in result.trace:
             tell_line(f"{styled(step.name, bold=True)}: {shown(step.told)}")
+
+
+def _explain_beside(memory: Memory, result: RecallResult) -> None:
+    """Say how the hits were found where it does not get into a prompt."""
+    for number, hit in enumerate(result.hits, 1):
+        mention(f"{number:>2} {_cited(memory, hit)}")
+        for line in _explained(hit):
+            mention(_INDENT + line)
+    for step in result.trace:
+        mention(f"{step.name}: {shown(step.told)}")
 
 
 def _mention(memory: Memory, result: RecallResult) -> None:
@@ -133,13 +145,20 @@ def _lines(
     yield f"{number:>2} {styled(shown(hit.about), bold=True)}"
     for line in _snippet(hit.snippet, words):
         yield _INDENT + _highlighted(shown(line), words)
-    place = f"{memory.name(Uri.parse(hit.uri))} {hit.where}".rstrip()
-    yield _INDENT + styled(place, fg="blue")
+    yield _INDENT + styled(_cited(memory, hit), fg="blue")
     if explain:
-        parts = ", ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
-        yield f"{_INDENT}score {hit.score:.3f} = {parts}"
-        yield f"{_INDENT}cid {hit.cid}"
+        yield from (_INDENT + line for line in _explained(hit))
     yield ""
+
+
+def _cited(memory: Memory, hit: Hit) -> str:
+    return f"{memory.name(Uri.parse(hit.uri))} {hit.where}".rstrip()
+
+
+def _explained(hit: Hit) -> Iterator[str]:
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
+    yield f"score {hit.score:.3f} = {parts}"
+    yield f"cid {hit.cid}"
 
 
 def _snippet(text: str, words: re.Pattern[str] | None) -> Iterator[str]:
