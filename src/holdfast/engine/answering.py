@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.artifacts import CID
 from holdfast.context.contract import OutboxStore
-from holdfast.context.files import CONTENT, FILES
+from holdfast.context.files import FILES
 from holdfast.context.nodes import Nodes
 from holdfast.engine.indexing import Following
 from holdfast.engine.past import Pasts
@@ -118,9 +119,7 @@ class Answering:
         present.following.catch_up(account, also=map(Uri.parse, result.stale))
         return True
 
-    def _unrecorded(self, hits: Iterable[Hit]) -> set[str]:
-        """Return the nodes whose content is not, as it is cited, their newest version."""
-        cited = {self._parts.nodes.file(Uri.parse(hit.uri), CONTENT).key: hit for hit in hits}
-        history = self._parts.history
-        newest = history.store.catalogue.contents(list(cited), history.position())
-        return {hit.uri for key, hit in cited.items() if str(newest[key]) != hit.cid}
+    def _unrecorded(self, hits: Sequence[Hit]) -> set[str]:
+        """Return the nodes whose content, as it is cited, no version has."""
+        known = self._parts.history.store.has_many([CID.parse(hit.cid) for hit in hits])
+        return {hit.uri for hit, is_known in zip(hits, known, strict=True) if not is_known}
