@@ -54,6 +54,8 @@ class Known:
     in_use: bool = True
     certain: bool = True
     """Whether everybody has been told what it says."""
+    abstract: str = ""
+    """It stays when somebody edits the text by hand."""
 
     def seen_by(self, who: RequestContext) -> bool:
         if who.account_id != self.account:
@@ -99,7 +101,7 @@ def _write(world: World, account: str, owner: str, pick: int) -> None:
     text = f"{secret} {COMMON}{bad} {link}"
     node = ContextNode(uri=uri, content=text, abstract=f"About {secret}{bad}")
     world.context.nodes.write_node(node, _admin(account))
-    world.nodes[uri] = Known(account, owner, (text,))
+    world.nodes[uri] = Known(account, owner, (text,), abstract=node.abstract)
     if bad:
         world.poisoned.add(Known(account, owner))
 
@@ -223,7 +225,7 @@ def check(world: World, who: RequestContext, nodes: Everything, at: IndexState |
     mine = {uri: known for uri, known in nodes.items() if known.in_use and known.seen_by(who)}
     found, told = {hit.uri for hit in result.hits}, _told(result, question)
 
-    own = " ".join(text for uri, known in mine.items() for text in (uri, *known.texts))
+    own = " ".join(f"{uri} {known.abstract} {' '.join(known.texts)}" for uri, known in mine.items())
     assert words([told]) <= words([own])
     assert all(name in own for name in _NAMED.findall(told))
     assert found <= set(mine)
@@ -239,7 +241,7 @@ def attack(world: World, who: RequestContext, pick: int) -> None:
     """Ask for the one word of something out of reach: it is as if nobody had ever said it."""
     spread: dict[bool, set[str]] = {True: set(), False: set()}
     for uri, known in world.nodes.items():
-        spread[known.seen_by(who)] |= words((uri, *known.texts))
+        spread[known.seen_by(who)] |= words((uri, known.abstract, *known.texts))
     hidden = sorted(spread[False] - spread[True])
     if not hidden:
         return

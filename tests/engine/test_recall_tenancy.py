@@ -60,6 +60,15 @@ def a_world(*, semantic: bool) -> Iterator[World]:
     picks=[5] * 9,
     semantic=False,
 )
+@example(
+    steps=[
+        ("write", "acme", "user:ana", 0),
+        ("edit", "acme", "user:bob", 0),
+        ("move", "acme", "user:bob", 0),
+    ],
+    picks=[0] * 9,
+    semantic=False,
+)
 def test_whatever_happens_everybody_finds_what_is_theirs_and_nothing_else(
     steps: list[Step],
     picks: list[int],
