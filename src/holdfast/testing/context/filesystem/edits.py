@@ -43,8 +43,11 @@ class EditTests(ContextSuite):
         subject.nodes.move_node(TABS, uri_of("hard"), ANA)
         renamed = subject.seam.text(uri_of("hard"), CONTENT)
         subject.rewrite("hard", content="no heading")
+        begins = subject.seam.text(uri_of("hard"), CONTENT)
+        subject.rewrite("hard", content="")
 
         assert renamed.startswith('---\ntitle: "Two"\naliases:\n  - "Two"\n---\n')
+        assert 'title: "no heading"' in begins
         assert 'title: "hard"' in subject.seam.text(uri_of("hard"), CONTENT)
 
     @when(ON_THE_SEAM)
