@@ -32,6 +32,21 @@ def test_what_was_told_is_remembered_also_by_another_process(
     assert again.remembered(sids(shout(b"b"), shout(b"c"), shout(b"a"))) == [b"B", None, b"A"]
 
 
+def test_what_is_told_after_somebody_asked_is_remembered_too(
+    store: ArtifactStore, tmp_path: Path
+) -> None:
+    other = ArtifactStore.open(tmp_path / "memo")
+    for number, teller in enumerate((store, store, other), start=1):
+        text = b"a" * number
+        assert [each.remembered(sids(shout(text))) for each in (store, other)] == [[None]] * 2
+
+        teller.remember([(shout(text), text.upper())])
+
+        assert [each.remembered(sids(shout(text))) for each in (store, other)] == [
+            [text.upper()]
+        ] * 2
+
+
 def test_another_parameter_is_another_result(store: ArtifactStore) -> None:
     store.remember([(shout(b"a"), b"A")])
 

@@ -2,17 +2,22 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from holdfast.app import indexes
+from holdfast.app import indexes, kept, tenants
+from holdfast.app.embedding import reopened
 from holdfast.artifacts import ArtifactStore, IndexState
+from holdfast.config import Config, EmbeddingSettings
 from holdfast.engine import indexing, past, sessions, summaries, upkeep, worker
 from holdfast.engine.answering import Answering, Present
-from holdfast.engine.indexing import Caught, Following, Indexer, Made
+from holdfast.engine.building import Building
+from holdfast.engine.indexing import Following, Indexer
+from holdfast.engine.made import Caught, Made
 from holdfast.engine.recall import packing, recalling, scoring
 from holdfast.engine.recall.packing import Packed, Tier
 from holdfast.engine.recall.recalling import Confirming, Question, Recaller
@@ -22,6 +27,9 @@ from holdfast.engine.upkeep import Upkeep
 from holdfast.engine.worker import Round, Worker
 from holdfast.errors import HoldfastError
 from holdfast.index import memo, records
+from holdfast.index.contract import Embedder
+from holdfast.index.embedders.hashing import Hashing
+from holdfast.index.stores.sqlite import SqliteIndex
 from holdfast.model import IndexRecord, Level, RequestContext, Role, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
 from holdfast.storage.history import History
@@ -386,6 +394,93 @@ def remembers_no_vector(patch: Patch) -> None:
     patch.setattr(ArtifactStore, "remembered", lambda _, sids: [None] * len(sids))
 
 
+# ---------------------------------------------------------------- another model
+def forgets_old_vectors(patch: Patch) -> None:
+    patch.setattr(indexes.Indexes, "_finished", lambda *_: [])
+
+
+def embeds_behind_ones_back(patch: Patch) -> None:
+    patch.setattr(indexing, "FEW", 1_000_000)
+    patch.setattr(indexes, "FEW", 1_000_000)
+
+
+def takes_any_model_for_the_old_one(patch: Patch) -> None:
+    named = indexes._named
+
+    def whichever(embedder: str) -> str:
+        own = memo.embedder_id(Hashing(128))
+        return named(memo.embedder_id(Hashing(256)) if embedder == own else embedder)
+
+    patch.setattr(indexes, "_named", whichever)
+
+
+def trusts_what_others_can_write(patch: Patch) -> None:
+    patch.setattr(kept, "_OTHERS", 0)
+
+
+def asks_endpoints_that_were_left(patch: Patch) -> None:
+    def anyhow(settings: EmbeddingSettings, config: Config) -> Embedder:
+        named = replace(config.embedding, base_url=settings.base_url)
+        return reopened(settings, replace(config, embedding=named))
+
+    patch.setattr(indexes, "reopened", anyhow)
+
+
+def builds_beside_others(patch: Patch) -> None:
+    patch.setattr(SqliteIndex, "making", lambda *_, **__: nullcontext(enter_result=True))
+
+
+def starts_over(patch: Patch) -> None:
+    patch.setattr(Building, "_differs", lambda *_: True)
+
+
+def looks_for_nothing_lost(patch: Patch) -> None:
+    patch.setattr(Building, "lost", lambda _: [])
+
+
+def _adding(patch: Patch, **changed: object) -> None:
+    add = Building.add
+
+    def run(self: Building, places: Any, progress: Any, goes_on: Any, *, lasting: bool) -> bool:  # noqa: ANN401 - as it has it
+        given = {"progress": progress, "goes_on": goes_on, "lasting": lasting, **changed}
+        return add(self, places, **given)
+
+    patch.setattr(Building, "add", run)
+
+
+def stops_for_nobody(patch: Patch) -> None:
+    _adding(patch, goes_on=lambda: True)
+
+
+def switches_without_vectors(patch: Patch) -> None:
+    _adding(patch, lasting=False)
+
+
+def takes_the_end_for_the_beginning(patch: Patch) -> None:
+    finish = Building.finish
+    patch.setattr(Building, "finish", lambda self, position: finish(self, position + 1_000_000))
+
+
+def lets_events_wait(patch: Patch) -> None:
+    patch.setattr(
+        worker.Background,
+        "go_on",
+        lambda self, account, goes_on, progress: self._wanted.build_on(account, goes_on, progress),
+    )
+
+
+def removes_who_answers(patch: Patch) -> None:
+    patch.setattr(indexes, "accounts_of", lambda _: iter(()))
+
+
+def remembers_late(patch: Patch) -> None:
+    def remembered(self: ArtifactStore, sids: Sequence[Any]) -> list[bytes | None]:
+        first = self.catalogue.first_results(sids)
+        return [self.get(first[sid]) if sid in first else None for sid in sids]
+
+    patch.setattr(ArtifactStore, "remembered", remembered)
+
+
 # ---------------------------------------------------------------- upkeep
 def finds_no_difference(patch: Patch) -> None:
     patch.setattr(upkeep._Found, "_kind", lambda *_: None)
@@ -410,15 +505,15 @@ def heals_by_forgetting(patch: Patch) -> None:
 
 
 def leaves_summaries_behind(patch: Patch) -> None:
-    patch.setattr(indexes.AbstractsData, "_remove", lambda *_: 0)
+    patch.setattr(tenants.AbstractsData, "_remove", lambda *_: 0)
 
 
 def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
-    def once(self: indexes.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
+    def once(self: tenants.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
         known = every()
         self._every = lambda: known
 
-    patch.setattr(indexes.EveryIndex, "__init__", once)
+    patch.setattr(tenants.EveryIndex, "__init__", once)
 
 
 # ---------------------------------------------------------------- records, sessions, folders

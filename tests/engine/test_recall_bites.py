@@ -16,6 +16,7 @@ from holdfast.engine.upkeep import Kind
 from holdfast.errors import AccessRefusedError, InvalidValueError
 from tests.engine import broken_recall as broken
 from tests.engine import (
+    test_another_model,
     test_answering,
     test_passages_of_records,
     test_past,
@@ -27,6 +28,7 @@ from tests.engine import (
     test_upkeep,
     test_worker,
 )
+from tests.engine.changing_models import have_many
 from tests.engine.recall_tenants import Moody
 from tests.engine.remembering import BOB, of, opened, save_all
 
@@ -54,6 +56,8 @@ class Bite:
 
 THEIRS = "test_on_a_busy_day_everybody_finds_what_is_theirs"
 POISON = "test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on"
+OLD_ANSWERS = "test_old_vectors_answer_until_the_new_ones_are_made"
+HOSTILE = "test_settings_that_are_damaged_or_hostile_are_passed_over"
 HEALED = "test_every_difference_is_named_and_healed"
 EDITED = "test_an_edit_by_hand_is_found_as_it_is_now"
 BUDGET = "TestBudget.test_it_is_never_exceeded_and_snippets_stay_whole"
@@ -268,6 +272,56 @@ BITES = (
         test_recall_rules,
         "test_another_model_has_vectors_of_its_own",
     ),
+    # another model
+    Bite(broken.forgets_old_vectors, test_another_model, OLD_ANSWERS),
+    Bite(broken.embeds_behind_ones_back, test_another_model, OLD_ANSWERS, (ValueError, *FAILED)),
+    Bite(
+        broken.takes_any_model_for_the_old_one,
+        test_another_model,
+        HOSTILE,
+        given={"what": "another model"},
+    ),
+    Bite(
+        broken.trusts_what_others_can_write,
+        test_another_model,
+        HOSTILE,
+        given={"what": "for all to write"},
+    ),
+    Bite(
+        broken.asks_endpoints_that_were_left,
+        test_another_model,
+        "test_an_endpoint_is_asked_as_long_as_the_config_names_it",
+    ),
+    Bite(broken.builds_beside_others, test_another_model, "test_two_do_not_embed_the_same"),
+    Bite(broken.starts_over, test_another_model, "test_what_is_right_is_not_written_again"),
+    Bite(
+        broken.looks_for_nothing_lost,
+        test_another_model,
+        "test_what_is_taken_out_meanwhile_is_put_back",
+    ),
+    Bite(broken.stops_for_nobody, test_another_model, "test_how_far_it_is_is_told", SILENT),
+    Bite(
+        broken.switches_without_vectors,
+        test_another_model,
+        "test_a_model_that_is_out_of_order_takes_nobodys_place",
+    ),
+    Bite(
+        broken.takes_the_end_for_the_beginning,
+        test_another_model,
+        "test_nodes_may_change_while_it_is_made",
+        given={"step": 2},
+    ),
+    Bite(
+        broken.lets_events_wait,
+        test_another_model,
+        "test_events_that_arrive_meanwhile_are_worked_on",
+    ),
+    Bite(
+        broken.removes_who_answers,
+        test_another_model,
+        "test_the_one_that_answers_is_never_removed",
+    ),
+    Bite(broken.remembers_late, test_another_model, "test_two_do_not_embed_the_same"),
     # upkeep
     Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": Kind.MISSING}),
     Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": Kind.DIFFERENT}),
@@ -358,6 +412,9 @@ def fixtures(bite: Bite, place: Path, patch: pytest.MonkeyPatch) -> Iterator[dic
         **bite.given,
     }
     wanted = inspect.signature(caught_by(bite)).parameters
+    if bite.where is test_another_model:
+        have_many(place)
+        found |= {"home": place, "besieged": place}
     with ExitStack() as stack:
         if not {"context", "memory", "sessions"}.isdisjoint(wanted):
             context = stack.enter_context(opened(place, embedder=embedder, semantic=bite.semantic))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.indexing import Following, Indexer, Made
+from holdfast.engine.indexing import Following, Indexer
+from holdfast.engine.made import Made
 from holdfast.index.embedders.hashing import Hashing
 from holdfast.index.memo import VectorMemo
 from holdfast.model import ContextNode, Uri

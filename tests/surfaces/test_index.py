@@ -2,13 +2,12 @@
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from holdfast.app import open_context
-from holdfast.app.indexes import Indexes
 from holdfast.errors import AccessDeniedError, DamageError
+from holdfast.index.embedders.hashing import Hashing
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, refusal, told
 from tests.surfaces.test_nodes_processes import at_a_terminal
 
@@ -36,6 +35,10 @@ def without(uri: str) -> None:
         context.indexes.upkeep.following.index.replace("local", {uri: []})
 
 
+def listed_indexes() -> list[dict[str, object]]:
+    return one("index", "status")["indexes"]  # type: ignore[return-value] # JSON
+
+
 # ---------------------------------------------------------------- status
 class TestStatus:
     def test_it_tells_what_the_index_is_and_how_far(self, indexed: Path) -> None:
@@ -51,9 +54,10 @@ class TestStatus:
             "behind": 0,
             "waiting": 0,
             "dead": 0,
+            "indexes": status["indexes"],
         }
-        rows = dict(lines(told("index", "status")))
-        assert (rows["index"], rows["behind"]) == (status["index"], "0")
+        rows = {row[0]: row[1:] for row in lines(told("index", "status")) if row}
+        assert (rows["position"], rows["behind"]) == ([str(status["position"])], ["0"])
         assert str(status["index"]).startswith("lexical")
 
     def test_one_that_is_behind_says_what_to_do(self, indexed: Path) -> None:
@@ -73,17 +77,6 @@ class TestStatus:
         assert (status["built"], status["position"], status["places"]) == (False, 0, 0)
         assert "`holdfast index rebuild`" in holdfast("index", "status").stderr
 
-    def test_what_is_too_much_for_a_recall_is_left_to_others(
-        self, tabs: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        others = SimpleNamespace(following=None)
-        monkeypatch.setattr(Indexes, "present", lambda *_: others)
-
-        assert holdfast("index", "status").stderr == (
-            "it is too much for a recall, so words answer until `holdfast index rebuild` or "
-            "`holdfast worker` has made it\n"
-        )
-
     def test_its_name_can_be_read(self, tabs: Path, tmp_path: Path) -> None:
         (tmp_path / "home" / ".holdfast" / "config.toml").write_text(
             '[embedding]\nprovider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "My M"\n'
@@ -100,6 +93,50 @@ class TestStatus:
             context.outbox.move_to_dlq(event, uri)
 
         assert (one("index", "status")["waiting"], one("index", "status")["dead"]) == (1, 1)
+
+    def test_each_index_is_listed(self, indexed: Path) -> None:
+        (listed,) = listed_indexes()
+        size = listed.pop("bytes")
+
+        assert listed == {"index": "lexical-1", "places": 3, "finished": True, "answers": True}
+        assert size == sum(path.stat().st_size for path in index_file(indexed).parent.iterdir())
+        assert told("index", "status").splitlines()[-2:] == [
+            "index      places  size     finished  answers",
+            f"lexical-1  3       {int(str(size)) / 1000:.1f} kB  True      True",
+        ]
+
+
+# ---------------------------------------------------------------- prune
+class TestPrune:
+    def test_what_answers_is_not_removed(self, indexed: Path) -> None:
+        assert told("index", "prune") == "there is nothing to remove\n"
+        assert one("index", "prune") == {"removed": []}
+
+    def test_the_index_of_another_model_goes_and_its_vectors_stay(self, indexed: Path) -> None:
+        home = Path(os.environ["HOME"], ".holdfast")
+        with open_context(os.environ, embedder=Hashing()) as context:
+            context.memory.recall("tabs")
+            context.memory.at("2100-01-01").recall("tabs")
+            name = context.indexes.name
+        assert len(listed_indexes()) == 2
+
+        printed = told("index", "prune")
+
+        assert printed.startswith(f"removed {name}, ")
+        (left,) = listed_indexes()
+        assert left["answers"] is True
+        assert list(home.glob("histories/*/past/*")) == []
+        with open_context(os.environ, embedder=Hashing()) as context:
+            assert context.memory.recall("tabs").semantic
+            assert context.indexes.memo is not None
+            assert context.indexes.memo.made == 0
+
+    def test_one_who_has_it_open_makes_it_again(self, indexed: Path) -> None:
+        with open_context(os.environ, embedder=Hashing()) as context:
+            before = context.memory.recall("tabs")
+            told("index", "prune")
+
+            assert context.memory.recall("tabs").hits == before.hits
 
 
 # ---------------------------------------------------------------- rebuild
@@ -215,7 +252,7 @@ class TestVerify:
         assert one("recall", "tabs coffee")["hits"] == before
 
 
-@pytest.mark.parametrize("verb", ["status", "rebuild", "verify"])
+@pytest.mark.parametrize("verb", ["status", "rebuild", "verify", "prune"])
 def test_it_is_for_those_who_govern(tabs: Path, verb: str) -> None:
     refused = refusal("index", verb, "--as-role", "member")
 

@@ -1,30 +1,33 @@
 """The indexes of one memory: one for each embedder that it has had, and those of the past."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from os import utime
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
-from holdfast.app.embedding import embedder_for
+from holdfast.app.embedding import embedder_for, reopened, settings_of
+from holdfast.app.kept import keep_settings, kept_settings, last_used
+from holdfast.app.shelf import Listed, Shelf, removed
+from holdfast.app.tenants import AbstractsData, EveryIndex, PastData
 from holdfast.config import Config
 from holdfast.context.backlinks import ScannedLinks
 from holdfast.context.contract import TenantData
-from holdfast.context.reach import Reach
 from holdfast.context.reading import NodeReader
 from holdfast.context.relations import RelationReader
 from holdfast.engine.answering import Present, made_anew
-from holdfast.engine.indexing import Following, Indexer
+from holdfast.engine.indexing import FEW, Alone, Following, Indexer
 from holdfast.engine.past import KEPT, Pasts
 from holdfast.engine.recall.recalling import NO_MODEL, Recaller, Sources
 from holdfast.engine.summaries import Summaries
-from holdfast.errors import DamageError
+from holdfast.errors import DamageError, EmbeddingError, HoldfastError
 from holdfast.index.contract import FORMAT, Embedder
 from holdfast.index.memo import MemoData, VectorMemo, embedder_id
 from holdfast.index.stores.sqlite import SqliteIndex
-from holdfast.model import Uri
+from holdfast.model.uri import name_of
 from holdfast.storage.backends.device_local import DeviceLocalBackend
 from holdfast.storage.wrappers.recorded import Recorded
 
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
     from holdfast.engine.upkeep import DerivedTiers, Upkeep
 
 LEXICAL = "lexical"
-_FEW = 200
-"""So many places are embedded while somebody waits; more is left to a worker."""
+_FORMAT = f"-{FORMAT}"
+_NOT_YET = "only words were compared"
 
 
 class Indexes:
@@ -47,14 +50,15 @@ class Indexes:
         self._folder = folder
         self._config = config
         self._given = embedder
-        self._open: dict[str, SqliteIndex] = {}
+        self._shelf = Shelf(folder / "index")
+        self._presents: dict[str, Present] = {}
+        self._memos: list[VectorMemo] = []
 
     def close(self) -> None:
         self._forget_past()
-        if (memo := self.__dict__.get("memo")) is not None:
+        for memo in self._memos:
             memo.close()
-        for index in self._open.values():
-            index.close()
+        self._shelf.close()
 
     def _forget_past(self) -> None:
         """Let go of the moments that somebody asked about, if anybody did."""
@@ -68,52 +72,154 @@ class Indexes:
 
     @cached_property
     def memo(self) -> VectorMemo | None:
-        return None if self.embedder is None else VectorMemo(self.memo_folder, self.embedder)
+        if self.embedder is None:
+            return None
+        memo = VectorMemo(self.memo_folder, self.embedder)
+        self._memos.append(memo)
+        return memo
 
     @property
     def memo_folder(self) -> Path:
         return self._folder / "vectors"
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of the embedder's index; another when the same nodes give other records."""
         return _named(LEXICAL if self.embedder is None else embedder_id(self.embedder))
+
+    @property
+    def _lexical_name(self) -> str:
+        return _named(LEXICAL)
 
     def present(self, account_id: str) -> Present:
         """Return who answers about an account now.
 
         That is the index of the embedder, unless it would take long to make: until somebody has
-        made it, words have to do.
+        made it, that of an earlier embedder has to do, or words.
         """
-        wanted, index = self._semantic, self._semantic.following.index
+        wanted, index = self._wanted, self._wanted.following.index
         try:
             if self.embedder is None or index.cursor(account_id):
                 return wanted
         except DamageError as error:  # it is derived, and made anew from what it was derived from
             index.delete_account_data(account_id)
-            return replace(wanted, note=made_anew(error))
-        if wanted.following.is_little(account_id, _FEW):
-            return wanted
-        return self._lexical
+            note = made_anew(error)
+            return replace(wanted, note=lambda: note)
+        meanwhile = self._meanwhile(account_id)
+        if self._has_many(account_id, meanwhile) or not wanted.following.is_little(account_id):
+            return meanwhile
+        return wanted
 
-    @cached_property
-    def _semantic(self) -> Present:
-        index = self._index(self.name)
-        why = "" if self._config.embedding.provider == "none" else NO_MODEL
-        return self._answering(Sources(*self._canonical, index, self.embedder, why), self.memo)
+    def _has_many(self, account_id: str, present: Present) -> bool:
+        """Whether an index has many places of an account: then nobody need walk through them."""
+        with suppress(DamageError):
+            name = self._shelf.name_of(present.following.index)
+            return self._shelf.open(name).places(account_id) > FEW
+        return False
 
-    @cached_property
+    def _meanwhile(self, account_id: str) -> Present:
+        """Return the newest that is finished and can still be followed; else who compares words."""
+        why = ""
+        for name in self._finished(account_id):
+            try:
+                earlier = self._earlier(name)
+                behind = len(earlier.following.behind(account_id))
+                if behind <= FEW:
+                    return self._told(account_id, name, earlier)
+                why = why or f"they are {behind:,} places behind"
+            except HoldfastError as error:
+                why = why or str(error).partition(". Fix: ")[0]
+        return self._told(account_id, self._lexical_name, self._lexical, why)
+
+    def _finished(self, account_id: str) -> list[str]:
+        """Return the indexes of earlier embedders that were finished, the newest first."""
+        others = {*self._shelf.names()} - {self.name, self._lexical_name}
+        found = []
+        for name in others:
+            with suppress(DamageError):  # what is damaged answers nothing
+                if name.endswith(_FORMAT) and self._shelf.open(name).cursor(account_id):
+                    found.append((last_used(self._shelf.folder / name), name))
+        return [name for _, name in sorted(found, reverse=True)]
+
+    def _told(self, account_id: str, name: str, present: Present, why: str = "") -> Present:
+        """Let somebody who answers meanwhile say so."""
+        told = partial(self._how_far, account_id, name, why)
+        return replace(present, note=told, meanwhile=True)
+
+    def _how_far(self, account_id: str, name: str, why: str) -> str:
+        made, places = self._made(account_id, name)
+        done = f"{made:,} of {places:,} places are embedded"
+        fix = "Fix: run `holdfast worker` or `holdfast index rebuild`, which goes on"
+        new = _said(self.name)
+        if name != self._lexical_name:
+            old = _said(name)
+            return f"the vectors of {old} answer while those of {new} are made: {done}. {fix}"
+        passed = f"; earlier vectors can't answer meanwhile: {why}" if why else ""
+        return f"the vectors of {new} are not made yet: {done}{passed}. {fix}"
+
+    def progress(self, account_id: str) -> tuple[int, int]:
+        """Return how many places the index of the embedder has by now, and of how many."""
+        answering = self.present(account_id).following.index
+        return self._made(account_id, self._shelf.name_of(answering))
+
+    def _made(self, account_id: str, answering: str) -> tuple[int, int]:
+        places = self._shelf.open(answering).places(account_id)
+        with suppress(DamageError):
+            return min(self._shelf.open(self.name).places(account_id), places), places
+        return 0, places
+
+    @property
+    def _wanted(self) -> Present:
+        """The index of the embedder."""
+        if self.name not in self._presents:
+            why = "" if self._config.embedding.provider == "none" else NO_MODEL
+            index = self._shelf.open(self.name)
+            sources = Sources(*self._canonical, index, self.embedder, why)
+            self._presents[self.name] = self._answering(sources, self.memo, self._making)
+            if (self._shelf.folder / self.name).is_dir():
+                self._keep_settings()
+        return self._presents[self.name]
+
+    @property
     def _lexical(self) -> Present:
-        why = "the vectors of this memory are not made yet. Fix: run `holdfast index rebuild`"
-        index = self._index(_named(LEXICAL))
-        return self._answering(Sources(*self._canonical, index, why_words=why), None)
+        name = self._lexical_name
+        if name not in self._presents:
+            index = self._shelf.open(name)
+            sources = Sources(*self._canonical, index, why_words=_NOT_YET)
+            self._presents[name] = self._answering(sources, None, index.making)
+        return self._presents[name]
+
+    def _earlier(self, name: str) -> Present:
+        """Open the index of an earlier embedder, with that very embedder."""
+        if name not in self._presents:
+            embedder = reopened(kept_settings(self._shelf.folder / name), self._config)
+            if _named(embedder_id(embedder)) != name:
+                raise EmbeddingError("their model is another by now. Fix: make new vectors.")
+            index, memo = self._shelf.open(name), VectorMemo(self.memo_folder, embedder)
+            self._memos.append(memo)
+            sources = Sources(*self._canonical, index, embedder)
+            self._presents[name] = self._answering(sources, memo, index.making)
+        return self._presents[name]
+
+    @contextmanager
+    def _making(self, account_id: str, *, wait: bool) -> Iterator[bool]:
+        """Keep beside an index what it is made with, before it is made."""
+        self._keep_settings()
+        with self._shelf.open(self.name).making(account_id, wait=wait) as ours:
+            yield ours
+
+    def _keep_settings(self) -> None:
+        settings = settings_of(self._config, self._given)
+        if self.embedder is not None and settings is not None:
+            with suppress(OSError):  # then words answer one day, where this could have
+                keep_settings(self._shelf.folder / self.name, settings)
 
     @property
     def _canonical(self) -> tuple[NodeReader, RelationReader]:
         return self._reader, RelationReader(self._reader, ScannedLinks(self._reader))
 
-    def _answering(self, sources: Sources, memo: VectorMemo | None) -> Present:
-        following = Following(self._history, sources.index, self._indexer(memo))
+    def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
+        following = Following(self._history, sources.index, self._indexer(memo), alone)
         return Present(following, Recaller(sources))
 
     def _indexer(self, memo: VectorMemo | None) -> Indexer:
@@ -130,7 +236,7 @@ class Indexes:
         """Return who verifies and rebuilds the index of the embedder."""
         from holdfast.engine.upkeep import Upkeep  # noqa: PLC0415 - who asks for it pays
 
-        return Upkeep(self._semantic.following)
+        return Upkeep(self._wanted.following)
 
     @cached_property
     def tiers(self) -> "DerivedTiers":
@@ -154,86 +260,44 @@ class Indexes:
         return SqliteIndex(str(folder / str(position)))
 
     # ------------------------------------------------------------ files
-    def _index(self, name: str) -> SqliteIndex:
-        if name not in self._open:
-            self._open[name] = SqliteIndex(str(self._folder / "index" / name))
-        return self._open[name]
-
     def tenant_data(self) -> Mapping[str, TenantData]:
         """Return all that holds something of tenants."""
         return {
-            "index": EveryIndex(self.every),
+            "index": EveryIndex(self._shelf.every),
             "vectors": MemoData(self.memo_folder),
             "abstracts": AbstractsData(self._folder / "abstracts", self._reader.reach),
             "past indexes": PastData(self._folder / "past", self._forget_past),
         }
 
-    def every(self) -> list[SqliteIndex]:
-        """Return each index that there is by now, whoever made it."""
-        folders = (self._folder / "index").glob("*")
-        names = sorted(path.name for path in folders if path.is_dir())
-        return [self._index(name) for name in names]
+    # ------------------------------------------------------------ what there is, and may go
+    def listed(self, account_id: str) -> list[Listed]:
+        """Tell of each index that has something of an account."""
+        return self._shelf.listed(account_id, self.present(account_id).following.index)
+
+    def prune(self) -> list[tuple[str, int]]:
+        """Remove the indexes that answer for nobody any more; return which, and their bytes.
+
+        That of the embedder stays, be it finished or not, and so do all vectors.
+        """
+        from holdfast.engine.upkeep import accounts_of  # noqa: PLC0415 - as before
+
+        answering = map(self.present, accounts_of(self._reader))
+        used = {self.name, *(self._shelf.name_of(each.following.index) for each in answering)}
+        gone = [name for name in self._shelf.names() if name not in used]
+        for name in gone:
+            self._presents.pop(name, None)
+        for past in (self._folder / "past").glob("*"):
+            if past.name != self.name:
+                removed(past)
+        return [(name, self._shelf.remove(name)) for name in gone]
 
 
-class EveryIndex:
-    """The indexes of all embedders; those that are there when somebody is to be forgotten."""
-
-    def __init__(self, every: Callable[[], list[SqliteIndex]]) -> None:
-        self._every = every
-
-    def delete_account_data(self, account_id: str) -> int:
-        return sum(index.delete_account_data(account_id) for index in self._every())
-
-    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        return sum(index.delete_by_owner_space(account_id, owner_space) for index in self._every())
-
-
-class AbstractsData:
-    """What was written down of folders. A session's goes when nobody has the session any more."""
-
-    def __init__(self, folder: Path, reach: Reach) -> None:
-        self._folder = folder
-        self._reach = reach
-
-    def delete_account_data(self, account_id: str) -> int:
-        return self._remove(Uri(account_id))
-
-    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        kind, _, owner = owner_space.partition(":")
-        sessions = self._folder.joinpath(Uri(account_id, ("sessions",)).key).glob("*")
-        keys = [path.relative_to(self._folder).as_posix() for path in sessions]
-        places = filter(None, map(Uri.of_key, keys))
-        gone = [each for each in places if self._reach.session_owner(each) in {None, owner_space}]
-        return sum(map(self._remove, (Uri(account_id, (f"{kind}s", owner)), *gone)))
-
-    def _remove(self, place: Uri) -> int:
-        """Remove what is below a folder; return 1 if there was something."""
-        path = self._folder / place.key
-        there = path.exists()
-        rmtree(path, ignore_errors=True)
-        return int(there)
+def _said(name: str) -> str:
+    """Return the name of an index as people write it: model and digest."""
+    stem = name.removesuffix(_FORMAT)
+    said = name_of(stem)
+    return said if said is not None and said.isprintable() else stem
 
 
 def _named(embedder: str) -> str:
-    return f"{embedder}-{FORMAT}"
-
-
-class PastData:
-    """The indexes of the past, which go wholly when somebody is to be forgotten."""
-
-    def __init__(self, folder: Path, let_go: Callable[[], None]) -> None:
-        self._folder = folder
-        self._let_go = let_go
-
-    def delete_account_data(self, account_id: str) -> int:
-        del account_id
-        return self._forget()
-
-    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        del account_id, owner_space
-        return self._forget()
-
-    def _forget(self) -> int:
-        self._let_go()
-        rmtree(self._folder, ignore_errors=True)
-        return 0
+    return f"{embedder}{_FORMAT}"

@@ -204,6 +204,8 @@ class ArtifactStore:
 
     def remembered(self, sids: Sequence[SID]) -> list[bytes | None]:
         """Return what each structure gave, the first time; None if it was never made."""
+        self._journal.refresh()
+        self.catalogue.follow()
         first = self.catalogue.first_results(sids)
         cids = [first.get(sid) for sid in sids]
         data = iter(self.get_many([cid for cid in cids if cid is not None]))

@@ -27,8 +27,10 @@ class Present:
 
     following: Following
     recaller: Recaller
-    note: str = ""
-    """Why it is this one, if another would have been better."""
+    note: Callable[[], str] = lambda: ""
+    """Says why it is this one, if another would have been better."""
+    meanwhile: bool = False
+    """Whether it answers only until the one that is wanted is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,10 @@ class Answering:
         try:
             return self._answer(question, ctx)
         except DamageError as error:
-            following = self._parts.present(account).following
-            following.index.delete_account_data(account)
-            following.build(account)
+            present = self._parts.present(account)
+            present.following.index.delete_account_data(account)
+            if not present.meanwhile:
+                present.following.build(account)
             result = self._answer(question, ctx)
             return replace(result, notes=(*result.notes, made_anew(error)))
 
@@ -88,7 +91,7 @@ class Answering:
         return replace(
             result,
             index_lag=result.index_lag + behind + self._failed(ctx),
-            notes=(*result.notes, *filter(None, (present.note, *notes))),
+            notes=(*result.notes, *filter(None, (present.note(), *notes))),
         )
 
     def _catch_up(self, present: Present, account: str) -> tuple[int, list[str]]:

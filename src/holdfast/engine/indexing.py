@@ -1,13 +1,14 @@
 """From nodes to what an index holds of them, and keeping the two in step."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import Protocol
 
 from holdfast.context.reading import NodeReader
+from holdfast.engine.building import Building, GoesOn, Progress
+from holdfast.engine.made import BATCH, Caught, Made, Records, batched
 from holdfast.engine.summaries import Summaries
 from holdfast.errors import (
     BrokenNodeError,
@@ -22,22 +23,25 @@ from holdfast.model import IndexRecord, Uri
 from holdfast.model.record import OWNER_SPACE
 from holdfast.storage.history import History
 
-BATCH = 200
-"""How many nodes are read, embedded and written together."""
+FEW = 200
+"""So many places are indexed while somebody waits; more is left to a worker."""
 _ATTEMPTS = 20
+_TEXTS = 128
+"""About how many texts are embedded before somebody can stop."""
 _DOUBTS = 3
 """After so many failures in a row it may be the model's fault, and not the texts'."""
 
-Records = dict[str, list[IndexRecord]]
+
+class Alone(Protocol):
+    """Lets one at a time make the index of an account."""
+
+    def __call__(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+        """Say whether it is us; who waits is, in the end."""
 
 
-@dataclass(slots=True)
-class Made:
-    """What an index should hold of some places, and what is wrong with some of them."""
-
-    records: Records = field(default_factory=dict)
-    failed: dict[str, HoldfastError] = field(default_factory=dict)
-    """Nodes that can't be read, and those that got no vectors: these are found by words only."""
+def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+    del account_id, wait
+    return nullcontext(enter_result=True)
 
 
 class Indexer:
@@ -55,6 +59,23 @@ class Indexer:
 
         Where no node is in use, that is nothing. A folder has the summary of what is in it.
         """
+        made = self._read(places)
+        if self._memo is not None:
+            self._embed(made, self._memo)
+        return made
+
+    def steps(self, places: Iterable[Uri]) -> Iterator[Made]:
+        """Make the same in steps of not too many texts, so that somebody can stop in between."""
+        read = self._read(places)
+        for uris in _portions(read.records):
+            failed = {uri: read.failed[uri] for uri in uris if uri in read.failed}
+            made = Made({uri: read.records[uri] for uri in uris}, failed)
+            if self._memo is not None:
+                self._embed(made, self._memo)
+            yield made
+
+    def _read(self, places: Iterable[Uri]) -> Made:
+        """Return the records of places, without their vectors."""
         made = Made()
         for place in places:
             uri = str(place)
@@ -63,8 +84,6 @@ class Indexer:
             except (BrokenNodeError, InvalidValueError) as error:
                 made.failed[uri] = error
                 made.records[uri] = []
-        if self._memo is not None:
-            self._embed(made, self._memo)
         return made
 
     def _records(self, place: Uri) -> list[IndexRecord]:
@@ -96,7 +115,7 @@ class Indexer:
             if doubts == _DOUBTS:
                 doubts, outage = 0, not memo.answers()
             if outage:
-                made.failed[uri] = why
+                made.failed[uri] = made.outage = why
                 continue
             try:
                 made.records |= _embedded({uri: records}, memo)
@@ -104,6 +123,20 @@ class Indexer:
             except HoldfastError as error:
                 made.failed[uri] = why = error
                 doubts += 1
+
+
+def _portions(records: Records) -> Iterator[list[str]]:
+    """Yield URIs, so many at a time that they have about as many texts as are embedded at once."""
+    portion: list[str] = []
+    texts = 0
+    for uri, of_uri in records.items():
+        portion.append(uri)
+        texts += len(of_uri)
+        if texts >= _TEXTS:
+            yield portion
+            portion, texts = [], 0
+    if portion:
+        yield portion
 
 
 def _embedded(records: Records, memo: VectorMemo) -> Records:
@@ -124,15 +157,6 @@ def _embedded(records: Records, memo: VectorMemo) -> Records:
     return done
 
 
-class Caught(NamedTuple):
-    """What catching up did."""
-
-    position: int
-    places: frozenset[Uri] = frozenset()
-    """Those whose records were made."""
-    failed: Mapping[str, HoldfastError] = MappingProxyType({})
-
-
 class Following:
     """Brings an index up to the newest commit of a history.
 
@@ -140,10 +164,17 @@ class Following:
     tell. Of several who do it at once, one writes, and the others look again.
     """
 
-    def __init__(self, history: History, index: KeptIndex, indexer: Indexer) -> None:
+    def __init__(
+        self,
+        history: History,
+        index: KeptIndex,
+        indexer: Indexer,
+        alone: Alone = _nobody_else,
+    ) -> None:
         self._history = history
         self.index = index
         self.indexer = indexer
+        self._alone = alone
 
     def behind(self, account_id: str) -> list[Uri]:
         """Return the places that changed since the index was last brought up to date."""
@@ -152,16 +183,19 @@ class Following:
             return list(self.every(account_id))
         return self._changed(account_id, cursor)
 
-    def is_little(self, account_id: str, most: int) -> bool:
-        """Whether an account has at most so many places; no more of them are looked at."""
-        return len(list(islice(self.every(account_id), most + 1))) <= most
+    def is_little(self, account_id: str) -> bool:
+        """Whether an account has few places; no more of them are looked at."""
+        return len(list(islice(self.every(account_id), FEW + 1))) <= FEW
 
     def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:
         """Index what changed since, and some more places that somebody asks for."""
         for _ in range(_ATTEMPTS):
             cursor, now = self.index.cursor(account_id), self._history.store.current().position
             if cursor == 0:
-                return self.build(account_id)
+                built = self.build(account_id)
+                if built.places or not self.index.cursor(account_id):
+                    return built
+                continue  # somebody else has made it meanwhile
             changed = () if cursor == now else self._changed(account_id, cursor)
             places = dict.fromkeys((*changed, *also))
             if not places and cursor == now:
@@ -175,30 +209,54 @@ class Following:
         )
 
     def build(
-        self,
-        account_id: str,
-        position: int | None = None,
-        progress: Callable[[int], None] = lambda _: None,
+        self, account_id: str, position: int | None = None, progress: Progress = lambda _: None
     ) -> Caught:
-        """Index all of an account, in batches; until the end, the index says it is unfinished.
+        """Index all of an account, in steps; until the end, the index says it is unfinished.
 
-        It is then as of now, or as of the position that the nodes are read at.
+        It is then as of now, or as of the position that the nodes are read at. If somebody else is
+        at it, they are waited for.
         """
+        with self._alone(account_id, wait=True):
+            done = self.index.cursor(account_id)
+            return Caught(done) if done else self._build(account_id, position, progress)
+
+    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
+        """Throw the index of an account away, and make it again."""
+        with self._alone(account_id, wait=False) as ours:
+            if not ours:
+                raise ConcurrentModificationError(
+                    f"another process makes the index of {account_id!a} just now. "
+                    "Fix: let it finish, or end it and try again."
+                )
+            self.index.delete_account_data(account_id)
+            return self._build(account_id, None, progress)
+
+    def build_on(self, account_id: str, goes_on: GoesOn, progress: Progress) -> Caught | None:
+        """Go on with the index of an account while another one answers; None if others are at it.
+
+        It stops between two steps if it is told to. If the model is out of order, that is an error:
+        an index without vectors must not take the place of one that has them. What changed
+        meanwhile is looked at again, until little is left to be caught up with.
+        """
+        with self._alone(account_id, wait=False) as ours:
+            if not ours or self.index.cursor(account_id):
+                return None
+            building = Building(self.index, account_id, self.indexer)
+            places, position = self.every(account_id), self._history.position()
+            while building.add(places, progress, goes_on, lasting=True):
+                now, lost = self._history.position(), building.lost()
+                changed = self._changed(account_id, position)
+                if len(changed) <= FEW and not lost:
+                    return building.finish(position)
+                places, position = iter({*lost, *changed}), now
+            return building.stopped()
+
+    def _build(self, account_id: str, position: int | None, progress: Progress) -> Caught:
         now = self._history.position() if position is None else position
-        gone: Records = {uri: [] for uri in self.index.stamps(account_id)}
-        places: set[Uri] = set()
-        failed: dict[str, HoldfastError] = {}
-        for batch in batched(self.every(account_id), BATCH):
-            made = self.indexer.make(batch)
-            self.index.replace(account_id, made.records)
-            failed |= made.failed
-            places.update(batch)
-            progress(len(batch))
-            for uri in made.records:
-                gone.pop(uri, None)
-        if places or gone:
-            self.index.replace(account_id, gone, cursor=now)
-        return Caught(now, frozenset(places), failed)
+        building = Building(self.index, account_id, self.indexer)
+        building.add(self.every(account_id), progress, lambda: True, lasting=False)
+        building.add(building.lost(), lambda _: None, lambda: True, lasting=False)
+        return building.finish(now)
 
     def _update(self, account_id: str, places: Sequence[Uri], cursor: int, now: int) -> Caught:
         failed: dict[str, HoldfastError] = {}
@@ -240,9 +298,3 @@ def folders_of(place: Uri) -> Iterator[Uri]:
     while len(folder.path) > 1:
         yield folder
         folder = folder.parent
-
-
-def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
-    remaining = iter(places)
-    while batch := list(islice(remaining, size)):
-        yield batch

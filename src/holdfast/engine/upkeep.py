@@ -6,16 +6,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from holdfast.context.reading import NodeReader
-from holdfast.engine.indexing import BATCH, Caught, Following, Records, batched
+from holdfast.engine.building import Progress
+from holdfast.engine.indexing import Following
+from holdfast.engine.made import BATCH, Caught, Records, batched
 from holdfast.errors import DamageError
 from holdfast.index.contract import KeptIndex
 from holdfast.index.stamp import root, stamp
 from holdfast.model import IndexRecord, Uri
 from holdfast.model.uri import name_of
 from holdfast.storage import DerivedMaintenance, Locator, Tier, walk
-
-Progress = Callable[[int], None]
-"""Is told how many places more were looked at."""
 
 
 class Kind(Enum):
@@ -96,8 +95,7 @@ class Upkeep:
 
     def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
         """Throw the index of an account away, and make it again."""
-        self._index.delete_account_data(account_id)
-        return self.following.build(account_id, progress=progress)
+        return self.following.rebuild(account_id, progress)
 
 
 class _Found:

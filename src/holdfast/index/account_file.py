@@ -18,6 +18,7 @@ from holdfast.errors import (
     StorageUnavailableError,
 )
 from holdfast.index import schema
+from holdfast.index.copies import copies
 from holdfast.model.uri import name_of, segment_of
 
 if TYPE_CHECKING:
@@ -149,6 +150,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 class AccountFiles:
     """The files of all accounts in a folder. An account that nothing was put into has none."""
 
@@ -169,6 +177,11 @@ class AccountFiles:
 
     def path_of(self, account: str) -> Path:
         return self._folder / f"{segment_of(account)}{SUFFIX}"
+
+    def size_of(self, account: str) -> int:
+        """Return how many bytes the files of an account have: the database, its log and copies."""
+        path = self.path_of(account)
+        return sum(map(_size, (path, path.with_name(f"{path.name}-wal"), *copies(path))))
 
     def accounts(self) -> list[str]:
         """Return the accounts that have a file."""

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 from holdfast.model import IndexRecord, SeedHit
 from holdfast.model.values import JSON
 
-FORMAT = 2
+FORMAT = 1
 """Changes when the same node would give other records."""
 
 Filters = Mapping[str, JSON]

@@ -15,18 +15,18 @@ def copy_of(database: Path, dimension: int) -> Path:
 
 def remove_copies(database: Path) -> None:
     """Remove all copies of a database, also those that somebody is about to finish."""
-    for path in _copies(database):
+    for path in copies(database):
         path.unlink(missing_ok=True)
 
 
 def remove_unfinished(database: Path) -> None:
     """Remove what somebody began to write and never finished."""
-    for path in _copies(database):
+    for path in copies(database):
         if path.suffix == UNFINISHED and _age(path) > _AN_HOUR:
             path.unlink(missing_ok=True)
 
 
-def _copies(database: Path) -> list[Path]:
+def copies(database: Path) -> list[Path]:
     """Return the copies of this database, and not those of one whose name begins like its own."""
     name = re.compile(
         rf"{re.escape(database.stem)}\.\d+{re.escape(SUFFIX)}(\.[0-9a-f]+{re.escape(UNFINISHED)})?"

@@ -122,6 +122,7 @@ CHANGES_FROM = (
 )
 NAME_OF = "SELECT name FROM names WHERE value = ?"
 COUNT = "SELECT count(*) FROM records"
+COUNT_STAMPS = "SELECT count(*) FROM stamps"
 COUNT_PASSAGES = "SELECT count(*) FROM records WHERE level = 2"
 PASSAGES_WITH = "SELECT count(*) FROM passages WHERE passages MATCH ?"
 OWNER_AFTER = "SELECT min(owner_space) FROM records WHERE owner_space > ?"

@@ -3,8 +3,10 @@
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import repeat
+from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
 
@@ -19,6 +21,8 @@ from holdfast.index.edit import Edit
 from holdfast.index.filters import Sought, sought
 from holdfast.index.proof import damaged_uris
 from holdfast.index.rows import Prepared, Scored, best, hits, hits_of, matches, prepare, read
+from holdfast.index.turn import SUFFIX as TURN
+from holdfast.index.turn import clear, turn
 from holdfast.index.vectors import quantised
 from holdfast.index.wanted import Wanted, owners, wanted_in
 from holdfast.index.words import any_of, check_weight, check_words, idf, stems
@@ -97,6 +101,16 @@ class SqliteIndex:
 
         self._files.use(account, change)
 
+    def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+        """Let one process or thread at a time make the index of an account; say whether it is us.
+
+        Who waits is us in the end. Whoever dies lets go.
+        """
+        return turn(self._turn_of(check_id(account_id, "account")), wait=wait)
+
+    def _turn_of(self, account: str) -> Path:
+        return self._files.path_of(account).with_suffix(TURN)
+
     # ------------------------------------------------------------ tenants
     def delete_account_data(self, account_id: str) -> int:
         """As promised; and no byte of it is left in a file.
@@ -112,6 +126,7 @@ class SqliteIndex:
             return 0
         finally:
             remove_copies(self._files.path_of(account))
+            clear(self._turn_of(account))
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         """As promised; and no byte of it is left in a file, nor of what was deleted before."""
@@ -233,6 +248,21 @@ class SqliteIndex:
                 return dict(db.execute(schema.STAMPS))
 
         return self._files.ask(check_id(account_id, "account"), told, {})
+
+    def places(self, account_id: str) -> int:
+        """Return of how many URIs there are records."""
+
+        def told(file: AccountFile) -> int:
+            with file.reading() as db:
+                last_change(db, file.account)
+                ((count,),) = db.execute(schema.COUNT_STAMPS)
+                return int(count)
+
+        return self._files.ask(check_id(account_id, "account"), told, 0)
+
+    def size(self, account_id: str) -> int:
+        """Return how many bytes an account takes on the disk."""
+        return self._files.size_of(check_id(account_id, "account"))
 
     def check(self, account_id: str) -> list[str]:
         """As promised. An account whose file is gone has nothing to check; its cursor is 0."""

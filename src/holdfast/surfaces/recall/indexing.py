@@ -3,16 +3,29 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import click
 
-from holdfast.engine.upkeep import Progress, Proof
+from holdfast.engine.building import Progress
+from holdfast.engine.upkeep import Proof
 from holdfast.errors import DamageError
 from holdfast.model import Uri
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.nodes.opening import Memory, demand_governing, with_memory
-from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
+from holdfast.surfaces.telling import (
+    counted,
+    mention,
+    shown,
+    sized,
+    tell_json,
+    tell_line,
+    tell_table,
+)
+
+if TYPE_CHECKING:
+    from holdfast.app.shelf import Listed
 
 _MAY = "look after its index"
 _MOST_NAMED = 3
@@ -46,24 +59,32 @@ def _status(memory: Memory, *, as_json: bool) -> None:
         "waiting": len(waiting),
         "dead": sum(event.status.value == "dead" for _, event in waiting),
     }
+    present, listed = indexes.present(account), indexes.listed(account)
     if as_json:
-        tell_json(told)
+        tell_json({**told, "indexes": [_listed_json(each) for each in listed]})
         return
     tell_table(("what", "is"), ((name, shown(str(value))) for name, value in told.items()))
-    if told["behind"] or not told["built"]:
-        mention(_what_next(memory))
+    tell_line("")
+    tell_table(("index", "places", "size", "finished", "answers"), map(_listed_row, listed))
+    if present.meanwhile:
+        mention(present.note())
+    elif told["behind"] or not told["built"]:
+        mention("the next recall brings it up to date, or `holdfast index rebuild` now")
 
 
-def _what_next(memory: Memory) -> str:
-    """Say who brings the index up to date."""
-    indexes = memory.context.indexes
-    answers = indexes.present(memory.request.account_id).following
-    if answers is indexes.upkeep.following:
-        return "the next recall brings it up to date, or `holdfast index rebuild` now"
-    return (
-        "it is too much for a recall, so words answer until `holdfast index rebuild` or "
-        "`holdfast worker` has made it"
-    )
+def _listed_row(each: "Listed") -> tuple[str, ...]:
+    finished, answers = str(each.position > 0), str(each.answers)
+    return each.name, f"{each.places:,}", sized(each.size), finished, answers
+
+
+def _listed_json(each: "Listed") -> dict[str, object]:
+    return {
+        "index": each.name,
+        "places": each.places,
+        "bytes": each.size,
+        "finished": each.position > 0,
+        "answers": each.answers,
+    }
 
 
 @index_command.command("rebuild")
@@ -117,6 +138,26 @@ def _verify(memory: Memory, *, heal: bool, as_json: bool) -> None:
             f"the index {'is damaged' if proof.damage else wrong}. "
             "Fix: run `holdfast index verify --heal`."
         )
+
+
+@index_command.command("prune")
+@as_json(ONE_OBJECT)
+@with_memory
+def _prune(memory: Memory, *, as_json: bool) -> None:
+    """Remove the indexes of other models, once they answer no more.
+
+    It is for all accounts. The index of the model that is configured stays, and so does one that
+    answers until that is made. Vectors stay too: who goes back to a model does not pay again.
+    """
+    demand_governing(memory, _MAY)
+    gone = memory.context.indexes.prune()
+    if as_json:
+        tell_json({"removed": [{"index": name, "bytes": size} for name, size in gone]})
+        return
+    for name, size in gone:
+        tell_line(f"removed {name}, {sized(size)}")
+    if not gone:
+        tell_line("there is nothing to remove")
 
 
 def _tell(proof: Proof, *, healed: bool) -> None:

@@ -2,18 +2,28 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.engine.made import Caught
 from holdfast.engine.upkeep import accounts_of
-from holdfast.engine.worker import Round, Worker
-from holdfast.errors import HoldfastError
+from holdfast.engine.worker import Background, Round, Worker
+from holdfast.errors import EmbeddingError, HoldfastError
 from holdfast.surfaces.nodes.opening import Memory, demand_governing, with_memory
 from holdfast.surfaces.telling import counted, mention, shown, tell_line
 
+if TYPE_CHECKING:
+    from holdfast.engine.answering import Present
+
 _PAUSE_SECONDS = 1.0
+_SOME_SECONDS = 5.0
+"""How far a build is, is told about so often."""
+_OUTAGE_SECONDS = 60.0
+"""So long a model that is out of order is left alone."""
 
 
 @click.command("worker")
@@ -22,33 +32,114 @@ _PAUSE_SECONDS = 1.0
 def worker_command(memory: Memory, *, once: bool) -> None:
     """Keep the index up to date, for all accounts.
 
-    It works until it is told to end (SIGTERM or Ctrl-C), and finishes what it has begun. Several
-    may work side by side.
+    After a change of model it makes the new index, while the old one answers. It works until it is
+    told to end (SIGTERM or Ctrl-C), and finishes the step that it has begun; the next one goes on
+    from there. Several may work side by side.
     """
     demand_governing(memory, "work for all accounts")
     with until_told() as ending:
-        total = _work(memory, ending)
+        working = _Working(memory, ending)
+        total = working.work()
         while not once and not ending.wait(_PAUSE_SECONDS):
-            total += _work(memory, ending)
+            total += working.work()
     tell_line(
         f"{counted(total.done, 'event')} done, {total.failed} to be tried again, "
         f"{total.dead} dead; {counted(total.indexed, 'place')} indexed"
     )
 
 
-def _work(memory: Memory, ending: threading.Event) -> Round:
-    """Work on all that waits, account by account, until told to end."""
-    total = Round()
-    for account in accounts_of(memory.context.reader):
-        worker = Worker(memory.context.outbox, memory.context.indexes.upkeep.following)
+class _Working:
+    """Works for all accounts, until it is told to end."""
+
+    def __init__(self, memory: Memory, ending: threading.Event) -> None:
+        self._context = memory.context
+        self._ending = ending
+        self._resting: dict[str, float] = {}
+        """Until when an account's new index is let be."""
+
+    def work(self) -> Round:
+        """Work on all that waits, account by account."""
+        total = Round()
+        for account in accounts_of(self._context.reader):
+            try:
+                while not self._ending.is_set() and (done := self._step(account)) != Round():
+                    total += done
+            except HoldfastError as error:  # the other accounts go on
+                mention(f"{shown(account)}: {shown(str(error))}")
+        return total
+
+    def _step(self, account: str) -> Round:
+        """Work on what was written; if nothing is left, on the index that is to answer one day."""
+        present = self._context.indexes.present(account)
+        if self._is_long(present, account):
+            return _indexed(present.following.build_on(account, self._goes_on, lambda _: None))
+        done = Worker(self._context.outbox, present.following).work(account)
+        if done.failed or done.dead:
+            mention(f"{shown(account)}: {done.failed} failed, {done.dead} dead")
+        if done == Round() and present.meanwhile:
+            return self._build(account)
+        return done
+
+    def _is_long(self, present: "Present", account: str) -> bool:
+        """Whether words have to be indexed first, and it takes so long that we may be stopped."""
+        following = present.following
+        words = present.meanwhile or self._context.indexes.embedder is None
+        return words and not following.index.cursor(account) and not following.is_little(account)
+
+    def _goes_on(self) -> bool:
+        return not self._ending.is_set()
+
+    def _build(self, account: str) -> Round:
+        if time.monotonic() < self._resting.get(account, 0.0):
+            return Round()
+        telling = _Telling(self._context.indexes.progress, account)
+        wanted = self._context.indexes.upkeep.following
+        background = Background(wanted, lambda: self._answering(account))
         try:
-            while not ending.is_set() and (done := worker.work(account)) != Round():
-                total += done
-                if done.failed or done.dead:
-                    mention(f"{account}: {done.failed} failed, {done.dead} dead")
-        except HoldfastError as error:  # the other accounts go on
-            mention(f"{shown(account)}: {shown(str(error))}")
-    return total
+            caught = background.go_on(account, self._goes_on, telling.tell)
+        except EmbeddingError:
+            self._resting[account] = time.monotonic() + _OUTAGE_SECONDS
+            raise
+        if caught is not None:
+            telling.tell_end(caught)
+        return _indexed(caught)
+
+    def _answering(self, account: str) -> Worker | None:
+        """Return who works for the index that answers until the new one is made."""
+        present = self._context.indexes.present(account)
+        return Worker(self._context.outbox, present.following) if present.meanwhile else None
+
+
+class _Telling:
+    """Says on stderr now and then how far a build is."""
+
+    def __init__(self, progress: Callable[[str], tuple[int, int]], account: str) -> None:
+        self._progress = progress
+        self._account = account
+        self._next = time.monotonic() + _SOME_SECONDS
+
+    def tell(self, _: int) -> None:
+        if time.monotonic() >= self._next:
+            self._mention("")
+            self._next = time.monotonic() + _SOME_SECONDS
+
+    def tell_end(self, caught: Caught) -> None:
+        for uri, error in caught.failed.items():
+            mention(f"found by words only: {uri}: {shown(str(error))}")
+        if caught.failed:
+            mention("`holdfast index verify --heal` tries these again")
+        if caught.position:
+            mention(f"{shown(self._account)}: the new vectors are made, and answer from now on")
+        else:
+            self._mention("; the next worker goes on from there")
+
+    def _mention(self, more: str) -> None:
+        made, places = self._progress(self._account)
+        mention(f"{shown(self._account)}: {made:,} of {places:,} places are embedded{more}")
+
+
+def _indexed(caught: Caught | None) -> Round:
+    return Round() if caught is None else Round(indexed=len(caught.places))
 
 
 @contextmanager

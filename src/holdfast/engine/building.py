@@ -1,0 +1,95 @@
+"""Making the whole index of an account in steps: it can be stopped, and gone on with."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from holdfast.engine.made import BATCH, Caught, Made, Records, batched
+from holdfast.index.contract import KeptIndex
+from holdfast.index.stamp import stamp
+from holdfast.model import IndexRecord, Uri
+
+if TYPE_CHECKING:
+    from holdfast.errors import HoldfastError
+
+Progress = Callable[[int], None]
+"""Is told how many places more were looked at."""
+GoesOn = Callable[[], bool]
+"""Is asked after each step; False stops."""
+
+
+class Steps(Protocol):
+    """Who makes records."""
+
+    def steps(self, places: Iterable[Uri]) -> Iterator[Made]:
+        """Make the records of places, some at a time."""
+
+
+class Building:
+    """One attempt to make the index of an account. Its cursor stays 0 until `finish`.
+
+    What the index holds of an earlier attempt, and is right, is let be. Nodes may change meanwhile:
+    who finishes says up to which position all of it was looked at.
+    """
+
+    def __init__(self, index: KeptIndex, account_id: str, indexer: Steps) -> None:
+        self._index = index
+        self._account = account_id
+        self._indexer = indexer
+        self._held = index.stamps(account_id)
+        self._places: set[Uri] = set()
+        self._failed: dict[str, HoldfastError] = {}
+        self._there: set[str] = set()
+
+    def add(
+        self, places: Iterable[Uri], progress: Progress, goes_on: GoesOn, *, lasting: bool
+    ) -> bool:
+        """Index places as they are now; False if it was stopped, after a whole step.
+
+        While the model is out of order, texts are indexed by their words only. What is made to last
+        is not: then it is an error, and what was made so far stays.
+        """
+        for batch in batched(places, BATCH):
+            for made in self._indexer.steps(batch):
+                if lasting and made.outage is not None:
+                    raise made.outage
+                self._write(made)
+                progress(len(made.records))
+                if not goes_on():
+                    return False
+        return True
+
+    def lost(self) -> list[Uri]:
+        """Return the places that somebody took out of the index after they were added."""
+        return [Uri.parse(uri) for uri in self._there.difference(self._index.stamps(self._account))]
+
+    def finish(self, position: int) -> Caught:
+        """Take out what is of no place any more, and say up to where the index is right."""
+        gone: Records = {
+            uri: [] for uri in self._index.stamps(self._account) if uri not in self._there
+        }
+        if self._places or gone:
+            self._index.replace(self._account, gone, cursor=position, expect=0)
+        return Caught(position, frozenset(self._places), self._failed)
+
+    def stopped(self) -> Caught:
+        return Caught(0, frozenset(self._places), self._failed)
+
+    def _write(self, made: Made) -> None:
+        wrong = {
+            uri: records for uri, records in made.records.items() if self._differs(uri, records)
+        }
+        if wrong:
+            self._index.replace(self._account, wrong, expect=0)
+        for uri, records in made.records.items():
+            self._places.add(Uri.parse(uri))
+            (self._there.add if records else self._there.discard)(uri)
+            self._failed.pop(uri, None)
+        for uri in wrong:
+            self._held.pop(uri, None)
+        self._failed |= made.failed
+
+    def _differs(self, uri: str, records: list[IndexRecord]) -> bool:
+        """Whether an index holds, or may hold, something else of a place."""
+        if uri not in self._held:
+            return bool(records) or uri in self._there
+        return not records or stamp(records) != self._held[uri]

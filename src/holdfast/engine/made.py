@@ -1,0 +1,42 @@
+"""What an index should hold of some places, and what became of it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple
+
+from holdfast.errors import HoldfastError
+from holdfast.model import IndexRecord, Uri
+
+BATCH = 200
+"""How many nodes are read together."""
+
+Records = dict[str, list[IndexRecord]]
+
+
+@dataclass(slots=True)
+class Made:
+    """What an index should hold of some places, and what is wrong with some of them."""
+
+    records: Records = field(default_factory=dict)
+    failed: dict[str, HoldfastError] = field(default_factory=dict)
+    """Nodes that can't be read, and those that got no vectors: these are found by words only."""
+    outage: HoldfastError | None = None
+    """Why no text at all can be embedded now, if it is so."""
+
+
+class Caught(NamedTuple):
+    """What catching up did."""
+
+    position: int
+    """Up to where the index is right; 0 if it is not finished."""
+    places: frozenset[Uri] = frozenset()
+    """Those whose records were made."""
+    failed: Mapping[str, HoldfastError] = MappingProxyType({})
+
+
+def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
+    remaining = iter(places)
+    while batch := list(islice(remaining, size)):
+        yield batch

@@ -1,0 +1,102 @@
+"""A memory that is too large to be embedded while somebody waits, and what changes its model."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from holdfast.app import Context
+from holdfast.engine.made import Caught
+from holdfast.engine.worker import Background, Worker
+from holdfast.index.embedders.hashing import Hashing
+from holdfast.model import ContextNode
+from tests.engine.remembering import ANA, opened
+
+FOLDER = "ctx://local/users/ana/memories/preference"
+MANY = 210
+BY_MEANING = "photosynthetic"
+"""A question that shares no stem with its answer, and is near to it all the same."""
+ANSWER = "Photosynthesis."
+OLD, NEW = 256, 512
+"""Dimensions, by which two hashing embedders differ."""
+
+
+class Counting(Hashing):
+    """Knows which texts it was asked for, and is out of order when told to be."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__(dimension)
+        self.asked: Counter[str] = Counter()
+        self.fails: Callable[[Sequence[str]], Exception | None] = lambda _: None
+
+    def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
+        if error := self.fails(texts):
+            raise error
+        self.asked.update(texts)
+        return super().embed_texts(texts)
+
+
+def write(context: Context, **contents: str) -> None:
+    nodes = [ContextNode(uri=f"{FOLDER}/{slug}", content=text) for slug, text in contents.items()]
+    context.nodes.write_nodes(nodes, ANA)
+
+
+def rewrite(context: Context, slug: str, content: str) -> None:
+    node = context.nodes.read_node(f"{FOLDER}/{slug}", ANA)
+    context.nodes.write_node(node.revised(content=content), ANA)
+
+
+def have_many(home: Path) -> None:
+    """Have a memory of more than 200 places, with an index of the old embedder."""
+    with opened(home, embedder=Hashing(OLD)) as context:
+        write(
+            context,
+            **{f"n{number}": f"Number {number} is about a thing." for number in range(MANY)},
+        )
+        write(context, leaf=ANSWER)
+        context.indexes.upkeep.rebuild("local")
+        context.outbox.delete_account_data("local")  # all is done
+
+
+def made_by(context: Context) -> int:
+    """Return how many vectors the embedder of a memory had to make."""
+    assert context.indexes.memo is not None
+    return context.indexes.memo.made
+
+
+def go_on(
+    context: Context, goes_on: Callable[[], bool] = lambda: True, account: str = "local"
+) -> Caught | None:
+    """Do what `holdfast worker` does of an index that is not made yet."""
+
+    def answering() -> Worker | None:
+        present = context.indexes.present(account)
+        return Worker(context.outbox, present.following) if present.meanwhile else None
+
+    background = Background(context.indexes.upkeep.following, answering)
+    return background.go_on(account, goes_on, lambda _: None)
+
+
+def after(steps: int, action: Callable[[], object] = lambda: None) -> Callable[[], bool]:
+    """Go on for so many steps; then do something, and stop."""
+    seen = Counter[str]()
+
+    def goes_on() -> bool:
+        seen["step"] += 1
+        if seen["step"] == steps:
+            action()
+        return seen["step"] < steps
+
+    return goes_on
+
+
+def at_step(step: int, action: Callable[[], object]) -> Callable[[], bool]:
+    """Do something after a step, and go on to the end."""
+    seen = Counter[str]()
+
+    def goes_on() -> bool:
+        seen["step"] += 1
+        if seen["step"] == step:
+            action()
+        return True
+
+    return goes_on
