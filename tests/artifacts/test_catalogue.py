@@ -17,7 +17,7 @@ from holdfast.artifacts.artifact import Derived, Literal, structures
 from holdfast.artifacts.catalogue import Catalogue
 from holdfast.artifacts.cid import CID
 from holdfast.artifacts.disk import FolderLock
-from holdfast.artifacts.entry import Bind, Entry, Put, Register, Result
+from holdfast.artifacts.entry import Bind, Entry, Lift, Put, Register, Result, Tombstone
 from holdfast.artifacts.state import Binding, IndexState, Logged
 from holdfast.errors import DamageError
 from holdfast.testing.storage.processes import finish, start
@@ -186,7 +186,16 @@ class TestNames:
         assert catalogue.named_since(0) == ["a", "b"]
         assert catalogue.named_since(1) == ["a"]
         assert catalogue.named_since(2) == []
+        assert catalogue.named_since(0, until=1) == ["b"]
         assert catalogue.last_named() == 2
+
+    def test_it_tells_whether_content_was_hidden_since(self, pages: Pages) -> None:
+        pages.commit(Put(ONE, 0, 3, 0), Tombstone(ONE, ""))
+        pages.commit(Lift(ONE))
+        catalogue = Catalogue(pages)
+
+        assert [catalogue.hides_since(after, 3) for after in range(4)] == [True, True, True, False]
+        assert [catalogue.hides_since(0, until) for until in (1, 2)] == [False, True]
 
 
 def steps(catalogue: Catalogue, action: Callable[[], None]) -> int:

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import indexes, kept, tenants
+from holdfast.app import indexes, kept, moments, tenants
 from holdfast.app.embedding import reopened
 from holdfast.artifacts import ArtifactStore, IndexState
 from holdfast.config import Config, EmbeddingSettings
-from holdfast.engine import indexing, past, sessions, summaries, upkeep, worker
+from holdfast.engine import indexing, logged, past, sessions, summaries, upkeep, worker
 from holdfast.engine.answering import Answering, Present
 from holdfast.engine.building import Building
 from holdfast.engine.indexing import Following, Indexer
+from holdfast.engine.logged import Logged
 from holdfast.engine.made import Caught, Made
 from holdfast.engine.recall import packing, recalling, scoring
 from holdfast.engine.recall.packing import Packed, Tier
@@ -268,7 +269,7 @@ def moves_the_cursor_without_records(patch: Patch) -> None:
         self.index.replace(account, {}, cursor=now, expect=cursor)
         return Caught(now, frozenset(places))
 
-    patch.setattr(Following, "_update", update)
+    patch.setattr(Following, "update", update)
 
 
 def compares_no_cursor(patch: Patch) -> None:
@@ -277,11 +278,11 @@ def compares_no_cursor(patch: Patch) -> None:
         self.index.replace(account, made.records, cursor=now)
         return Caught(now, frozenset(places), made.failed)
 
-    patch.setattr(Following, "_update", update)
+    patch.setattr(Following, "update", update)
 
 
 def goes_by_the_outbox_alone(patch: Patch) -> None:
-    patch.setattr(Following, "_changed", lambda *_: [])
+    patch.setattr(Logged, "changed", lambda *_: [])
 
 
 def never_looks_again(patch: Patch) -> None:
@@ -291,11 +292,12 @@ def never_looks_again(patch: Patch) -> None:
 
 def knows_no_folders(patch: Patch) -> None:
     patch.setattr(indexing, "folders_of", lambda _: iter(()))
+    patch.setattr(logged, "folders_of", lambda _: iter(()))
     patch.setattr(worker, "folders_of", lambda _: iter(()))
 
 
 def indexes_what_is_archived(patch: Patch) -> None:
-    def made(self: Indexer, place: Uri) -> list[IndexRecord]:
+    def made(self: Indexer, place: Uri, _: Made) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place)
         stored = self.reader.load(place)
@@ -367,7 +369,7 @@ def builds_the_past_from_the_present(patch: Patch) -> None:
 
 
 def keeps_every_past(patch: Patch) -> None:
-    patch.setattr(indexes, "KEPT", 1_000)
+    patch.setattr(moments, "KEPT", 1_000)
 
 
 def shows_the_past_to_everybody(patch: Patch) -> None:
@@ -458,7 +460,12 @@ def switches_without_vectors(patch: Patch) -> None:
 
 def takes_the_end_for_the_beginning(patch: Patch) -> None:
     finish = Building.finish
-    patch.setattr(Building, "finish", lambda self, position: finish(self, position + 1_000_000))
+
+    def later(self: Building) -> Caught:
+        self.position += 1_000_000
+        return finish(self)
+
+    patch.setattr(Building, "finish", later)
 
 
 def lets_events_wait(patch: Patch) -> None:
@@ -470,7 +477,7 @@ def lets_events_wait(patch: Patch) -> None:
 
 
 def removes_who_answers(patch: Patch) -> None:
-    patch.setattr(indexes, "accounts_of", lambda _: iter(()))
+    patch.setattr(upkeep, "accounts_of", lambda _: iter(()))
 
 
 def remembers_late(patch: Patch) -> None:

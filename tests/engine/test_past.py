@@ -1,6 +1,6 @@
 """Recall as of a moment equals recall on a fresh memory built to that moment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -12,82 +12,11 @@ from hypothesis import strategies as st
 from holdfast.app import Context
 from holdfast.artifacts import IndexState
 from holdfast.engine.past import KEPT
-from holdfast.engine.recall.result import Hit
-from holdfast.errors import ContextError
 from holdfast.index.embedders.hashing import Hashing
-from holdfast.model import RequestContext
 from holdfast.storage import Locator, walk
 from holdfast.storage.wrappers.view import View
-from tests.engine.remembering import ADMIN, ANA, BOB, of, opened, save_all
-
-WORDS = ("tabs", "coffee", "train", "cat", "lisbon", "soup")
-QUESTIONS = ("tabs coffee", "who likes the cat in lisbon?", "train", "soup?")
-SLUGS = ("one", "two", "three")
-WHO = (ANA, BOB)
-
-TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
-Step = Callable[[Context], object]
-
-
-def saving(who: int, slug: str, text: str) -> Step:
-    return lambda context: of(context, WHO[who]).save(text, category="preference", slug=slug)
-
-
-def changing(verb: str, who: int, slug: str, other: str) -> Step:
-    folder = f"ctx://local/users/{WHO[who].user_id}/memories/preference"
-
-    def run(context: Context) -> None:
-        targets = (f"{folder}/{other}",) if verb == "move_node" else ()
-        getattr(context.nodes, verb)(f"{folder}/{slug}", *targets, WHO[who])
-
-    return run
-
-
-def saying(who: int, session: str, texts: Sequence[str]) -> Step:
-    messages = [
-        {"role": "user", "content": text, "name": f"N{at}"} for at, text in enumerate(texts)
-    ]
-    return lambda context: of(context, WHO[who]).commit_session(
-        messages, session_id=session, extract=False
-    )
-
-
-def editing(slug: str, text: str) -> Step:
-    def run(context: Context) -> None:
-        root = Path(context.recorded.identity)
-        for file in root.glob(f"accounts/local/users/*/memories/preference/{slug}/content.md"):
-            file.write_text(text)
-            context.recorded.notice([Locator(file.relative_to(root).as_posix())])
-
-    return run
-
-
-PEOPLE = st.sampled_from([0, 1])
-SLUGGED = st.sampled_from(SLUGS)
-STEPS = st.one_of(
-    st.builds(saving, PEOPLE, SLUGGED, TEXTS),
-    st.builds(
-        changing,
-        st.sampled_from(["delete_node", "archive_node", "unarchive_node", "move_node"]),
-        PEOPLE,
-        SLUGGED,
-        SLUGGED,
-    ),
-    st.builds(saying, PEOPLE, st.sampled_from(["s", "t"]), st.lists(TEXTS, max_size=4)),
-    st.builds(editing, SLUGGED, TEXTS),
-)
-
-
-def done(steps: Sequence[Step], context: Context) -> list[IndexState]:
-    """Do what can be done; return the state after each step."""
-    states = []
-    for step in steps:
-        try:
-            step(context)
-        except (ContextError, FileExistsError):
-            continue
-        states.append(IndexState(0, context.recorded.history.position()))
-    return states
+from tests.engine.histories import STEPS, Step, answers, done
+from tests.engine.remembering import ANA, BOB, of, opened, save_all
 
 
 def copied(context: Context, state: IndexState, home: Path) -> None:
@@ -105,18 +34,6 @@ def _every(view: View, folder: Locator) -> list[Locator]:
     for child in view.list(folder):
         found += _every(view, child) if view.info(child).is_dir else [child]
     return found
-
-
-def answers(recall: Callable[[str, RequestContext], Sequence[Hit]]) -> list[tuple[object, ...]]:
-    return [
-        (
-            question,
-            who,
-            [(hit.uri, hit.cid, hit.snippet, hit.score) for hit in recall(question, who)],
-        )
-        for question in QUESTIONS
-        for who in (ANA, BOB, ADMIN)
-    ]
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])

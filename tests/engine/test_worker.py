@@ -188,7 +188,7 @@ def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
     worker(context).drain("local")
     write(context, "two")
     cursor, index = following.index.cursor("local"), following.index
-    made = following.indexer.make([following._changed("local", cursor)[0]])
+    made = following.indexer.make([following.logged.changed("local", cursor)[0]])
     following.catch_up("local")
 
     with pytest.raises(ConcurrentModificationError):

@@ -2,7 +2,7 @@
 
 import time
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -735,7 +735,9 @@ class Replacing(MemoryIndex):
         *,
         cursor: int | None = None,
         expect: int | None = None,
+        unlogged: Collection[str] = (),
     ) -> None:
+        del unlogged
         self.replaced(account_id, nodes, cursor, expect)
 
     def replaced(
@@ -826,6 +828,63 @@ class MovesTheCursorFirst(Replacing):
     ) -> None:
         self.right(account_id, {}, cursor, expect)
         self.right(account_id, nodes, None, None)
+
+
+class Marking(MemoryIndex):
+    """Marks otherwise what is unlogged; how, a subclass says."""
+
+    def replace(
+        self,
+        account_id: str,
+        nodes: Nodes,
+        *,
+        cursor: int | None = None,
+        expect: int | None = None,
+        unlogged: Collection[str] = (),
+    ) -> None:
+        marked = self.marked(account_id, nodes, frozenset(unlogged))
+        if not marked.issubset(nodes):
+            nodes = {**dict.fromkeys(marked, ()), **nodes}
+        super().replace(account_id, nodes, cursor=cursor, expect=expect, unlogged=marked)
+
+    def marked(self, account_id: str, nodes: Nodes, unlogged: frozenset[str]) -> frozenset[str]:
+        raise NotImplementedError
+
+
+class NeverMarks(Marking):
+    def marked(self, account_id: str, nodes: Nodes, unlogged: frozenset[str]) -> frozenset[str]:
+        del account_id, nodes, unlogged
+        return frozenset()
+
+
+class NeverUnmarks(Marking):
+    def marked(self, account_id: str, nodes: Nodes, unlogged: frozenset[str]) -> frozenset[str]:
+        del nodes
+        return unlogged | (self.unlogged(account_id) or frozenset())
+
+
+class MarksBeforeItRefuses(MemoryIndex):
+    def replace(
+        self,
+        account_id: str,
+        nodes: Nodes,
+        *,
+        cursor: int | None = None,
+        expect: int | None = None,
+        unlogged: Collection[str] = (),
+    ) -> None:
+        self._unlogged.setdefault(account_id, set()).update(unlogged)
+        super().replace(account_id, nodes, cursor=cursor, expect=expect, unlogged=unlogged)
+
+
+class NamesTheDeleted(MemoryIndex):
+    def _forget_unlogged(self, account: str) -> None:
+        pass
+
+
+class ForgetsThatItForgot(MemoryIndex):
+    def unlogged(self, account_id: str) -> frozenset[str]:
+        return super().unlogged(account_id) or frozenset()
 
 
 class ReadsWithoutVectors(MemoryIndex):
@@ -952,7 +1011,9 @@ class ReplacesNodeByNode(SqliteIndex):
         *,
         cursor: int | None = None,
         expect: int | None = None,
+        unlogged: Collection[str] = (),
     ) -> None:
+        del unlogged
         for uri, records in nodes.items():
             super().replace(account_id, {uri: records})
         super().replace(account_id, {}, cursor=cursor, expect=expect)

@@ -175,6 +175,11 @@ BITES = (
     Bite(broken.RefusesAfterTheChange, "test_who_expects_another_cursor_changes_nothing"),
     Bite(broken.TakesRecordsOfOtherNodes, "test_nodes_and_cursors_that_can_not_be_change_nothing"),
     Bite(broken.MovesTheCursorFirst, "test_nodes_and_cursors_that_can_not_be_change_nothing"),
+    Bite(broken.NeverMarks, "test_what_is_unlogged_stays_so_until_it_is_replaced"),
+    Bite(broken.NeverUnmarks, "test_what_is_unlogged_stays_so_until_it_is_replaced"),
+    Bite(broken.MarksBeforeItRefuses, "test_who_expects_another_cursor_marks_nothing"),
+    Bite(broken.NamesTheDeleted, "test_a_deleted_owner_is_named_no_more_by_what_is_unlogged"),
+    Bite(broken.ForgetsThatItForgot, "test_a_deleted_owner_is_named_no_more_by_what_is_unlogged"),
     Bite(broken.ReadsWithoutVectors, "test_records_are_read_as_they_were_put"),
     Bite(broken.ReadsAllAccounts, "test_records_are_read_as_they_were_put"),
     Bite(broken.RewritesTimes, "test_records_are_read_as_they_were_put"),
@@ -221,6 +226,7 @@ BASES = (
     broken.Keeping,
     broken.FoldingAccounts,
     broken.Replacing,
+    broken.Marking,
 )
 """What some of the broken have in common."""
 

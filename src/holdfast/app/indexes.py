@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from os import utime
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from holdfast.app.embedding import embedder_for, reopened, settings_of
 from holdfast.app.kept import keep_settings, kept_settings, last_used
+from holdfast.app.moments import SqliteMoments
 from holdfast.app.shelf import Listed, Shelf, removed
 from holdfast.app.tenants import AbstractsData, EveryIndex, PastData
 from holdfast.config import Config
@@ -20,13 +19,12 @@ from holdfast.context.reading import NodeReader
 from holdfast.context.relations import RelationReader
 from holdfast.engine.answering import Present, made_anew
 from holdfast.engine.indexing import FEW, Alone, Following, Indexer
-from holdfast.engine.past import KEPT, Pasts
+from holdfast.engine.past import Pasts
 from holdfast.engine.recall.recalling import NO_MODEL, Recaller, Sources
 from holdfast.engine.summaries import Summaries
 from holdfast.errors import DamageError, EmbeddingError, HoldfastError
 from holdfast.index.contract import FORMAT, Embedder
 from holdfast.index.memo import MemoData, VectorMemo, embedder_id
-from holdfast.index.stores.sqlite import SqliteIndex
 from holdfast.model.uri import name_of
 from holdfast.storage.backends.device_local import DeviceLocalBackend
 from holdfast.storage.wrappers.recorded import Recorded
@@ -246,18 +244,8 @@ class Indexes:
 
     @cached_property
     def pasts(self) -> Pasts:
-        return Pasts(self._history, self._past, memo=self.memo, embedder=self.embedder)
-
-    def _past(self, position: int) -> SqliteIndex:
-        """Open the index of a moment, and throw away those that nobody asked for in a while."""
-        folder = self._folder / "past" / self.name
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        others = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for old in [path for path in others if path.name != str(position)][KEPT - 1 :]:
-            rmtree(old, ignore_errors=True)
-        (folder / str(position)).mkdir(mode=0o700, exist_ok=True)
-        utime(folder / str(position))
-        return SqliteIndex(str(folder / str(position)))
+        moments = SqliteMoments(self._folder / "past" / self.name, self._shelf.folder / self.name)
+        return Pasts(self._history, moments, memo=self.memo, embedder=self.embedder)
 
     # ------------------------------------------------------------ files
     def tenant_data(self) -> Mapping[str, TenantData]:

@@ -47,6 +47,7 @@ _MOST_ASKED = 500
 _CID_BYTES = 36
 """No structure that is encoded is as short."""
 _ATTEMPTS = 3
+_NO_END = 2**63 - 1
 
 _inherited: list[sqlite3.Connection] = []
 
@@ -180,12 +181,21 @@ class Catalogue:
     def any_below(self, folder: str, position: int) -> bool:
         return bool(self._ask(f"{_NAMES} LIMIT 1", _range(_inside(folder), position)))
 
-    def named_since(self, position: int) -> list[str]:
-        """Return the names of which something was said after a position, in key order."""
+    def named_since(self, position: int, until: int | None = None) -> list[str]:
+        """Return the names of which something was said after a position, in key order.
+
+        With `until`, what was said after that does not count.
+        """
         if self.last_named() <= position:
             return []
-        query = "SELECT DISTINCT name FROM binds WHERE position > ? ORDER BY name"
-        return [name for (name,) in self._ask(query, (position,))]
+        query = "SELECT DISTINCT name FROM binds WHERE position > ? AND position <= ? ORDER BY name"
+        last = _NO_END if until is None else until
+        return [name for (name,) in self._ask(query, (position, last))]
+
+    def hides_since(self, position: int, until: int) -> bool:
+        """Whether content was hidden, shown again or erased after a position, up to another."""
+        query = "SELECT 1 FROM hidings WHERE position > ? AND position <= ? LIMIT 1"
+        return bool(self._ask(query, (position, until)))
 
     def last_named(self) -> int:
         """Return the last position at which something was said of a name."""

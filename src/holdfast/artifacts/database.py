@@ -21,10 +21,10 @@ from holdfast.artifacts import canonical
 from holdfast.artifacts.artifact import literal_structure
 from holdfast.artifacts.cid import CID, Hash
 from holdfast.artifacts.disk import FolderLock
-from holdfast.artifacts.entry import Bind, Put, Register, Result
+from holdfast.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
 from holdfast.artifacts.state import Logged
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = (
     """CREATE TABLE binds (name TEXT, position INTEGER, "commit" INTEGER, time INTEGER, cid BLOB,
        circumstances BLOB, PRIMARY KEY (name, position)) WITHOUT ROWID""",
@@ -34,6 +34,7 @@ _SCHEMA = (
     """CREATE TABLE results (sid BLOB, position INTEGER, cid BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
     "CREATE TABLE commits (position INTEGER PRIMARY KEY, time INTEGER)",
+    "CREATE TABLE hidings (position INTEGER PRIMARY KEY)",
     """CREATE TABLE facts (history BLOB, cursor INTEGER, time INTEGER, bound INTEGER,
        rows INTEGER, total INTEGER, seen_on TEXT)""",
     "INSERT INTO facts VALUES (x'', 0, 0, 0, 0, 0, '')",
@@ -45,12 +46,14 @@ _INSERTS = {
     "structures": "INSERT INTO structures (position, sid, encoded) VALUES (?, ?, ?)",
     "results": "INSERT INTO results (position, sid, cid) VALUES (?, ?, ?)",
     "commits": "INSERT INTO commits (position, time) VALUES (?, ?)",
+    "hidings": "INSERT INTO hidings (position) VALUES (?)",
 }
 _TOTALS = """SELECT sum(rows), sum(total) FROM (
     SELECT count(*) AS rows, coalesce(sum(position), 0) AS total FROM binds
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM structures
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM results
-    UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM commits)"""
+    UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM commits
+    UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM hidings)"""
 _DAMAGED = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.01
@@ -288,6 +291,8 @@ def _rows(entries: Iterable[Logged]) -> dict[str, list[Row]]:
                 rows["structures"].append((position, bytes(sid), encoded))
             case Result(sid, cid):
                 rows["results"].append((position, bytes(sid), bytes(cid)))
+            case Tombstone() | Lift() | Sweep():
+                rows["hidings"].append((position,))
         if position == logged.commit:
             rows["commits"].append((position, logged.time))
     return rows

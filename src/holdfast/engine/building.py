@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.engine.logged import Logged
 from holdfast.engine.made import BATCH, Caught, Made, Records, batched
 from holdfast.index.contract import KeptIndex
 from holdfast.index.stamp import stamp
@@ -28,13 +29,15 @@ class Building:
     """One attempt to make the index of an account. Its cursor stays 0 until `finish`.
 
     What the index holds of an earlier attempt, and is right, is let be. Nodes may change meanwhile:
-    who finishes says up to which position all of it was looked at.
+    `position` is the newest up to which all of it was looked at, and the log is compared as of it.
     """
 
-    def __init__(self, index: KeptIndex, account_id: str, indexer: Steps) -> None:
+    def __init__(self, index: KeptIndex, account_id: str, indexer: Steps, logged: Logged) -> None:
+        self.position = 0
         self._index = index
         self._account = account_id
         self._indexer = indexer
+        self._logged = logged
         self._held = index.stamps(account_id)
         self._places: set[Uri] = set()
         self._failed: dict[str, HoldfastError] = {}
@@ -62,24 +65,30 @@ class Building:
         """Return the places that somebody took out of the index after they were added."""
         return [Uri.parse(uri) for uri in self._there.difference(self._index.stamps(self._account))]
 
-    def finish(self, position: int) -> Caught:
+    def finish(self) -> Caught:
         """Take out what is of no place any more, and say up to where the index is right."""
-        gone: Records = {
-            uri: [] for uri in self._index.stamps(self._account) if uri not in self._there
-        }
+        missed = self._logged.missed(self._account, self._places, self.position)
+        unlogged = {str(place) for place in missed}
+        there = {*self._index.stamps(self._account)} - self._there
+        gone: Records = {uri: [] for uri in there | unlogged}
         if self._places or gone:
-            self._index.replace(self._account, gone, cursor=position, expect=0)
-        return Caught(position, frozenset(self._places), self._failed)
+            self._index.replace(
+                self._account, gone, cursor=self.position, expect=0, unlogged=unlogged
+            )
+        return Caught(self.position, frozenset(self._places), self._failed)
 
     def stopped(self) -> Caught:
         return Caught(0, frozenset(self._places), self._failed)
 
     def _write(self, made: Made) -> None:
+        unlogged = self._logged.unlogged(made, self.position)
         wrong = {
-            uri: records for uri, records in made.records.items() if self._differs(uri, records)
+            uri: records
+            for uri, records in made.records.items()
+            if uri in unlogged or self._differs(uri, records)
         }
         if wrong:
-            self._index.replace(self._account, wrong, expect=0)
+            self._index.replace(self._account, wrong, expect=0, unlogged=unlogged)
         for uri, records in made.records.items():
             self._places.add(Uri.parse(uri))
             (self._there.add if records else self._there.discard)(uri)

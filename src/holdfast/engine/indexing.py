@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Protocol
 
+from holdfast.context.files import META
 from holdfast.context.reading import NodeReader
 from holdfast.engine.building import Building, GoesOn, Progress
+from holdfast.engine.logged import Logged, folders_of
 from holdfast.engine.made import BATCH, Caught, Made, Records, batched
 from holdfast.engine.summaries import Summaries
 from holdfast.errors import (
@@ -69,7 +71,10 @@ class Indexer:
         read = self._read(places)
         for uris in _portions(read.records):
             failed = {uri: read.failed[uri] for uri in uris if uri in read.failed}
-            made = Made({uri: read.records[uri] for uri in uris}, failed)
+            files = {
+                place: read.read[place] for uri in uris if (place := Uri.parse(uri)) in read.read
+            }
+            made = Made({uri: read.records[uri] for uri in uris}, failed, files)
             if self._memo is not None:
                 self._embed(made, self._memo)
             yield made
@@ -80,21 +85,23 @@ class Indexer:
         for place in places:
             uri = str(place)
             try:
-                made.records[uri] = self._records(place)
+                made.records[uri] = self._records(place, made)
             except (BrokenNodeError, InvalidValueError) as error:
                 made.failed[uri] = error
                 made.records[uri] = []
         return made
 
-    def _records(self, place: Uri) -> list[IndexRecord]:
+    def _records(self, place: Uri, made: Made) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place)
         try:
             stored = self.reader.active(place)
         except NodeNotFoundError:
+            made.read[place] = {META: self.reader.look(place, META)}
             return []
         from holdfast.index.records import records_of  # noqa: PLC0415 - who makes them pays
 
+        made.read[place] = stored.files
         return records_of(stored.node, str(stored.cid))
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
@@ -175,13 +182,14 @@ class Following:
         self.index = index
         self.indexer = indexer
         self._alone = alone
+        self.logged = Logged(history, indexer.reader)
 
     def behind(self, account_id: str) -> list[Uri]:
         """Return the places that changed since the index was last brought up to date."""
         cursor = self.index.cursor(account_id)
         if cursor == 0:
             return list(self.every(account_id))
-        return self._changed(account_id, cursor)
+        return self.logged.changed(account_id, cursor)
 
     def is_little(self, account_id: str) -> bool:
         """Whether an account has few places; no more of them are looked at."""
@@ -196,12 +204,12 @@ class Following:
                 if built.places or not self.index.cursor(account_id):
                     return built
                 continue  # somebody else has made it meanwhile
-            changed = () if cursor == now else self._changed(account_id, cursor)
+            changed = () if cursor == now else self.logged.changed(account_id, cursor)
             places = dict.fromkeys((*changed, *also))
             if not places and cursor == now:
                 return Caught(now)
             try:
-                return self._update(account_id, list(places), cursor, now)
+                return self.update(account_id, list(places), cursor, now)
             except ConcurrentModificationError:
                 continue
         raise ConcurrentModificationError(
@@ -241,31 +249,35 @@ class Following:
         with self._alone(account_id, wait=False) as ours:
             if not ours or self.index.cursor(account_id):
                 return None
-            building = Building(self.index, account_id, self.indexer)
-            places, position = self.every(account_id), self._history.position()
+            building = Building(self.index, account_id, self.indexer, self.logged)
+            places, building.position = self.every(account_id), self._history.position()
             while building.add(places, progress, goes_on, lasting=True):
                 now, lost = self._history.position(), building.lost()
-                changed = self._changed(account_id, position)
+                changed = self.logged.changed(account_id, building.position)
                 if len(changed) <= FEW and not lost:
-                    return building.finish(position)
-                places, position = iter({*lost, *changed}), now
+                    return building.finish()
+                places, building.position = iter({*lost, *changed}), now
             return building.stopped()
 
     def _build(self, account_id: str, position: int | None, progress: Progress) -> Caught:
         now = self._history.position() if position is None else position
-        building = Building(self.index, account_id, self.indexer)
+        building = Building(self.index, account_id, self.indexer, self.logged)
+        building.position = now
         building.add(self.every(account_id), progress, lambda: True, lasting=False)
         building.add(building.lost(), lambda _: None, lambda: True, lasting=False)
-        return building.finish(now)
+        return building.finish()
 
-    def _update(self, account_id: str, places: Sequence[Uri], cursor: int, now: int) -> Caught:
+    def update(self, account_id: str, places: Sequence[Uri], cursor: int, now: int) -> Caught:
+        """Make the records of these places anew, and move the cursor from where it is to `now`."""
         failed: dict[str, HoldfastError] = {}
         records: Records = {}
+        unlogged: set[str] = set()
         for batch in batched(places, BATCH):
             made = self.indexer.make(batch)
             records |= made.records
             failed |= made.failed
-        self.index.replace(account_id, records, cursor=now, expect=cursor)
+            unlogged |= self.logged.unlogged(made, now)
+        self.index.replace(account_id, records, cursor=now, expect=cursor, unlogged=unlogged)
         return Caught(now, frozenset(places), failed)
 
     def every(self, account_id: str) -> Iterator[Uri]:
@@ -277,24 +289,3 @@ class Following:
                 if folder not in folders:
                     folders.add(folder)
                     yield folder
-
-    def _changed(self, account_id: str, after: int) -> list[Uri]:
-        """Return the places whose texts were named in the log since, and the folders above."""
-        self._history.position()  # so that the names are known
-        below = self.indexer.reader.folder(Uri(account_id)).key + "/"
-        root = len(self.indexer.reader.root.key) + 1 if self.indexer.reader.root.key else 0
-        places: dict[Uri, None] = {}
-        for key in self._history.store.catalogue.named_since(after):
-            folder, _, _ = key.rpartition("/")
-            place = Uri.of_key(folder[root:]) if key.startswith(below) else None
-            if place is not None:
-                places |= dict.fromkeys((place, *folders_of(place)))
-        return list(places)
-
-
-def folders_of(place: Uri) -> Iterator[Uri]:
-    """Yield the folders above a node that have an owner, the nearest first."""
-    folder = place.parent
-    while len(folder.path) > 1:
-        yield folder
-        folder = folder.parent

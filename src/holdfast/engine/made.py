@@ -6,6 +6,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
+from holdfast.context.parts import Files
 from holdfast.errors import HoldfastError
 from holdfast.model import IndexRecord, Uri
 
@@ -22,6 +23,8 @@ class Made:
     records: Records = field(default_factory=dict)
     failed: dict[str, HoldfastError] = field(default_factory=dict)
     """Nodes that can't be read, and those that got no vectors: these are found by words only."""
+    read: dict[Uri, Files] = field(default_factory=dict)
+    """The files of nodes that decided what is made of them."""
     outage: HoldfastError | None = None
     """Why no text at all can be embedded now, if it is so."""
 

@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
 
+from holdfast.artifacts import CID
 from holdfast.context.files import CONTENT
 from holdfast.engine.answering import Answering, Parts
 from holdfast.engine.past import Past, When
@@ -14,7 +15,7 @@ from holdfast.engine.worker import Worker
 from holdfast.errors import InvalidValueError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri, slugify
 from holdfast.model.values import JSON, encodable, read_moment
-from holdfast.storage.history import BlamedLine, Version
+from holdfast.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
     from holdfast.engine.sessions import SessionCommit
@@ -93,6 +94,23 @@ class Memory:
         self.settle()
         return done
 
+    def restore(self, uri: str, version: CID | When) -> ContextNode:
+        """Let a node be again what it was at a moment, or with a content; return it.
+
+        That is its next version, and nothing is lost; a node that was deleted comes back. If it is
+        so already, nothing changes. The caller must be allowed to see it then and now, and to
+        change it. `NodeNotFoundError` if there was none.
+        """
+        from holdfast.engine.restoring import Restoring  # noqa: PLC0415 - who restores pays
+
+        node = Restoring(self._parts.nodes, self._parts.history).planned(
+            uri, self._parts.pasts.state, version, self.request
+        )
+        if node is not None:
+            self._parts.nodes.because(origin=RESTORE).write_node(node, self.request)
+            self.settle()
+        return self.read(uri)
+
     def settle(self) -> None:
         """Bring the index up to date with all that was written."""
         self._worker().drain(self.request.account_id)
@@ -128,16 +146,10 @@ class Memory:
         `at` asks what was known then; `valid_at`, what held then. With a budget, `context` is
         Markdown for a prompt: the caller's profile, then what is of the project, then the rest.
         """
-        question = Question(
-            text=query,
-            top_k=top_k,
-            budget_tokens=budget_tokens,
-            valid_at=None if valid_at is None else _moment(valid_at),
-            filters=filters,
-            project=project,
-        )
+        limits = top_k, budget_tokens
+        question = _question(query, limits, valid_at, filters, project)
         if at is not None:
-            return self._past(at).recaller(self.request.account_id).recall(question, self.request)
+            return self._past(at).recall(question, self.request)
         return Answering(self._parts).recall(question, self.request)
 
     def at(self, when: When) -> "PastMemory":
@@ -161,21 +173,38 @@ class PastMemory:
     def read(self, uri: str) -> ContextNode:
         return self._past.reader.read_node(uri, self.request)
 
-    def recall(
+    def recall(  # noqa: PLR0913 - as of the present
         self,
         query: str,
         *,
         top_k: int = 10,
         budget_tokens: int | None = None,
         valid_at: datetime | date | str | None = None,
+        filters: Mapping[str, JSON] | None = None,
+        project: str = "",
     ) -> RecallResult:
-        question = Question(
-            text=query,
-            top_k=top_k,
-            budget_tokens=budget_tokens,
-            valid_at=None if valid_at is None else _moment(valid_at),
-        )
-        return self._past.recaller(self.request.account_id).recall(question, self.request)
+        """Return what memory had to say to a question then; all else is as in the present."""
+        limits = top_k, budget_tokens
+        question = _question(query, limits, valid_at, filters, project)
+        return self._past.recall(question, self.request)
+
+
+def _question(
+    text: str,
+    limits: tuple[int, int | None],
+    valid_at: datetime | date | str | None,
+    filters: Mapping[str, JSON] | None,
+    project: str,
+) -> Question:
+    top_k, budget_tokens = limits
+    return Question(
+        text=text,
+        top_k=top_k,
+        budget_tokens=budget_tokens,
+        valid_at=None if valid_at is None else _moment(valid_at),
+        filters=filters,
+        project=project,
+    )
 
 
 def _slug(content: str) -> str:

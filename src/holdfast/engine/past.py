@@ -1,19 +1,22 @@
 """Recall as of a moment: the index that the past would have had, made when somebody asks."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from holdfast.artifacts import IndexState
 from holdfast.context.backlinks import ScannedLinks
 from holdfast.context.reading import NodeReader
 from holdfast.context.relations import RelationReader
+from holdfast.engine.copying import Copying, Moments
 from holdfast.engine.indexing import Following, Indexer
 from holdfast.engine.recall.config import RetrievalConfig
-from holdfast.engine.recall.recalling import Recaller, Sources
-from holdfast.errors import InvalidValueError
+from holdfast.engine.recall.recalling import Question, Recaller, Sources
+from holdfast.engine.recall.result import RecallResult
+from holdfast.errors import DamageError, InvalidValueError
 from holdfast.index.contract import Embedder, KeptIndex
 from holdfast.index.memo import VectorMemo
+from holdfast.model import RequestContext
 from holdfast.storage.history import History
 from holdfast.storage.wrappers.view import View
 
@@ -33,14 +36,14 @@ class Pasts:
     def __init__(
         self,
         history: History,
-        open_index: Callable[[int], KeptIndex],
+        moments: Moments,
         *,
         memo: VectorMemo | None = None,
         embedder: Embedder | None = None,
         config: RetrievalConfig | None = None,
     ) -> None:
         self._history = history
-        self._open_index = open_index
+        self._moments = moments
         self._memo = memo
         self._embedder = embedder
         self._config = config
@@ -77,32 +80,52 @@ class Pasts:
 
     def _made(self, state: IndexState) -> "Past":
         reader = NodeReader(View(self._history, state))
-        index = self._open_index(state.position)
+        index = self._moments.open(state.position)
         indexer = Indexer(reader, self._memo)
         relations = RelationReader(reader, ScannedLinks(reader))
         sources = Sources(reader, relations, index, self._embedder)
         time = self._history.store.catalogue.commit_at(state.position)[1]
         moment = datetime.fromtimestamp(time / 1000, UTC)
         recaller = Recaller(sources, config=self._config, clock=lambda: moment)
-        return Past(state, reader, recaller, Following(self._history, index, indexer))
+        following = Following(self._history, index, indexer)
+        return Past(state, recaller, following, Copying(self._history, self._moments, indexer))
 
 
 class Past:
     """One moment."""
 
     def __init__(
-        self, state: IndexState, reader: NodeReader, recaller: Recaller, following: Following
+        self, state: IndexState, recaller: Recaller, following: Following, copying: Copying
     ) -> None:
         self.state = state
-        self.reader = reader
+        self.reader = following.indexer.reader
         self._recaller = recaller
         self._following = following
+        self._copying = copying
+
+    @property
+    def index(self) -> KeptIndex:
+        return self._following.index
 
     def close(self) -> None:
-        self._following.index.close()
+        self.index.close()
 
-    def recaller(self, account_id: str) -> Recaller:
-        """Return who answers about an account; the first time, its index is made."""
-        if self._following.index.cursor(account_id) == 0:
-            self._following.build(account_id, position=self.state.position)
-        return self._recaller
+    def recall(self, question: Question, request: RequestContext) -> RecallResult:
+        """Answer as of then; an index that turns out to be damaged is made anew."""
+        account = request.account_id
+        try:
+            self._finish(account)
+            return self._recaller.recall(question, request)
+        except DamageError as error:
+            self._following.index.delete_account_data(account)
+            self._following.build(account, position=self.state.position)
+            result = self._recaller.recall(question, request)
+            return replace(result, notes=(*result.notes, f"the index is made anew: {error}"))
+
+    def _finish(self, account_id: str) -> None:
+        """Make the index of an account, unless it is there: from one that is near, or wholly."""
+        index, position = self._following.index, self.state.position
+        if index.cursor(account_id) == 0:
+            self._copying.make(account_id, position)
+        if index.cursor(account_id) == 0:
+            self._following.build(account_id, position=position)

@@ -82,11 +82,12 @@ class Upkeep:
             wrong = found.compare(made.records)
             found.failed += [(uri, str(error)) for uri, error in made.failed.items()]
             if heal and wrong:
-                self._index.replace(account_id, wrong)
+                unlogged = self.following.logged.unlogged(made, self._index.cursor(account_id))
+                self._index.replace(account_id, wrong, unlogged=unlogged & wrong.keys())
             progress(len(batch))
         surplus = found.surplus()
         if heal and surplus:
-            self._index.replace(account_id, surplus)
+            self._index.replace(account_id, surplus, unlogged=surplus)
         return found.proof()
 
     def places(self, account_id: str) -> Iterator[Uri]:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from holdfast.context.contract import OutboxStore
 from holdfast.context.outbox.retry import fail
 from holdfast.engine.building import GoesOn, Progress
-from holdfast.engine.indexing import Following, folders_of
+from holdfast.engine.indexing import Following
+from holdfast.engine.logged import folders_of
 from holdfast.engine.made import Caught
 from holdfast.errors import HoldfastError, LeaseError
 from holdfast.model import OutboxEvent, Uri

@@ -1,6 +1,6 @@
 """What an index refuses before it changes anything."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from holdfast.errors import ConcurrentModificationError, InvalidValueError
 from holdfast.model import IndexRecord, Uri
@@ -14,6 +14,15 @@ def check_cursor(cursor: int, expected: int | None) -> None:
             f"the index is at {cursor}, not at {expected}: somebody else moved it, and nothing was "
             "changed. Fix: look again where it is, and go on from there."
         )
+
+
+def check_unlogged(unlogged: Collection[str], nodes: Mapping[str, object]) -> None:
+    """Refuse to be told of places that are not being replaced."""
+    for uri in unlogged:
+        if uri not in nodes:
+            raise InvalidValueError(
+                f"{shown(uri)} is not among what is replaced. Fix: replace it too, or leave it out."
+            )
 
 
 def check_nodes(account: str, nodes: Mapping[str, Sequence[IndexRecord]]) -> list[IndexRecord]:

@@ -1,6 +1,6 @@
 """What an index and an embedder promise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from holdfast.model import IndexRecord, SeedHit
@@ -85,11 +85,13 @@ class KeptIndex(VectorIndex, Protocol):
         *,
         cursor: int | None = None,
         expect: int | None = None,
+        unlogged: Collection[str] = (),
     ) -> None:
         """Let these be all the records of each URI, none if it is gone; and move the cursor, if so.
 
         Records, texts, vectors and cursor change together or not at all. If the cursor is not the
-        one that is expected: `ConcurrentModificationError`, and nothing is changed.
+        one that is expected: `ConcurrentModificationError`, and nothing is changed. `unlogged`
+        names those of the URIs whose records are not what the log says up to the cursor.
         """
 
     def cursor(self, account_id: str) -> int:
@@ -121,6 +123,13 @@ class KeptIndex(VectorIndex, Protocol):
 
     def stamps(self, account_id: str) -> dict[str, str]:
         """Return for each URI the stamp of its records, as `stamp` makes it of what was put."""
+
+    def unlogged(self, account_id: str) -> frozenset[str] | None:
+        """Return the URIs that were last put as not what the log says.
+
+        None if nobody can tell: to forget an owner may mean to forget that too, until the account
+        is deleted.
+        """
 
     def check(self, account_id: str) -> list[str]:
         """Look at every byte; return the URIs whose records are not what their stamp says.

@@ -26,6 +26,10 @@ def remove_unfinished(database: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def finished_copies(database: Path) -> list[Path]:
+    return [path for path in copies(database) if path.suffix == SUFFIX]
+
+
 def copies(database: Path) -> list[Path]:
     """Return the copies of this database, and not those of one whose name begins like its own."""
     name = re.compile(

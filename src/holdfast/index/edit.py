@@ -38,6 +38,14 @@ class Edit:
         self._remove(rows)
         return len(rows)
 
+    def mark(self, uris: Iterable[str], unlogged: Iterable[str]) -> None:
+        """Let of these URIs only some be marked as not what the log says."""
+        if self._db.execute(schema.ANY_UNLOGGED).fetchone():
+            known = [(name,) for name in map(self._names.find, uris) if name is not None]
+            self._db.executemany(schema.DROP_UNLOGGED, known)
+        marked = [(self._names.number(uri),) for uri in unlogged]
+        self._db.executemany(schema.MARK_UNLOGGED, marked)
+
     def add(self, records: Iterable[Prepared]) -> None:
         """Add records, in place of those with the same ids; of one id the last counts."""
         fresh = {each.record.id: each for each in records}

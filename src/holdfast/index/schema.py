@@ -10,7 +10,7 @@ and its number never used again; what takes its place is a new row.
 from holdfast.database import Tables
 from holdfast.index.words import TOKENIZER
 
-VERSION = 1
+VERSION = 2
 FILED = (
     "level",
     "uri",
@@ -59,6 +59,8 @@ _STATEMENTS = (
     "CREATE TABLE vectors (row INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
     "CREATE TABLE names (name INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE)",
     "CREATE TABLE stamps (uri INTEGER PRIMARY KEY, stamp TEXT NOT NULL)",
+    # Where 0 stands, nobody can tell any more which they are.
+    "CREATE TABLE unlogged (uri INTEGER PRIMARY KEY)",
     # One row for each transaction. The last one is how things stand: how many rows there ever
     # were, and the cursor. The others tell who has a copy of the vectors which rows went since.
     """CREATE TABLE changes (
@@ -106,12 +108,20 @@ REMOVE_ALL = (
     "DELETE FROM vectors",
     "DELETE FROM names",
     "DELETE FROM stamps",
+    "DELETE FROM unlogged",
     "DELETE FROM changes",
 )
 DROP_UNUSED_NAMES = (
     "DELETE FROM names WHERE name NOT IN ("
     + " UNION ALL ".join(f"SELECT {column} FROM records" for column in FILED[1:8])
-    + ")"
+    + " UNION ALL SELECT uri FROM unlogged)"
+)
+MARK_UNLOGGED = "INSERT OR IGNORE INTO unlogged VALUES (?)"
+DROP_UNLOGGED = "DELETE FROM unlogged WHERE uri = ?"
+_OF_NO_RECORD = "uri NOT IN (SELECT uri FROM records)"
+FORGET_UNLOGGED = (  # whose a place is of which there is no record, nobody knows
+    f"INSERT OR IGNORE INTO unlogged SELECT 0 FROM unlogged WHERE {_OF_NO_RECORD}",
+    f"DELETE FROM unlogged WHERE uri != 0 AND {_OF_NO_RECORD}",
 )
 MERGE_WORDS = tuple(f"INSERT INTO {kind} ({kind}) VALUES ('optimize')" for kind in KINDS)
 
@@ -127,6 +137,8 @@ COUNT_PASSAGES = "SELECT count(*) FROM records WHERE level = 2"
 PASSAGES_WITH = "SELECT count(*) FROM passages WHERE passages MATCH ?"
 OWNER_AFTER = "SELECT min(owner_space) FROM records WHERE owner_space > ?"
 NAME = "SELECT value FROM names WHERE name = ?"
+UNLOGGED = "SELECT uri, value FROM unlogged LEFT JOIN names ON name = uri"
+ANY_UNLOGGED = "SELECT 1 FROM unlogged LIMIT 1"
 STAMPS = "SELECT value, stamp FROM stamps JOIN names ON name = uri"
 ROWS_OF_OWNER = "SELECT row, uri FROM records WHERE owner_space = ?"
 ROWS_OF_URI = "SELECT row, uri FROM records WHERE uri = ?"

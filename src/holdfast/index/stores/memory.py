@@ -1,10 +1,10 @@
 """An index that lasts as long as its process. It is the plain truth that others are held to."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.index.checks import check_cursor, check_nodes
+from holdfast.index.checks import check_cursor, check_nodes, check_unlogged
 from holdfast.index.contract import Filters
 from holdfast.index.filters import Filing, Sought, above, admits, filing, sought
 from holdfast.index.stamp import stamp
@@ -41,6 +41,9 @@ class MemoryIndex:
     def __init__(self) -> None:
         self._accounts: dict[str, dict[str, Kept]] = {}
         self._cursors: dict[str, int] = {}
+        self._unlogged: dict[str, set[str]] = {}
+        self._untold: set[str] = set()
+        """The accounts of which nobody can tell any more what is unlogged."""
         self._lock = threading.RLock()
 
     def close(self) -> None:
@@ -65,8 +68,10 @@ class MemoryIndex:
         *,
         cursor: int | None = None,
         expect: int | None = None,
+        unlogged: Collection[str] = (),
     ) -> None:
         account = check_id(account_id, "account")
+        check_unlogged(unlogged, nodes)
         fresh = [_kept(record) for record in check_nodes(account, nodes)]
         if cursor is not None:
             counted(cursor, "cursor")
@@ -74,6 +79,8 @@ class MemoryIndex:
             check_cursor(self._cursors.get(account, 0), expect)
             self._forget(account, lambda kept: kept.record.uri in nodes)
             self._put(fresh)
+            marked = self._unlogged.get(account, set())
+            self._unlogged[account] = (marked - nodes.keys()) | set(unlogged)
             if cursor is not None:
                 self._cursors[account] = cursor
 
@@ -81,12 +88,24 @@ class MemoryIndex:
         account = check_id(account_id, "account")
         with self._lock:
             self._cursors.pop(account, None)
+            self._unlogged.pop(account, None)
+            self._untold.discard(account)
             return len(self._accounts.pop(account, {}))
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
         with self._lock:
-            return self._forget(account, lambda kept: kept.filed.texts[OWNER_SPACE] == owner)
+            count = self._forget(account, lambda kept: kept.filed.texts[OWNER_SPACE] == owner)
+            self._forget_unlogged(account)
+            return count
+
+    def _forget_unlogged(self, account: str) -> None:
+        """Forget what is unlogged and has no record: nobody knows whose it is."""
+        there = {kept.record.uri for kept in self._accounts.get(account, {}).values()}
+        marked = self._unlogged.get(account, set())
+        self._unlogged[account] = marked & there
+        if marked - there:
+            self._untold.add(account)
 
     def _put(self, fresh: Iterable[Kept]) -> None:
         for kept in fresh:
@@ -207,6 +226,13 @@ class MemoryIndex:
         for kept in self._all_of(account_id):
             by_uri.setdefault(kept.record.uri, []).append(kept.record)
         return {uri: stamp(records) for uri, records in by_uri.items()}
+
+    def unlogged(self, account_id: str) -> frozenset[str] | None:
+        account = check_id(account_id, "account")
+        with self._lock:
+            if account in self._untold:
+                return None
+            return frozenset(self._unlogged.get(account, ()))
 
     def check(self, account_id: str) -> list[str]:
         check_id(account_id, "account")

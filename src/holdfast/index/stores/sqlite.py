@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import repeat
@@ -14,9 +14,10 @@ from holdfast.errors import DamageError, PackageMissingError
 from holdfast.index import schema
 from holdfast.index.account_file import AccountFile, AccountFiles
 from holdfast.index.changes import last_change
-from holdfast.index.checks import check_cursor, check_nodes
+from holdfast.index.checks import check_cursor, check_nodes, check_unlogged
 from holdfast.index.contract import Filters
 from holdfast.index.copies import remove_copies
+from holdfast.index.duplicate import duplicate, publish
 from holdfast.index.edit import Edit
 from holdfast.index.filters import Sought, sought
 from holdfast.index.proof import damaged_uris
@@ -77,8 +78,10 @@ class SqliteIndex:
         *,
         cursor: int | None = None,
         expect: int | None = None,
+        unlogged: Collection[str] = (),
     ) -> None:
         account = check_id(account_id, "account")
+        check_unlogged(unlogged, nodes)
         fresh = [prepare(record) for record in check_nodes(account, nodes)]
         if cursor is not None:
             counted(cursor, "cursor")
@@ -87,6 +90,7 @@ class SqliteIndex:
             check_cursor(edit.cursor, expect)
             edit.remove_uris(nodes)
             edit.add(fresh)
+            edit.mark(nodes, unlogged)
 
         self._edit(account, put, cursor)
 
@@ -132,6 +136,23 @@ class SqliteIndex:
         """As promised; and no byte of it is left in a file, nor of what was deleted before."""
         account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
         return self._files.ask(account, lambda file: _forget_owner(file, owner), 0)
+
+    # ------------------------------------------------------------ duplicates
+    def duplicate(self, account_id: str, folder: str) -> "SqliteIndex":
+        """Return an index in another folder that holds what this one does of an account."""
+        account = check_id(account_id, "account")
+        other = SqliteIndex(folder)
+        self._files.ask(account, lambda file: duplicate(file, other.path_of(account)), None)
+        return other
+
+    def adopt(self, account_id: str, other: "SqliteIndex") -> bool:
+        """Take over the file of an account from an index that is closed; False if we have one."""
+        account = check_id(account_id, "account")
+        return publish(other.path_of(account), self.path_of(account))
+
+    def path_of(self, account_id: str) -> Path:
+        """Return where the file of an account is, or would be."""
+        return self._files.path_of(account_id)
 
     # ------------------------------------------------------------ searches
     def search_by_vector(
@@ -264,6 +285,16 @@ class SqliteIndex:
         """Return how many bytes an account takes on the disk."""
         return self._files.size_of(check_id(account_id, "account"))
 
+    def unlogged(self, account_id: str) -> frozenset[str] | None:
+        def told(file: AccountFile) -> frozenset[str] | None:
+            with file.reading() as db:
+                last_change(db, file.account)
+                marked = dict(db.execute(schema.UNLOGGED))
+            return None if 0 in marked else frozenset(marked.values())
+
+        none: frozenset[str] | None = frozenset()
+        return self._files.ask(check_id(account_id, "account"), told, none)
+
     def check(self, account_id: str) -> list[str]:
         """As promised. An account whose file is gone has nothing to check; its cursor is 0."""
         return self._files.ask(check_id(account_id, "account"), damaged_uris, [])
@@ -351,6 +382,8 @@ def _forget_owner(file: AccountFile, owner_space: str) -> int:
         count = edit.remove_owner(owner_space)
         edit.finish()
         db.execute(schema.DROP_CHANGES, (last_change(db, file.account).seq - 1,))
+        for statement in schema.FORGET_UNLOGGED:
+            db.execute(statement)
         db.execute(schema.DROP_UNUSED_NAMES)
         for statement in schema.MERGE_WORDS:
             db.execute(statement)

@@ -81,9 +81,48 @@ class KeepTests(IndexBase):
                 index.replace(ACCOUNT, nodes, cursor=6)
         with pytest.raises(InvalidValueError, match="Fix: "):
             index.replace(ACCOUNT, {ONE: []}, cursor=-1)
+        with pytest.raises(InvalidValueError, match="Fix: "):
+            index.replace(ACCOUNT, {ONE: []}, cursor=6, unlogged=[TWO])
 
         assert near(index) == [f"{ONE}#0"]
         assert index.cursor(ACCOUNT) == 5
+
+    def test_what_is_unlogged_stays_so_until_it_is_replaced(self, index: KeptIndex) -> None:
+        assert index.unlogged(ACCOUNT) == frozenset()
+        index.replace(
+            ACCOUNT, {ONE: passages(ONE, 1), TWO: [], THREE: []}, cursor=5, unlogged=[ONE, TWO]
+        )
+        index.replace("other", {}, cursor=9)
+        index.upsert(passages(ONE, 2))
+        assert index.unlogged(ACCOUNT) == frozenset({ONE, TWO})
+        assert index.unlogged("other") == frozenset()
+        index.replace(ACCOUNT, {ONE: passages(ONE, 1), THREE: []}, cursor=6, unlogged={THREE})
+        assert index.unlogged(ACCOUNT) == frozenset({TWO, THREE})
+        index.replace(ACCOUNT, {TWO: [], THREE: passages(THREE, 1)})
+
+        assert index.unlogged(ACCOUNT) == frozenset()
+
+    def test_who_expects_another_cursor_marks_nothing(self, index: KeptIndex) -> None:
+        index.replace(ACCOUNT, {ONE: passages(ONE, 1)}, cursor=5, unlogged=[ONE])
+        with pytest.raises(ConcurrentModificationError):
+            index.replace(ACCOUNT, {ONE: [], TWO: []}, cursor=7, expect=6, unlogged=[TWO])
+
+        assert index.unlogged(ACCOUNT) == frozenset({ONE})
+
+    def test_a_deleted_owner_is_named_no_more_by_what_is_unlogged(self, index: KeptIndex) -> None:
+        bobs = uri_of("one", "bob")
+        nodes = {ONE: passages(ONE, 1), bobs: passages(bobs, 1)}
+        index.replace(ACCOUNT, nodes, unlogged=[ONE])
+        index.delete_by_owner_space(ACCOUNT, "user:bob")
+        assert index.unlogged(ACCOUNT) == frozenset({ONE})
+        index.replace(ACCOUNT, nodes, unlogged=[bobs])
+        index.delete_by_owner_space(ACCOUNT, "user:bob")
+        assert index.unlogged(ACCOUNT) is None
+        index.replace(ACCOUNT, {ONE: passages(ONE, 1)})
+        assert index.unlogged(ACCOUNT) is None
+        index.delete_account_data(ACCOUNT)
+
+        assert index.unlogged(ACCOUNT) == frozenset()
 
     def test_records_are_read_as_they_were_put(self, index: KeptIndex) -> None:
         filters = {

@@ -106,8 +106,9 @@ class IndexMachine(RuleBasedStateMachine):
         nodes: dict[str, list[IndexRecord]] = {gone: []}
         for each in records:
             nodes.setdefault(each.uri, []).append(each)
-        self.plain.replace(ACCOUNT, nodes, cursor=at or None)
-        self.index.replace(ACCOUNT, nodes, cursor=at or None)
+        unlogged = [gone] if at % 2 else []
+        self.plain.replace(ACCOUNT, nodes, cursor=at or None, unlogged=unlogged)
+        self.index.replace(ACCOUNT, nodes, cursor=at or None, unlogged=unlogged)
 
     @rule(ids=st.lists(st.sampled_from(_IDS), max_size=3))
     def delete(self, ids: list[str]) -> None:
@@ -165,6 +166,7 @@ class IndexMachine(RuleBasedStateMachine):
         index, plain = self.index, self.plain
         assert index.read(ACCOUNT, _IDS) == plain.read(ACCOUNT, _IDS)
         assert index.stamps(ACCOUNT) == plain.stamps(ACCOUNT)
+        assert index.unlogged(ACCOUNT) == plain.unlogged(ACCOUNT)
         assert index.cursor(ACCOUNT) == plain.cursor(ACCOUNT)
         assert index.owner_spaces(ACCOUNT) == plain.owner_spaces(ACCOUNT)
 

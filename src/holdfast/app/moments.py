@@ -1,0 +1,79 @@
+"""Where the indexes of moments lie: a folder for each of the last few that somebody asked about."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import utime
+from pathlib import Path
+from shutil import rmtree
+from time import time
+
+from holdfast.engine.copying import Origin
+from holdfast.engine.past import KEPT
+from holdfast.errors import HoldfastError
+from holdfast.index.stores.sqlite import SqliteIndex
+
+_UNFINISHED = ".unfinished"
+_AN_HOUR = 3600
+
+
+class SqliteMoments:
+    """The indexes of moments in files, beside that of the present."""
+
+    def __init__(self, folder: Path, present: Path) -> None:
+        self._folder = folder
+        self._present = present
+
+    def open(self, position: int) -> SqliteIndex:
+        """Open the index of a moment, and throw away those that nobody asked for in a while."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        others = sorted(self._folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in [path for path in others if path.name != str(position)][KEPT - 1 :]:
+            rmtree(old, ignore_errors=True)
+        folder = self._at(position)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        utime(folder)
+        for left in folder.glob(f"*{_UNFINISHED}"):
+            if left.stat().st_mtime < time() - _AN_HOUR:
+                rmtree(left, ignore_errors=True)
+        return SqliteIndex(str(folder))
+
+    def near(self, account_id: str, position: int) -> list[Origin]:
+        """Return the indexes of an account that are finished, the nearest to a moment first."""
+        others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
+        found = [
+            Origin(int(folder.name))
+            for folder in others
+            if folder.name == str(_cursor(folder, account_id))
+        ]
+        if now := _cursor(self._present, account_id):
+            found.append(Origin(now, is_present=True))
+        return sorted(found, key=lambda origin: abs(origin.position - position))
+
+    @contextmanager
+    def duplicated(self, account_id: str, origin: Origin, position: int) -> Iterator[SqliteIndex]:
+        """Give a duplicate of an index; when all went well, it becomes that of the moment."""
+        source = self._present if origin.is_present else self._at(origin.position)
+        work = self._at(position) / f"{secrets.token_hex(8)}{_UNFINISHED}"
+        try:
+            with SqliteIndex(str(source)) as index:
+                made = index.duplicate(account_id, str(work))
+            with made:
+                yield made
+                is_finished = made.cursor(account_id) == position
+            if is_finished:
+                SqliteIndex(str(self._at(position))).adopt(account_id, made)
+        finally:
+            rmtree(work, ignore_errors=True)
+
+    def _at(self, position: int) -> Path:
+        return self._folder / str(position)
+
+
+def _cursor(folder: Path, account_id: str) -> int:
+    """Return how far the index in a folder is; 0 also if it can't be read."""
+    try:
+        with SqliteIndex(str(folder)) as index:
+            return index.cursor(account_id)
+    except HoldfastError:
+        return 0
