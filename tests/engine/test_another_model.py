@@ -127,6 +127,16 @@ def test_the_newest_that_is_finished_answers(home: Path) -> None:
         assert newest.removesuffix("-1") in of(context).recall(BY_MEANING).notes[0]
 
 
+def test_the_past_is_answered_by_who_answers_now(home: Path) -> None:
+    with opened(home, embedder=Counting(NEW)) as context:
+        state = context.recorded.history.store.current()
+        now, then = (of(context).recall(BY_MEANING, at=at) for at in (None, state))
+
+        assert then.semantic
+        assert [hit.snippet for hit in then.hits] == [hit.snippet for hit in now.hits]
+        assert made_by(context) == 0
+
+
 def test_old_vectors_that_are_far_behind_are_not_brought_up(home: Path) -> None:
     with opened(home, semantic=False) as context:
         write(context, **{f"more{number}": f"More {number}." for number in range(MANY)})

@@ -43,7 +43,7 @@ from tests.engine.remembering import of, opened
 def told(context: Context, state: IndexState) -> tuple[object, ...]:
     """Return what a moment answers, and what its index holds."""
     found = answers(lambda q, who: of(context, who).recall(q, at=state).hits)
-    index = context.indexes.pasts.at(state).index
+    index = context.indexes.pasts("local").at(state).index
     stamps = index.stamps("local")
     return found, stamps, root(stamps), index.check("local"), index.owner_spaces("local")
 

@@ -17,8 +17,9 @@ from holdfast.context.backlinks import ScannedLinks
 from holdfast.context.contract import TenantData
 from holdfast.context.reading import NodeReader
 from holdfast.context.relations import RelationReader
-from holdfast.engine.answering import Present, made_anew
+from holdfast.engine.answering import Present
 from holdfast.engine.indexing import FEW, Alone, Following, Indexer
+from holdfast.engine.made import made_anew
 from holdfast.engine.past import Pasts
 from holdfast.engine.recall.recalling import NO_MODEL, Recaller, Sources
 from holdfast.engine.summaries import Summaries
@@ -50,6 +51,8 @@ class Indexes:
         self._given = embedder
         self._shelf = Shelf(folder / "index")
         self._presents: dict[str, Present] = {}
+        self._sources: dict[str, tuple[VectorMemo | None, Sources]] = {}
+        self._pasts: dict[str, Pasts] = {}
         self._memos: list[VectorMemo] = []
 
     def close(self) -> None:
@@ -59,8 +62,8 @@ class Indexes:
         self._shelf.close()
 
     def _forget_past(self) -> None:
-        """Let go of the moments that somebody asked about, if anybody did."""
-        if (pasts := self.__dict__.get("pasts")) is not None:
+        """Let go of the moments that somebody asked about."""
+        for pasts in self._pasts.values():
             pasts.forget()
 
     # ------------------------------------------------------------ who answers
@@ -217,6 +220,7 @@ class Indexes:
         return self._reader, RelationReader(self._reader, ScannedLinks(self._reader))
 
     def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
+        self._sources[self._shelf.name_of(sources.index)] = memo, sources
         following = Following(self._history, sources.index, self._indexer(memo), alone)
         return Present(following, Recaller(sources))
 
@@ -242,10 +246,21 @@ class Indexes:
 
         return DerivedTiers(self._reader, self.upkeep, self.summaries.records)
 
-    @cached_property
-    def pasts(self) -> Pasts:
-        moments = SqliteMoments(self._folder / "past" / self.name, self._shelf.folder / self.name)
-        return Pasts(self._history, moments, memo=self.memo, embedder=self.embedder)
+    def pasts(self, account_id: str) -> Pasts:
+        """Return who answers about an account as it was: with the embedder that answers now."""
+        index = self.present(account_id).following.index
+        name = self._shelf.name_of(index)
+        if name not in self._pasts:
+            moments = SqliteMoments(self._folder / "past" / name, self._shelf.folder / name)
+            memo, sources = self._sources[name]
+            self._pasts[name] = Pasts(
+                self._history,
+                moments,
+                memo=memo,
+                embedder=sources.embedder,
+                why_words=sources.why_words,
+            )
+        return self._pasts[name]
 
     # ------------------------------------------------------------ files
     def tenant_data(self) -> Mapping[str, TenantData]:

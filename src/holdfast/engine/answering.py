@@ -8,6 +8,7 @@ from holdfast.context.contract import OutboxStore
 from holdfast.context.files import FILES
 from holdfast.context.nodes import Nodes
 from holdfast.engine.indexing import Following
+from holdfast.engine.made import made_anew
 from holdfast.engine.past import Pasts
 from holdfast.engine.recall.recalling import Question, Recaller
 from holdfast.engine.recall.result import Hit, RecallResult
@@ -42,16 +43,11 @@ class Parts:
     history: History
     present: Callable[[str], Present]
     """Returns who answers about an account now."""
-    pasts: Pasts
+    pasts: Callable[[str], Pasts]
+    """Returns who answers about an account as it was."""
     close: Callable[[], None]
     notice: Callable[[Iterable[Locator]], Sequence[object]]
     """Lets what others wrote at some places enter history; returns what that was."""
-
-
-def made_anew(damage: DamageError) -> str:
-    """Say what was wrong with an index, and that nothing is left to do about it."""
-    what, _, _ = str(damage).partition(" Fix: ")
-    return f"{what} It was made anew"
 
 
 class Answering:

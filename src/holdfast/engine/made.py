@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from holdfast.context.parts import Files
-from holdfast.errors import HoldfastError
+from holdfast.errors import DamageError, HoldfastError
 from holdfast.model import IndexRecord, Uri
 
 BATCH = 200
@@ -43,3 +43,9 @@ def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
     remaining = iter(places)
     while batch := list(islice(remaining, size)):
         yield batch
+
+
+def made_anew(damage: DamageError) -> str:
+    """Say what was wrong with an index, and that nothing is left to do about it."""
+    what, _, _ = str(damage).partition(" Fix: ")
+    return f"{what} It was made anew"

@@ -18,6 +18,7 @@ from holdfast.model.values import JSON, encodable, read_moment
 from holdfast.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
+    from holdfast.engine.past import Pasts
     from holdfast.engine.sessions import SessionCommit
 
 
@@ -104,7 +105,7 @@ class Memory:
         from holdfast.engine.restoring import Restoring  # noqa: PLC0415 - who restores pays
 
         node = Restoring(self._parts.nodes, self._parts.history).planned(
-            uri, self._parts.pasts.state, version, self.request
+            uri, self._pasts.state, version, self.request
         )
         if node is not None:
             self._parts.nodes.because(origin=RESTORE).write_node(node, self.request)
@@ -157,7 +158,11 @@ class Memory:
         return PastMemory(self._past(when), self.request)
 
     def _past(self, when: When) -> Past:
-        return self._parts.pasts.at(when)
+        return self._pasts.at(when)
+
+    @property
+    def _pasts(self) -> "Pasts":
+        return self._parts.pasts(self.request.account_id)
 
     def _worker(self) -> Worker:
         return Worker(self._parts.outbox, self._parts.present(self.request.account_id).following)

@@ -10,8 +10,9 @@ from holdfast.context.reading import NodeReader
 from holdfast.context.relations import RelationReader
 from holdfast.engine.copying import Copying, Moments
 from holdfast.engine.indexing import Following, Indexer
+from holdfast.engine.made import made_anew
 from holdfast.engine.recall.config import RetrievalConfig
-from holdfast.engine.recall.recalling import Question, Recaller, Sources
+from holdfast.engine.recall.recalling import NO_MODEL, Question, Recaller, Sources
 from holdfast.engine.recall.result import RecallResult
 from holdfast.errors import DamageError, InvalidValueError
 from holdfast.index.contract import Embedder, KeptIndex
@@ -33,19 +34,21 @@ class Pasts:
     moment stays right: the past does not change.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a past is made with, each by its name
         self,
         history: History,
         moments: Moments,
         *,
         memo: VectorMemo | None = None,
         embedder: Embedder | None = None,
+        why_words: str = NO_MODEL,
         config: RetrievalConfig | None = None,
     ) -> None:
         self._history = history
         self._moments = moments
         self._memo = memo
         self._embedder = embedder
+        self._why_words = why_words
         self._config = config
         self._kept: OrderedDict[int, Past] = OrderedDict()
 
@@ -83,7 +86,7 @@ class Pasts:
         index = self._moments.open(state.position)
         indexer = Indexer(reader, self._memo)
         relations = RelationReader(reader, ScannedLinks(reader))
-        sources = Sources(reader, relations, index, self._embedder)
+        sources = Sources(reader, relations, index, self._embedder, self._why_words)
         time = self._history.store.catalogue.commit_at(state.position)[1]
         moment = datetime.fromtimestamp(time / 1000, UTC)
         recaller = Recaller(sources, config=self._config, clock=lambda: moment)
@@ -120,7 +123,7 @@ class Past:
             self._following.index.delete_account_data(account)
             self._following.build(account, position=self.state.position)
             result = self._recaller.recall(question, request)
-            return replace(result, notes=(*result.notes, f"the index is made anew: {error}"))
+            return replace(result, notes=(*result.notes, made_anew(error)))
 
     def _finish(self, account_id: str) -> None:
         """Make the index of an account, unless it is there: from one that is near, or wholly."""
