@@ -1,0 +1,1 @@
+"""When what is remembered anew is what was remembered before."""

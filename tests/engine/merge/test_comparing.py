@@ -1,0 +1,227 @@
+"""Two statements are one only if they say the same, whatever their similarity."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.engine.merge import comparing
+from holdfast.engine.merge.comparing import MAX_STATEMENT, Verdict
+from tests.engine.merge.pairs import HALVES, Labelled, found_same, kept_apart, pairs
+
+SAME, DIFFERENT, CONTRADICTS = Verdict.SAME, Verdict.DIFFERENT, Verdict.CONTRADICTS
+STATEMENTS = sorted({text for pair in pairs() for text in (pair.old, pair.new)})
+statements = st.sampled_from(STATEMENTS)
+texts = st.one_of(statements, st.text(max_size=80))
+
+
+def verdict(old: str, new: str) -> Verdict:
+    return comparing.compare(old, new).verdict
+
+
+# ---------------------------------------------------------------- the labelled pairs
+def test_there_are_enough_pairs_of_each_label() -> None:
+    labels = [pair.label for pair in pairs()]
+
+    assert labels.count("same") >= 120
+    assert labels.count("contradicts") >= 80
+    assert labels.count("different") + labels.count("contradicts") >= 210
+    assert len({pair.id for pair in pairs()}) == len(labels) >= 330
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_what_must_not_be_merged_is_kept_apart(half: str) -> None:
+    assert kept_apart(comparing.compare, pairs(half)) >= 0.99
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_most_of_what_says_the_same_is_found(half: str) -> None:
+    assert found_same(comparing.compare, pairs(half)) >= 0.8
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_what_is_superseded_is_contradicted(half: str) -> None:
+    superseding = [p for p in pairs(half) if verdict(p.old, p.new) is CONTRADICTS]
+
+    right = sum(pair.label == "contradicts" for pair in superseding)
+    assert right / len(superseding) >= 0.95
+    assert right / sum(pair.label == "contradicts" for pair in pairs(half)) >= 0.7
+
+
+# ---------------------------------------------------------------- the rules
+@given(texts)
+def test_a_text_says_the_same_as_itself(text: str) -> None:
+    assert verdict(text, text) is SAME
+
+
+@given(texts, texts)
+def test_the_order_of_the_two_does_not_matter(old: str, new: str) -> None:
+    assert verdict(old, new) is verdict(new, old)
+
+
+@given(st.sampled_from(pairs()))
+def test_the_order_of_a_pair_does_not_matter(pair: Labelled) -> None:
+    assert comparing.compare(pair.old, pair.new) == comparing.compare(pair.new, pair.old)
+
+
+def test_a_not_more_is_never_the_same() -> None:
+    merged = [
+        negated
+        for text in STATEMENTS
+        for negated in _with_more(text, "not")
+        if verdict(text, negated) is SAME
+    ]
+
+    assert merged == []
+
+
+def _with_more(text: str, word: str) -> Iterator[str]:
+    """Yield the text with a word more, in each place."""
+    words = text.split()
+    for place in range(len(words) + 1):
+        yield " ".join([*words[:place], word, *words[place:]])
+
+
+def test_another_digit_is_never_the_same() -> None:
+    merged = [
+        changed
+        for text in STATEMENTS
+        for changed in _with_another_digit(text)
+        if verdict(text, changed) is SAME
+    ]
+
+    assert merged == []
+
+
+def _with_another_digit(text: str) -> Iterator[str]:
+    """Yield the text with each of its digits changed to each other one."""
+    for at, letter in enumerate(text):
+        if letter.isdecimal():
+            for digit in set("0123456789") - {letter}:
+                yield text[:at] + digit + text[at + 1 :]
+
+
+@given(statements, st.sampled_from(["Zelda", "x_1", "https://zz.example", "12", "a/b.py", "v9.9"]))
+def test_a_name_or_an_identifier_more_is_never_the_same(text: str, more: str) -> None:
+    assert verdict(text, f"{text.rstrip('.')} {more}") is not SAME
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The report is a draft.", "The report is final."),
+        ("The ticket is open.", "The ticket is closed."),
+        ("Likes soup.", "Dislikes soup."),
+        ("Likes soup.", "Hates soup."),
+        ("Eats soup.", "No longer eats soup."),
+        ("Eats soup.", "Stopped eating soup."),
+        ("The report is ready.", "The report is not ready."),
+        ("Lives in Porto.", "Moved to Lisbon."),
+        ("Uses Postgres 14.", "Uses Postgres 16."),
+        ("The launch is on 3 May.", "The launch is on 3 June."),
+        ("The pot holds 3 l.", "The pot holds 3 ml."),
+    ],
+)
+def test_the_newer_of_two_values_supersedes(old: str, new: str) -> None:
+    assert verdict(old, new) is CONTRADICTS
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Likes tea, not coffee.", "Likes coffee, not tea."),
+        ("Alice reports to Bob.", "Bob reports to Alice."),
+        ("Karl was hired by Lena.", "Lena was hired by Karl."),
+        ("Lives in Ghent.", "Lived in Ghent."),
+        ("Has experience with lasers.", "Has experiments with lasers."),
+        ("Andrea sings.", "Andreas sings."),
+        ("He sings.", "She sings."),
+        ("Likes soup.", "Likes soup with bread."),
+        ("Must call Ana.", "Should call Ana."),
+        ("Edit `a.py`.", "Edit `b.py`."),
+        ("Write to ana@example.com.", "Write to ana@example.org."),
+    ],
+)
+def test_what_is_said_otherwise_is_not_the_same(old: str, new: str) -> None:
+    assert verdict(old, new) is not SAME
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The party is on 3 March 2026.", "The party's on Mar 3rd, 2026."),
+        ("The party is on 2026-03-03.", "The party is on March 3, 2026."),
+        ("It takes twenty-one days.", "It takes 21 days."),
+        ("The bus leaves at 3 pm.", "The bus leaves at 15:00."),
+        ("Jo wrote the guide.", "The guide was written by Jo."),
+        ("Prefers tea to coffee.", "Likes tea better than coffee."),
+        ("Drinks tea every day.", "Drinks tea daily."),
+        ("He isn't available.", "He is unavailable."),
+        ("Eats no meat any more.", "No longer eats meat."),
+    ],
+)
+def test_another_way_to_say_it_is_the_same(old: str, new: str) -> None:
+    assert verdict(old, new) is SAME
+
+
+# ---------------------------------------------------------------- odd and long texts
+@given(st.text(), st.text())
+def test_every_text_has_an_answer_and_a_reason(old: str, new: str) -> None:
+    found = comparing.compare(old, new)
+
+    assert found.reason.endswith(".")
+    assert 0 <= found.similarity <= 1
+
+
+@pytest.mark.parametrize("old", ["", " ", "...", "the"])
+def test_nothing_is_not_the_same_as_something(old: str) -> None:
+    assert verdict(old, "Likes soup.") is DIFFERENT
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        "a.",
+        "(",
+        "`",
+        "not ",
+        "1,",
+        "one ",
+        "a-",
+        "\U0001f600",
+        "\ud800",
+        "a's ",
+        "is ",
+        "every ",
+        "a@",
+    ],
+)
+@pytest.mark.parametrize("length", [MAX_STATEMENT - 1, 100_000])
+def test_time_is_bounded(unit: str, length: int) -> None:
+    text = (unit * length)[:length]
+    begun = time.process_time()
+
+    comparing.compare(text, text + "b")
+
+    assert time.process_time() - begun < 5
+
+
+def test_long_texts_are_the_same_word_for_word_only() -> None:
+    text = "Likes soup. " * 1000
+
+    assert verdict(text, text + "\n") is SAME
+    assert verdict(text, text.replace("Likes", "Enjoys")) is DIFFERENT
+
+
+def test_the_reason_names_what_decided() -> None:
+    assert '"16"' in comparing.compare("Uses Postgres 14.", "Uses Postgres 16.").reason
+    assert '"Bob"' in comparing.compare("Saw Ana and Bob.", "Saw Ana.").reason
+
+
+def test_reasons_are_in_words_that_people_use() -> None:
+    reasons = [comparing.compare(pair.old, pair.new).reason for pair in pairs()]
+
+    assert not [reason for reason in reasons if "~" in reason or "--0" in reason]
