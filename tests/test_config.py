@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config import Config, ConfigFile, load_config
+from holdfast.config import Config, ConfigFile, LanguageModelSettings, load_config
 from holdfast.errors import ConfigError
 from holdfast.storage import StorageSelectionError, select_backend
 from holdfast.testing.requirement import requirement
@@ -363,3 +363,90 @@ class TestWhere:
     def test_an_entry_that_is_not_there_stands_in_the_file(self) -> None:
         assert ConfigFile(Path("/x"), "a.b = 1").where(["a", "c"]) == "/x"
         assert ConfigFile(Path("/x"), "").where(["a"]) == "/x"
+
+
+class TestLanguageModel:
+    def test_nobody_is_asked_unless_the_owner_says_so(self, environ: dict[str, str]) -> None:
+        assert load_config(environ).llm == LanguageModelSettings()
+        assert LanguageModelSettings().provider == "none"
+
+    def test_all_of_it_is_read(self, file: Path, environ: dict[str, str]) -> None:
+        file.write_text(
+            """[llm]
+provider = "openai"
+base_url = "http://localhost:11434/v1"
+model = "small"
+api_key_variable = "MY_KEY"
+structured = "tool"
+limit_name = "max_completion_tokens"
+max_output_tokens = 7
+input_price = 0.15
+output_price = 1
+tokens_per_call = 1
+tokens_per_session = 2
+tokens_per_day = 3
+dollars_per_call = 0.1
+dollars_per_session = 0.2
+dollars_per_day = 0
+"""
+        )
+
+        llm = load_config(environ | {"MY_KEY": "k"}).llm
+
+        assert llm == LanguageModelSettings(
+            "openai",
+            "http://localhost:11434/v1",
+            "small",
+            "MY_KEY",
+            "k",
+            "tool",
+            "max_completion_tokens",
+            7,
+            0.15,
+            1,
+            1,
+            2,
+            3,
+            0.1,
+            0.2,
+            0,
+        )
+        assert "'k'" not in repr(llm)
+
+    def test_a_key_that_is_not_set_stops_only_whoever_asks(
+        self, file: Path, environ: dict[str, str]
+    ) -> None:
+        file.write_text(
+            '[llm]\nprovider = "openai"\nmodel = "small"\napi_key_variable = "MY_KEY"\n'
+        )
+
+        assert load_config(environ).llm.api_key == ""
+
+    @pytest.mark.parametrize(
+        ("lines", "line", "told"),
+        [
+            ('provider = "cohere"', 2, "no provider is called 'cohere'"),
+            ('provider = "openai"', 2, "openai lacks model"),
+            ('api_key = "k"', 2, "'api_key' is not known"),
+            ('structured = "somehow"', 2, "no structured is called"),
+            ('limit_name = "max"', 2, "no limit_name is called"),
+            ("model = 1", 2, "not a text"),
+            ("max_output_tokens = 0", 2, "not a number"),
+            ("tokens_per_day = 1.5", 2, "not a number"),
+            ("tokens_per_day = true", 2, "not a number"),
+            ("input_price = 1", 2, "one price is missing"),
+            ("input_price = -1\noutput_price = 1", 2, "not a number"),
+            ("input_price = nan\noutput_price = 1", 2, "not a number"),
+            ("dollars_per_day = 1", 2, "nobody knows what the model costs"),
+        ],
+    )
+    def test_what_is_wrong_is_refused_with_its_line(
+        self, file: Path, environ: dict[str, str], lines: str, line: int, told: str
+    ) -> None:
+        file.write_text(f"[llm]\n{lines}\n")
+
+        refused = refusal(environ)
+
+        assert f"config.toml, line {line}: " in refused
+        assert told in refused
+        assert "Fix: " in refused

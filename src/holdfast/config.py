@@ -23,6 +23,33 @@ _EMBEDDING = {
     "api_key_variable": str,
     "dimension": int,
 }
+_LLM_PROVIDERS = ("none", "openai", "anthropic")
+_STRUCTURES = ("json_schema", "tool", "text")
+_LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
+_SPANS = ("call", "session", "day")
+_LLM = {
+    "provider": str,
+    "base_url": str,
+    "model": str,
+    "api_key_variable": str,
+    "structured": str,
+    "limit_name": str,
+    "max_output_tokens": int,
+    "input_price": float,
+    "output_price": float,
+    **{f"tokens_per_{span}": int for span in _SPANS},
+    **{f"dollars_per_{span}": float for span in _SPANS},
+}
+_CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
+    "embedding": {"provider": _PROVIDERS},
+    "llm": {
+        "provider": _LLM_PROVIDERS,
+        "structured": _STRUCTURES,
+        "limit_name": _LIMIT_NAMES,
+    },
+}
+_KINDS = {str: "a text in quotes", int: "a number", float: "a number"}
+_MAX_DOLLARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +66,30 @@ class EmbeddingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LanguageModelSettings:
+    """Which language model may be asked, what it costs, and what may be spent on it."""
+
+    provider: str = "none"
+    """`none` asks nobody, ever; `openai` whoever speaks as OpenAI does; `anthropic` Anthropic."""
+    base_url: str = ""
+    model: str = ""
+    api_key_variable: str = ""
+    api_key: str = field(default="", repr=False)
+    structured: str = ""
+    limit_name: str = ""
+    max_output_tokens: int = 4_096
+    input_price: float | None = None
+    """Dollars for a million tokens; None is unknown."""
+    output_price: float | None = None
+    tokens_per_call: int = 50_000
+    tokens_per_session: int = 500_000
+    tokens_per_day: int = 2_000_000
+    dollars_per_call: float | None = None
+    dollars_per_session: float | None = None
+    dollars_per_day: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """What this user has set."""
 
@@ -46,6 +97,7 @@ class Config:
     """For everything that must never be synced."""
     storage: StorageSettings
     embedding: EmbeddingSettings = EmbeddingSettings()
+    llm: LanguageModelSettings = LanguageModelSettings()
 
 
 class ConfigFile(NamedTuple):
@@ -111,7 +163,8 @@ def load_config(environ: Mapping[str, str]) -> Config:
         where=file.where,
     )
     embedding = _table(file, ["embedding"], tables.get("embedding", {}))
-    return Config(home, settings, _embedding(file, embedding, environ))
+    llm = _table(file, ["llm"], tables.get("llm", {}))
+    return Config(home, settings, _embedding(file, embedding, environ), _llm(file, llm, environ))
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -166,8 +219,8 @@ def _read(path: Path) -> ConfigFile:
 def _tables(file: ConfigFile) -> dict[str, object]:
     tables = file.parse()
     for name in tables:
-        if name not in {"storage", "embedding"}:
-            fix = "use [storage] or [embedding], or remove it"
+        if name not in {"storage", "embedding", "llm"}:
+            fix = "use [storage], [embedding] or [llm], or remove it"
             raise file.refuse([name], f"{name!a} is not known here", fix)
     return tables
 
@@ -176,7 +229,7 @@ def _embedding(
     file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
 ) -> EmbeddingSettings:
     """Read who embeds; a key is never in the file, only the name of the variable that has it."""
-    given = {name: _embedding_value(file, name, value) for name, value in table.items()}
+    given = _values(file, "embedding", _EMBEDDING, table)
     provider = str(given.get("provider", "auto"))
     variable = str(given.pop("api_key_variable", ""))
     if provider == "openai":
@@ -190,18 +243,57 @@ def _embedding(
     return EmbeddingSettings(**given, api_key=environ.get(variable, ""))  # type: ignore[arg-type] # each was checked
 
 
-def _embedding_value(file: ConfigFile, name: str, value: object) -> object:
-    place = ["embedding", name]
-    if name not in _EMBEDDING:
-        choices = ", ".join(_EMBEDDING)
-        raise file.refuse(place, f"{name!a} is not known in [embedding]", f"use {choices}")
-    kind = _EMBEDDING[name]
-    if not isinstance(value, kind) or isinstance(value, bool) or not value:
-        what = "a number" if kind is int else "a text in quotes"
+def _llm(
+    file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
+) -> LanguageModelSettings:
+    """Read who may be asked. A key that is not there is missed by whoever asks, not by the rest."""
+    given = _values(file, "llm", _LLM, table)
+    provider = given.get("provider", "none")
+    if provider != "none" and "model" not in given:
+        raise file.refuse(["llm", "provider"], f"{provider} lacks model", "set model in [llm]")
+    prices = {"input_price", "output_price"} & set(given)
+    if len(prices) == 1:
+        raise file.refuse(["llm", *prices], "one price is missing", "set both, or none")
+    for span in _SPANS:
+        if f"dollars_per_{span}" in given and not prices:
+            what = "money is limited, but nobody knows what the model costs"
+            fix = "set input_price and output_price, or limit tokens only"
+            raise file.refuse(["llm", f"dollars_per_{span}"], what, fix)
+    key = environ.get(str(given.get("api_key_variable", "")), "")
+    return LanguageModelSettings(**given, api_key=key)  # type: ignore[arg-type] # each was checked
+
+
+def _values(
+    file: ConfigFile, of: str, known: Mapping[str, type], table: Mapping[str, object]
+) -> dict[str, object]:
+    return {name: _value(file, [of, name], known, value) for name, value in table.items()}
+
+
+def _value(
+    file: ConfigFile, place: Sequence[str], known: Mapping[str, type], value: object
+) -> object:
+    """Return what a table says under a name, if it may say so."""
+    of, name = place
+    if name not in known:
+        fix = f"use {', '.join(known)}"
+        raise file.refuse(place, f"{name!a} is not known in [{of}]", fix)
+    if not _is_a(known[name], value):
+        what = _KINDS[known[name]]
         raise file.refuse(place, f"{name} is {value!r}, not {what}", f"make it {what}")
-    if name == "provider" and value not in _PROVIDERS:
-        raise file.refuse(place, f"no provider is called {value!r}", f"use {', '.join(_PROVIDERS)}")
+    choices = _CHOICES[of].get(name)
+    if choices is not None and value not in choices:
+        raise file.refuse(place, f"no {name} is called {value!r}", f"use {', '.join(choices)}")
     return value
+
+
+def _is_a(kind: type, value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    if kind is str:
+        return isinstance(value, str) and bool(value)
+    if kind is int:
+        return isinstance(value, int) and value > 0
+    return isinstance(value, int | float) and 0 <= value <= _MAX_DOLLARS
 
 
 def _backend(file: ConfigFile, storage: Mapping[str, object]) -> str | None:

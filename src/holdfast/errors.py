@@ -33,9 +33,16 @@
     │   ├── BrokenNodeError                RuntimeError       its files can't be understood
     │   ├── UnregisteredError              RuntimeError       done, but the index was not told
     │   └── LeaseError                     RuntimeError       the event is somebody else's now
+    ├── PackageMissingError                ImportError        an extra is not installed
+    ├── LanguageModelError                                    a language model was of no help
+    │   ├── AnswerRefusedError             RuntimeError       the model declined
+    │   ├── AnswerTruncatedError           RuntimeError       it stopped before it was done
+    │   ├── AnswerMalformedError           ValueError         it is not what was asked for
+    │   ├── RequestRefusedError            RuntimeError       the service turned it down
+    │   ├── ServiceUnreachableError        OSError            no answer came
+    │   └── OverBudgetError                RuntimeError       it might cost more than it may
     ├── EmbeddingError                                        texts get no vectors
     │   ├── ModelNotInstalledError         FileNotFoundError  the model is not on this machine
-    │   ├── PackageMissingError            ImportError        what the model runs on is not
     │   ├── ModelDamagedError              RuntimeError       its files are not what they were
     │   ├── InstallError                   RuntimeError       it can't be got, or came out wrong
     │   └── EndpointError                  OSError            a service gave no good answer
@@ -170,13 +177,46 @@ class UnregisteredError(ContextError, RuntimeError): ...
 class LeaseError(ContextError, RuntimeError): ...
 
 
+class PackageMissingError(HoldfastError, ImportError): ...
+
+
+class LanguageModelError(HoldfastError): ...
+
+
+class AnswerRefusedError(LanguageModelError, RuntimeError): ...
+
+
+class AnswerTruncatedError(LanguageModelError, RuntimeError): ...
+
+
+class AnswerMalformedError(LanguageModelError, ValueError): ...
+
+
+class RequestRefusedError(LanguageModelError, RuntimeError): ...
+
+
+class ServiceUnreachableError(LanguageModelError, OSError):
+    """No answer came: nobody was there, or busy, too slow, failing, or gone in the middle of it."""
+
+    def __init__(
+        self, message: str, *, passing: bool = False, billed: bool = True, wait: float = 0.0
+    ) -> None:
+        super().__init__(message)
+        self.passing = passing
+        """Whether it may be otherwise in a moment."""
+        self.billed = billed
+        """Whether it may have to be paid for nevertheless."""
+        self.wait = wait
+        """For how many seconds the service wants to be left alone."""
+
+
+class OverBudgetError(LanguageModelError, RuntimeError): ...
+
+
 class EmbeddingError(HoldfastError): ...
 
 
 class ModelNotInstalledError(EmbeddingError, FileNotFoundError): ...
-
-
-class PackageMissingError(EmbeddingError, ImportError): ...
 
 
 class ModelDamagedError(EmbeddingError, RuntimeError): ...

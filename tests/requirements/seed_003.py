@@ -4,7 +4,6 @@ SEED = "003_dd82161db90e47a5.txt"
 
 EXTRACT = "engine/ (extract/) is not built yet"
 MERGE = "engine/ (merge/) is not built yet"
-LANGUAGE_MODEL = "engine/ (language models) is not built yet"
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
@@ -467,31 +466,26 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-llm-runtime-checkable",
         section="LLM",
         behaviour="`isinstance` tells whether an object has the shape of `LLM`.",
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-complete-json",
         section="LLM",
         behaviour="`complete_json` returns a parsed dict that fits the schema.",
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-schema-format",
         section="LLM",
         behaviour="`complete_json` takes an object schema with its properties.",
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-tools-invocations",
         section="LLM",
         behaviour="`complete_with_tools` returns every tool call as a dict with tool and input.",
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-tools-none-called",
         section="LLM",
         behaviour="`complete_with_tools` returns the empty list if the model calls no tool.",
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-tools-choice",
@@ -500,13 +494,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`complete_with_tools` leaves the choice of tool to the model by default, and "
             "takes the name of one instead."
         ),
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-tool-definition",
         section="LLM",
         behaviour="A tool is defined by name, description and an input_schema in JSON Schema.",
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-messages-history",
@@ -515,13 +507,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`complete_with_tools_messages` takes a whole conversation of messages with role "
             "and content."
         ),
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-messages-returns",
         section="LLM",
         behaviour="`complete_with_tools_messages` returns the tool calls and the text as a pair.",
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-messages-empty-text",
@@ -529,7 +519,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "The text of `complete_with_tools_messages` is empty if there were only tool calls."
         ),
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-messages-no-tools",
@@ -538,7 +527,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "With `tools` at its default of `None`, `complete_with_tools_messages` offers the "
             "model no tool."
         ),
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-llm-messages-choice",
@@ -547,7 +535,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`complete_with_tools_messages` takes auto (the default), required, none or a "
             "tool's name as its choice."
         ),
-        deferred=LANGUAGE_MODEL,
     ),
     Requirement(
         id="003-outbox-durable",

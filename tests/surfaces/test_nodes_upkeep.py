@@ -90,7 +90,8 @@ class TestTenants:
         assert isinstance(refusal(kind, "create", "Tom & Co"), NodeExistsError)
         assert isinstance(refusal(kind, "delete", "Tom & Co"), AccessRefusedError)
         gone = one(kind, "delete", "Tom & Co", "--yes")
-        holders = ("nodes", "events", "links", "index", "vectors", "abstracts", "past indexes")
+        derived = ("index", "vectors", "abstracts", "past indexes", "answers", "costs")
+        holders = ("nodes", "events", "links", *derived)
         assert gone == {**made, "deleted": dict.fromkeys(holders, 0)}
         assert objects(kind, "list") == []
         assert isinstance(refusal(kind, "delete", "Tom & Co", "--yes"), NodeNotFoundError)

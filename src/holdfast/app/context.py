@@ -11,6 +11,7 @@ from holdfast.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
     from holdfast.app.indexes import Indexes
+    from holdfast.app.llm import LanguageModel
     from holdfast.context.contract import TenantData
     from holdfast.context.followed import FollowedLinks
     from holdfast.context.nodes import Nodes
@@ -89,6 +90,7 @@ class Context:
 
     @cached_property
     def namespaces(self) -> "NamespaceManager":
+        from holdfast.app.llm import llm_tenant_data  # noqa: PLC0415 - as before
         from holdfast.context.tenants import NodeData  # noqa: PLC0415 - as before
         from holdfast.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
 
@@ -97,6 +99,7 @@ class Context:
             "events": self.outbox,
             "links": self.links,
             **self.indexes.tenant_data(),
+            **llm_tenant_data(self.config, self._folder),
         }
         return NamespaceManager(self.recorded, holders)
 
@@ -113,6 +116,16 @@ class Context:
         indexes = Indexes(self.recorded, self._folder, self.config, self._embedder)
         self._closing.callback(indexes.close)
         return indexes
+
+    @cached_property
+    def language_model(self) -> "LanguageModel | None":
+        """Return who may be asked, within the budget; None if the owner switched nobody on."""
+        from holdfast.app.llm import language_model_for  # noqa: PLC0415 - as before
+
+        model = language_model_for(self.config, self._folder)
+        if model is not None:
+            self._closing.callback(model.close)
+        return model
 
     @cached_property
     def memory(self) -> "Memory":

@@ -54,6 +54,7 @@ SECTIONS = {
             f"{_HERE}.models:models_command",
             "Install the model that finds memories by their meaning, and see what is installed.",
         ),
+        "cost": Later(f"{_HERE}.cost:cost_command", "Say what language models have cost."),
         "outbox": _verb("outbox", "outbox", "Look after what the index was not told of yet."),
         "account": _verb("tenants", "account", "Make, list and delete accounts."),
         "user": _verb("tenants", "user", "Make, list and delete users."),

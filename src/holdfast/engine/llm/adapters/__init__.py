@@ -1,0 +1,1 @@
+"""Who speaks to a model: alternatives that know nothing of each other."""

@@ -1,0 +1,136 @@
+"""Answers that were paid for before: the same question is never paid for twice.
+
+Each answer is the result of a derived artifact: the operation `complete`, all that the answer
+depends on, and the request. Every owner has a store of their own, so that what is forgotten of one
+is forgotten wholly, and nobody can find out from it what others asked. Only answers that were
+checked are kept; refusals, failures and answers that are none are not.
+"""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, cast
+
+from holdfast.artifacts import ArtifactStore, Derived, Literal, canonical
+from holdfast.artifacts.artifact import sid_of
+from holdfast.engine.llm.checking import checked
+from holdfast.engine.llm.contract import Completer
+from holdfast.engine.llm.ledger import Ledger
+from holdfast.engine.llm.occasion import Occasion
+from holdfast.engine.llm.reply import Answer, Call
+from holdfast.engine.llm.request import Request
+from holdfast.engine.llm.turns import Turns
+from holdfast.errors import DamageError, LanguageModelError, StaleIndexError
+from holdfast.model.uri import segment_of
+from holdfast.model.values import JSON, plain
+
+_OPERATION = ("complete", "1")
+_LOCKS = "locks"
+
+
+class Remembered:
+    """Answers from memory what was answered before, and else asks.
+
+    While one asks, others with the same question wait for its answer, also in other processes. What
+    is kept is derived: if it proves damaged, it is thrown away, and asked again.
+    """
+
+    def __init__(self, inner: Completer, folder: Path, ledger: Ledger, occasion: Occasion) -> None:
+        self._inner = inner
+        self._folder = folder
+        self._ledger = ledger
+        self._occasion = occasion
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        return self._inner.parameters
+
+    @property
+    def max_output_tokens(self) -> int:
+        return self._inner.max_output_tokens
+
+    def complete(self, request: Request, *, seconds: float) -> Answer:
+        artifact = self._artifact(request)
+        with Turns(self._folder / _LOCKS).taken(sid_of(artifact), seconds) as left:
+            known = self._known(artifact, request)
+            if known is not None:
+                self._ledger.note_remembered(self._occasion, self._model)
+                return known
+            reply = self._inner.complete(request, seconds=left)
+            answer = checked(request, reply, self._model)
+            self._keep(artifact, answer)
+            return answer
+
+    # ------------------------------------------------------------ what is kept
+    def _known(self, artifact: Derived, request: Request) -> Answer | None:
+        try:
+            with self._store() as store:
+                (kept,) = store.remembered([sid_of(artifact)])
+            return None if kept is None else checked(request, _decoded(kept), self._model)
+        except (DamageError, StaleIndexError, LanguageModelError):
+            _remove(self._own_folder)
+            return None
+
+    def _keep(self, artifact: Derived, answer: Answer) -> None:
+        with self._store() as store:
+            store.remember([(artifact, _encoded(answer))])
+
+    def _store(self) -> "closing[ArtifactStore]":
+        return closing(ArtifactStore.open(self._own_folder))
+
+    @property
+    def _own_folder(self) -> Path:
+        return memo_folder(self._folder, self._occasion.account_id, self._occasion.owner_space)
+
+    @property
+    def _model(self) -> str:
+        return str(self.parameters.get("model"))
+
+    def _artifact(self, request: Request) -> Derived:
+        asked = canonical.encode(cast("canonical.Value", request.as_json()))
+        depends_on = cast("Mapping[str, canonical.Value]", plain(dict(self.parameters)))
+        return Derived(*_OPERATION, (Literal(asked),), depends_on)
+
+
+class AnswersData:
+    """What the memo holds of tenants, so that it can be forgotten."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def delete_account_data(self, account_id: str) -> int:
+        return _remove(_account_folder(self._folder, account_id))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        return _remove(memo_folder(self._folder, account_id, owner_space))
+
+
+def memo_folder(folder: Path, account_id: str, owner_space: str) -> Path:
+    return _account_folder(folder, account_id) / segment_of(owner_space)
+
+
+def _account_folder(folder: Path, account_id: str) -> Path:
+    return folder / "accounts" / segment_of(account_id)
+
+
+def _remove(folder: Path) -> int:
+    """Remove a folder, with all that is in it; return 1 if there was one."""
+    if not folder.exists():
+        return 0
+    rmtree(folder)
+    return 1
+
+
+def _encoded(answer: Answer) -> bytes:
+    calls: Any = [[each.tool, each.arguments] for each in answer.calls]
+    return canonical.encode({"text": answer.text, "calls": calls})
+
+
+def _decoded(kept: bytes) -> Answer:
+    match canonical.decode(kept):
+        case {"text": str(text), "calls": list(calls)}:
+            return Answer(text, tuple(Call(*map(str, each)) for each in calls))
+    raise DamageError(
+        "an answer that was kept can't be read. Fix: none is needed; it is asked again."
+    )

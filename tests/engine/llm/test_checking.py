@@ -1,0 +1,44 @@
+"""What a model wrote is the JSON that was asked for, or it is nothing."""
+
+import pytest
+
+from holdfast.engine.llm.asking import Asking
+from holdfast.engine.llm.checking import object_in
+from holdfast.engine.llm.reply import Refusal
+from holdfast.errors import AnswerMalformedError
+from holdfast.testing.llm import Script, Scripted
+
+SCHEMA = {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 2}',
+        '{"b": {"a": 1, "a": 2}}',
+        '{"a": "\\ud800"}',
+        '{"\\udfff": 1}',
+        '{"a": Infinity}',
+        '{"a": 1e999999}',
+        "[" * 100_000,
+        "\ud800",
+        '{"a": ' + "9" * 5_000 + "}",
+        "{'a': 1}",
+        '{"a": 1} {"a": 1}',
+    ],
+)
+def test_what_others_would_read_otherwise_is_refused(text: str) -> None:
+    with pytest.raises(AnswerMalformedError, match="Fix: "):
+        object_in(text, SCHEMA, "small")
+
+
+def test_what_is_refused_is_not_told_at_length() -> None:
+    with pytest.raises(AnswerMalformedError) as caught:
+        object_in('{"' + "x" * 10_000 + '": 1}', {**SCHEMA, "additionalProperties": False}, "small")
+
+    assert len(str(caught.value)) < 400
+
+
+def test_whoever_checks_nothing_is_found_out() -> None:
+    with pytest.raises(TypeError, match="wrap it in `Checked`"):
+        Asking(Scripted(Script(Refusal()))).complete_json("Hello.", SCHEMA)

@@ -1,0 +1,56 @@
+"""Every language model that we have keeps the contract."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+
+from holdfast.engine.llm.adapters.anthropic import Anthropic
+from holdfast.engine.llm.adapters.openai_compatible import OpenAICompatible
+from holdfast.engine.llm.asking import Asking
+from holdfast.engine.llm.checking import Checked
+from holdfast.engine.llm.contract import LLM
+from holdfast.engine.llm.reply import Reply
+from holdfast.engine.llm.retrying import Retried
+from holdfast.testing.llm import LLMSuite, Script, scripted_llm
+from tests.engine.llm.services import as_the_tool_answer, serving
+
+
+class ByTool(Script):
+    """A script as a service plays it that was told to answer by way of a tool."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self._script = script
+
+    def reply_to(self, asked: Mapping[str, Any]) -> Reply:
+        reply = self._script.reply_to(asked)
+        return reply if asked["schema"] is None else as_the_tool_answer(reply)
+
+
+class TestScripted(LLMSuite):
+    promises = frozenset()
+
+    @staticmethod
+    @contextmanager
+    def open_llm(script: Script) -> Iterator[LLM]:
+        yield scripted_llm(script)
+
+
+class TestOpenAICompatible(LLMSuite):
+    promises = frozenset()
+
+    @staticmethod
+    @contextmanager
+    def open_llm(script: Script) -> Iterator[LLM]:
+        with serving(script) as server, closing(OpenAICompatible(server.openai())) as completer:
+            yield Asking(Checked(Retried(completer)))
+
+
+class TestAnthropic(LLMSuite):
+    promises = frozenset()
+
+    @staticmethod
+    @contextmanager
+    def open_llm(script: Script) -> Iterator[LLM]:
+        with serving(ByTool(script)) as server, closing(Anthropic(server.anthropic())) as completer:
+            yield Asking(Checked(Retried(completer)))

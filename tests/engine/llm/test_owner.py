@@ -1,0 +1,175 @@
+"""From a config file to an answer: the owner's model, within the owner's budget, written down."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast.app import open_context
+from holdfast.app.llm import ledger_file
+from holdfast.engine.llm.occasion import Occasion
+from holdfast.engine.llm.reply import Answer, Usage
+from holdfast.errors import ConfigError, OverBudgetError
+from holdfast.model.values import JSON
+from holdfast.surfaces.cost import cost_command
+from tests.engine.llm.services import Server, serving
+
+OCCASION = Occasion("local", "user:ana", "monday", "extract")
+SCHEMA: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+PRICED = "input_price = 1\noutput_price = 10"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.setenv("USER", "ana")
+    monkeypatch.setenv("MY_KEY", "k")
+    return home
+
+
+def configure(home: Path, server: Server, *lines: str) -> None:
+    told = f'provider = "openai"\nbase_url = "{server.address}/v1"\nmodel = "small"'
+    (home / "config.toml").write_text(
+        "\n".join(["[llm]", told, 'api_key_variable = "MY_KEY"', *lines])
+    )
+
+
+def ask(prompt: str = "How many?", occasion: Occasion = OCCASION) -> dict[str, object]:
+    with open_context(os.environ) as context:
+        assert context.language_model is not None
+        return context.language_model.on(occasion).complete_json(prompt, SCHEMA)
+
+
+def cost(*words: str) -> Result:
+    done = CliRunner().invoke(cost_command, words)
+    assert (done.exception, done.exit_code) == (None, 0), done.output
+    return done
+
+
+def test_without_a_word_of_the_owner_there_is_no_model(home: Path) -> None:
+    with open_context(os.environ) as context:
+        assert context.language_model is None
+    assert not ledger_file(home).exists()
+    assert cost().stderr == "no language model was asked\n"
+    assert cost("--json").stdout == ""
+    assert not ledger_file(home).exists()
+
+
+def test_the_model_answers_once_and_is_remembered(home: Path, server: Server) -> None:
+    configure(home, server, PRICED)
+    server.script.say(Answer('{"a": 1}', usage=Usage(1_200, 30)))
+
+    assert ask() == ask() == {"a": 1}
+
+    assert len(server.asked) == 1
+    assert cost().stdout.splitlines()[0].split() == [
+        "day",
+        "calls",
+        "remembered",
+        "read",
+        "written",
+        "cost",
+    ]
+    assert cost().stdout.splitlines()[1].split()[1:] == ["1", "1", "1,200", "30", "$0.0015"]
+
+
+def test_anthropic_is_asked_as_configured(home: Path, server: Server) -> None:
+    (home / "config.toml").write_text(
+        f'[llm]\nprovider = "anthropic"\nbase_url = "{server.address}"\nmodel = "small"\n'
+        'api_key_variable = "MY_KEY"\nstructured = "text"\n'
+    )
+    server.script.say(Answer('{"a": 1}'))
+
+    assert ask() == {"a": 1}
+    assert "max_tokens" in server.asked[0]
+
+
+def test_the_budget_of_the_owner_holds(home: Path, server: Server) -> None:
+    configure(home, server, PRICED, "dollars_per_session = 0.05")
+    server.script.say(Answer('{"a": 1}', usage=Usage(100, 1)))
+    server.script.say(Answer('{"a": 2}', usage=Usage(100, 1_000)))
+
+    ask("one")
+    ask("two")
+    with pytest.raises(OverBudgetError, match="the session 'monday'"):
+        ask("three")
+    assert len(server.asked) == 2
+
+
+def test_a_key_that_is_not_set_is_told_before_anybody_is_asked(
+    home: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(home, server)
+    monkeypatch.delenv("MY_KEY")
+
+    with pytest.raises(ConfigError, match=r"MY_KEY, which is not set\. Fix: "):
+        ask()
+
+
+def test_what_was_spent_is_told_by_anything_and_since_any_time(home: Path, server: Server) -> None:
+    configure(home, server, PRICED)
+    server.script.say(*[Answer('{"a": 1}', usage=Usage(1_000_000, 0))] * 2)
+    ask("one")
+    ask("two", Occasion("local", "user:ana", "tuesday", "merge"))
+
+    assert cost("--by", "session").stdout.splitlines()[1:] == [
+        "monday   1      0           1,000,000  0        $1.0000",
+        "tuesday  1      0           1,000,000  0        $1.0000",
+        "all      2      0           2,000,000  0        $2.0000",
+    ]
+    assert json.loads(cost("--by", "model", "--json").stdout) == {
+        "model": "small",
+        "calls": 2,
+        "remembered": 0,
+        "unfinished": 0,
+        "input_tokens": 2_000_000,
+        "output_tokens": 0,
+        "dollars": "2",
+    }
+    assert cost("--since", "2100-01-01").stderr == "no language model was asked\n"
+    assert len(cost("--by", "purpose", "--since", "2020-01-01", "--json").stdout.splitlines()) == 2
+
+
+def test_a_time_that_is_none_is_refused(home: Path) -> None:
+    done = CliRunner().invoke(cost_command, ["--since", "lately"])
+
+    assert done.exit_code == 2
+    assert "Fix: write a date" in done.stderr
+
+
+def test_without_prices_the_cost_is_unknown_and_not_nothing(home: Path, server: Server) -> None:
+    configure(home, server)
+    server.script.say(Answer('{"a": 1}'))
+    ask()
+
+    assert cost().stdout.splitlines()[1].split()[-1] == "unknown"
+    assert json.loads(cost("--json").stdout)["dollars"] is None
+
+
+def test_when_a_tenant_is_deleted_answers_go_and_costs_stay(home: Path, server: Server) -> None:
+    configure(home, server, PRICED)
+    server.script.say(Answer('{"a": 1}', usage=Usage(5, 5)), Answer('{"a": 2}', usage=Usage(5, 5)))
+    ask()
+
+    with open_context(os.environ) as context:
+        context.namespaces.create_user("local", "ana", context.request)
+        gone = context.namespaces.delete_user("local", "ana", context.request)
+
+    assert (gone.counts["answers"], gone.counts["costs"]) == (1, 1)
+    assert ask() == {"a": 2}
+    assert [line.split()[0] for line in cost("--by", "session").stdout.splitlines()[1:]] == [
+        "-",
+        "monday",
+        "all",
+    ]

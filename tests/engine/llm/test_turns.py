@@ -1,0 +1,68 @@
+"""Who asks the same waits, but not for ever."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.artifacts import Literal
+from holdfast.artifacts.artifact import sid_of
+from holdfast.engine.llm.turns import Turns
+from holdfast.errors import ServiceUnreachableError
+
+QUESTION = sid_of(Literal(b"a question"))
+OTHER = sid_of(Literal(b"another question"))
+
+
+class Time:
+    """A clock that only goes on when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def turns(folder: Path, time: Time) -> Turns:
+    return Turns(folder, clock=time.clock, sleep=time.sleep)
+
+
+def test_who_asks_the_same_is_not_kept_waiting_for_ever(tmp_path: Path) -> None:
+    time = Time()
+
+    with turns(tmp_path, time).taken(QUESTION, 60):
+        with (
+            pytest.raises(ServiceUnreachableError, match="somebody else") as caught,
+            turns(tmp_path, time).taken(QUESTION, 5),
+        ):
+            pass
+        assert 5 <= time.now < 6
+        assert (caught.value.passing, caught.value.billed) == (False, False)
+        with turns(tmp_path, time).taken(OTHER, 5):
+            pass
+
+
+def test_the_time_that_was_waited_is_no_longer_there(tmp_path: Path) -> None:
+    time = Time()
+    first = turns(tmp_path, time).taken(QUESTION, 60)
+    first.__enter__()
+
+    def sleep(seconds: float) -> None:
+        time.now += 2
+        first.__exit__(None, None, None)
+
+    with Turns(tmp_path, clock=time.clock, sleep=sleep).taken(QUESTION, 5) as left:
+        assert left == 3
+
+
+def test_a_turn_ends_also_with_an_error(tmp_path: Path) -> None:
+    time = Time()
+
+    with pytest.raises(KeyError), turns(tmp_path, time).taken(QUESTION, 5):
+        raise KeyError
+
+    with turns(tmp_path, time).taken(QUESTION, 5) as left:
+        assert left == 5
