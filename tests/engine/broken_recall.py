@@ -348,7 +348,7 @@ def takes_failed_for_done(patch: Patch) -> None:
     patch.setattr(
         Worker,
         "_settle",
-        lambda self, leased, caught: settle(self, leased, replace(caught, failed={})),
+        lambda self, leased, caught: settle(self, leased, caught._replace(failed={})),
     )
 
 

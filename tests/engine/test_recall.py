@@ -202,6 +202,21 @@ class TestBudget:
             for hit in result.hits:
                 assert hit.snippet in result.context
 
+    def test_a_note_that_is_called_by_how_it_begins_is_not_told_twice(
+        self, context: Context
+    ) -> None:
+        memory = of(context)
+        memory.save("Coffee is black.", category="preference", slug="coffee")
+        memory.save("# Tea\n\nTea is green.", category="preference", slug="tea")
+
+        coffee, tea = (memory.recall(asked, top_k=1).hits[0] for asked in ("coffee", "tea"))
+
+        assert (coffee.title, coffee.about.partition(" · ")[0]) == (
+            "Coffee is black.",
+            "preference",
+        )
+        assert (tea.title, tea.about.partition(" · ")[0]) == ("Tea", "Tea")
+
     def test_the_profile_comes_first_then_the_project(self, context: Context) -> None:
         memory = of(context)
         memory.save("Ana, an engineer.", category="profile")

@@ -38,9 +38,14 @@ class Hit:
 
     @property
     def about(self) -> str:
-        """Title, day and speaker, in one line."""
+        """Title, day and speaker, in one line.
+
+        A note that is called by how it begins, and begins the snippet, is named by its category.
+        """
         day = self.date.date().isoformat() if self.date else ""
-        return " · ".join(filter(None, (self.title, day, self.speaker)))
+        says_it = " ".join(self.snippet.split()).startswith(self.title.removesuffix("…"))
+        name = self.category if says_it else self.title
+        return " · ".join(filter(None, (name, day, self.speaker)))
 
 
 @dataclass(frozen=True, slots=True)
