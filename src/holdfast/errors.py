@@ -25,7 +25,8 @@
     │       └── RetentionError                                older than what is retained
     ├── ContextError                                          a verb of memory refused
     │   ├── InvalidValueError              ValueError         no such node, edge, event can be
-    │   │   └── InvalidUriError                               the text names no place in memory
+    │   │   ├── InvalidUriError                               the text names no place in memory
+    │   │   └── EvidenceError                                 nobody said what is to be remembered
     │   ├── AccessDeniedError              PermissionError    out of the caller's reach
     │   ├── NodeNotFoundError              FileNotFoundError  no such node, or it is not active
     │   ├── NodeExistsError                FileExistsError    a node is there already
@@ -154,6 +155,9 @@ class InvalidValueError(ContextError, ValueError): ...
 
 
 class InvalidUriError(InvalidValueError): ...
+
+
+class EvidenceError(InvalidValueError): ...
 
 
 class AccessDeniedError(ContextError, PermissionError): ...

@@ -2,7 +2,6 @@ from tests.requirements import Requirement
 
 SEED = "003_dd82161db90e47a5.txt"
 
-EXTRACT = "engine/ (extract/) is not built yet"
 MERGE = "engine/ (merge/) is not built yet"
 
 REQUIREMENTS: tuple[Requirement, ...] = (
@@ -261,25 +260,21 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "There is one extractor each for profile, preference, entities and events, and "
             "procedures."
         ),
-        deferred=EXTRACT,
     ),
     Requirement(
         id="003-extract-profile",
         section="CandidateExtractor",
         behaviour="`ProfileExtractor` finds what a user is and does.",
-        deferred=EXTRACT,
     ),
     Requirement(
         id="003-extract-preference",
         section="CandidateExtractor",
         behaviour="`PreferenceExtractor` finds what a user prefers and thinks.",
-        deferred=EXTRACT,
     ),
     Requirement(
         id="003-extract-entity-event",
         section="CandidateExtractor",
         behaviour="`EntityEventExtractor` finds entities and events.",
-        deferred=EXTRACT,
     ),
     Requirement(
         id="003-extract-procedure",
@@ -287,19 +282,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "`ProcedureExtractor` finds skills and procedures, and puts them in the agent's space."
         ),
-        deferred=EXTRACT,
     ),
     Requirement(
         id="003-extract-message-format",
         section="CandidateExtractor",
         behaviour="`extract` accepts messages with the keys role (user or assistant) and content.",
-        deferred=EXTRACT,
     ),
     Requirement(
         id="003-extract-confidence",
         section="CandidateExtractor",
         behaviour="Each candidate that `extract` returns carries a confidence.",
-        deferred=EXTRACT,
     ),
     Requirement(
         id="003-merge-four-policies",

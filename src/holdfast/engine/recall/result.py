@@ -43,9 +43,14 @@ class Hit:
         A note that is called by how it begins, and begins the snippet, is named by its category.
         """
         day = self.date.date().isoformat() if self.date else ""
-        says_it = " ".join(self.snippet.split()).startswith(self.title.removesuffix("…"))
-        name = self.category if says_it else self.title
+        name = self.category if self._begins_with_title else self.title
         return " · ".join(filter(None, (name, day, self.speaker)))
+
+    @property
+    def _begins_with_title(self) -> bool:
+        line = " ".join(self.snippet.strip().partition("\n")[0].split())
+        title = self.title.removesuffix("…")
+        return line == title or (line.startswith(title) and title != self.title)
 
 
 @dataclass(frozen=True, slots=True)

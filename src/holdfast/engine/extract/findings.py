@@ -1,0 +1,115 @@
+"""The messages as rules read them, and what rules find as candidates."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from holdfast.engine.extract.claims import claims
+from holdfast.engine.extract.evidence import Evidence
+from holdfast.engine.extract.persons import NOBODY, owner_of
+from holdfast.engine.extract.prose import Sentence, sentences
+from holdfast.model import CandidateMemory, RequestContext
+from holdfast.model.transcript import Message
+from holdfast.model.values import JSON, MAX_ABSTRACT, shortened
+
+MAX_SAID = 600
+"""Characters of what a candidate says; a rule that takes in more has gone astray."""
+MAX_QUOTED = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message and what it claims in the speaker's own words."""
+
+    index: int
+    message: Message
+    by_owner: bool
+    among_people: bool
+    """Whether several people talk, so that "you" may be any of them."""
+    sentences: tuple[Sentence, ...]
+    claims: tuple[Sentence, ...]
+
+    @property
+    def who(self) -> str:
+        return self.message.name or NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a rule found, from `start` to `end` of a message."""
+
+    turn: Turn
+    start: int
+    end: int
+    category: str
+    content: str
+    slug: str
+    confidence: float
+    when: datetime | None = None
+    who: tuple[str, ...] = ()
+    topic: str = ""
+    """What of the profile it is; what kind of event."""
+    also: tuple[tuple[Turn, int, int], ...] = field(default=())
+    """More evidence, in other places."""
+
+
+def turns_of(messages: Sequence[Mapping[str, object]], ctx: RequestContext) -> list[Turn]:
+    said = [Message.from_mapping(message) for message in messages]
+    is_owner = owner_of(said, ctx)
+    among_people = len({each.name for each in said if each.role == "user"} - {""}) > 1
+    turns = []
+    for index, message in enumerate(said):
+        found = sentences(message.content)
+        turns.append(
+            Turn(
+                index,
+                message,
+                is_owner(message),
+                among_people,
+                tuple(found),
+                tuple(claims(found)),
+            )
+        )
+    return turns
+
+
+def candidates(
+    findings: Iterable[Finding], owner_space: str, ctx: RequestContext
+) -> list[CandidateMemory]:
+    """Return findings as candidates, in the order of what was said, each once for a message."""
+    ordered = sorted(findings, key=lambda each: (each.turn.index, each.start, each.end, each.slug))
+    chosen = {
+        (each.turn.index, each.category, each.slug, each.content): each
+        for each in reversed(ordered)
+        if _is_sound(each)
+    }
+    return [_candidate(each, owner_space, ctx) for each in reversed(chosen.values())]
+
+
+def _is_sound(found: Finding) -> bool:
+    """Whether it is short enough for one statement, and takes nobody for the assistant."""
+    if len(found.content) > MAX_SAID or found.end - found.start > MAX_QUOTED:
+        return False
+    return not (found.turn.among_people and "the assistant" in found.content)
+
+
+def _candidate(found: Finding, owner_space: str, ctx: RequestContext) -> CandidateMemory:
+    message = found.turn.message
+    places = ((found.turn, found.start, found.end), *found.also)
+    evidence = [Evidence.at(turn.index, turn.message, start, end) for turn, start, end in places]
+    metadata: dict[str, JSON] = {"evidence": [each.as_json() for each in evidence]}
+    metadata |= {"topic": found.topic} if found.topic else {}
+    metadata |= {"session_id": ctx.session_id} if ctx.session_id else {}
+    return CandidateMemory(
+        category=found.category,
+        content=found.content,
+        slug=found.slug,
+        abstract=shortened(found.content, MAX_ABSTRACT),
+        confidence=found.confidence,
+        owner_space=owner_space,
+        when=found.when,
+        who=found.who,
+        quote=evidence[0].quote,
+        speaker=message.speaker,
+        metadata=metadata,
+    )

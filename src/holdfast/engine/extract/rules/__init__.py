@@ -1,0 +1,1 @@
+"""Extractors that go by rules, and need no model. They never import each other."""
