@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InvalidValueError
-from holdfast.index.changes import last_change
+from holdfast.index.account.changes import last_change
 from holdfast.index.checks import check_cursor
 from holdfast.index.contract import Filters
 from holdfast.index.filters import NAMED, Filing, Sought, sought

@@ -21,12 +21,13 @@ from holdfast.errors import (
     PackageMissingError,
     StorageUnavailableError,
 )
-from holdfast.index import account_file, mapped, matrix, nearest, schema
-from holdfast.index.copies import copy_of
+from holdfast.index.account import file as account_file
+from holdfast.index.account import mapped, matrix, nearest, schema
+from holdfast.index.account.copies import copy_of
+from holdfast.index.account.wanted import wanted_in
 from holdfast.index.filters import sought
 from holdfast.index.stamp import stamp
 from holdfast.index.stores import SqliteIndex
-from holdfast.index.wanted import wanted_in
 from holdfast.model import IndexRecord
 from holdfast.testing.index.base import ACCOUNT, EAST, EVERYONE, ids, near, record, said, uri_of
 from holdfast.testing.storage.processes import start
@@ -166,8 +167,8 @@ def test_without_its_packages_vectors_are_kept_but_not_searched(
     index.upsert([record("one", text="some tea")])
     monkeypatch.setitem(sys.modules, package, None)
     for module in ("nearest", "mapped", "matrix"):
-        monkeypatch.delitem(sys.modules, f"holdfast.index.{module}")
-        monkeypatch.delattr(f"holdfast.index.{module}")
+        monkeypatch.delitem(sys.modules, f"holdfast.index.account.{module}")
+        monkeypatch.delattr(f"holdfast.index.account.{module}")
     fix = rf"{package} is not installed.*Fix: pip install 'holdfast\[vectors\]'"
     with pytest.raises(PackageMissingError, match=fix):
         near(index)
@@ -278,7 +279,7 @@ def test_a_small_change_is_followed_and_a_large_one_copied_again(
 def test_who_has_not_looked_for_long_sees_all_that_changed(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.index.changes.KEPT", 3)
+    monkeypatch.setattr("holdfast.index.account.changes.KEPT", 3)
     with SqliteIndex(str(folder)) as other:
         index.upsert([record(f"r{number}") for number in range(5)])
         near(other)

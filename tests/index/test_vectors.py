@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidValueError
-from holdfast.index.changes import Change
-from holdfast.index.matrix import COLUMNS, Matrix
+from holdfast.index.account.changes import Change
+from holdfast.index.account.matrix import COLUMNS, Matrix
+from holdfast.index.account.wanted import Wanted
 from holdfast.index.stamp import digest, root, stamp
 from holdfast.index.vectors import (
     LARGEST,
@@ -24,7 +25,6 @@ from holdfast.index.vectors import (
     squared,
     whole,
 )
-from holdfast.index.wanted import Wanted
 from holdfast.model import Level
 from holdfast.testing.index.base import record, uri_of
 

@@ -33,7 +33,7 @@ NOT_THIS_QUESTION = {
     "holdfast.engine.recall.events",
     "holdfast.engine.recall.times",
     "holdfast.index.embedders.minilm",
-    "holdfast.index.matrix",
+    "holdfast.index.account.matrix",
     "numpy",
 }
 WRITING = {

@@ -11,21 +11,30 @@ from types import ModuleType
 from typing import Self, TypeVar
 
 from holdfast.errors import DamageError, PackageMissingError
-from holdfast.index import schema
-from holdfast.index.account_file import AccountFile, AccountFiles
-from holdfast.index.changes import last_change
+from holdfast.index.account import schema
+from holdfast.index.account.changes import last_change
+from holdfast.index.account.copies import remove_copies
+from holdfast.index.account.duplicate import duplicate, publish
+from holdfast.index.account.edit import Edit
+from holdfast.index.account.file import AccountFile, AccountFiles
+from holdfast.index.account.proof import damaged_uris
+from holdfast.index.account.rows import (
+    Prepared,
+    Scored,
+    best,
+    hits,
+    hits_of,
+    matches,
+    prepare,
+    read,
+)
+from holdfast.index.account.turn import SUFFIX as TURN
+from holdfast.index.account.turn import clear, turn
+from holdfast.index.account.wanted import Wanted, owners, wanted_in
 from holdfast.index.checks import check_cursor, check_nodes, check_unlogged
 from holdfast.index.contract import Filters
-from holdfast.index.copies import remove_copies
-from holdfast.index.duplicate import duplicate, publish
-from holdfast.index.edit import Edit
 from holdfast.index.filters import Sought, sought
-from holdfast.index.proof import damaged_uris
-from holdfast.index.rows import Prepared, Scored, best, hits, hits_of, matches, prepare, read
-from holdfast.index.turn import SUFFIX as TURN
-from holdfast.index.turn import clear, turn
 from holdfast.index.vectors import quantised
-from holdfast.index.wanted import Wanted, owners, wanted_in
 from holdfast.index.words import any_of, check_weight, check_words, idf, stems
 from holdfast.model import IndexRecord, SeedHit, Uri, check_owner_space
 from holdfast.model.record import ACCOUNT
@@ -354,7 +363,7 @@ def _hits(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> list[See
 
 def _searching_vectors() -> ModuleType:
     try:
-        from holdfast.index import nearest  # noqa: PLC0415 - numpy is an optional dependency
+        from holdfast.index.account import nearest  # noqa: PLC0415 - numpy is an optional dependency
     except ImportError as error:
         raise PackageMissingError(
             f"vectors can't be searched: {error.name} is not installed. "

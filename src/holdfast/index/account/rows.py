@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.index import schema
+from holdfast.index.account import schema
 from holdfast.index.filters import NAMED, Filing, above, bounds, filing
 from holdfast.index.stamp import digest_of
 from holdfast.index.vectors import quantised, whole

@@ -8,9 +8,9 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from holdfast.index.account_file import AccountFile
-from holdfast.index.changes import last_change
-from holdfast.index.copies import finished_copies
+from holdfast.index.account.changes import last_change
+from holdfast.index.account.copies import finished_copies
+from holdfast.index.account.file import AccountFile
 
 
 def duplicate(file: AccountFile, target: Path) -> None:

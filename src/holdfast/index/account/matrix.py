@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from simsimd import cdist
 
-from holdfast.index import schema
-from holdfast.index.changes import Change
+from holdfast.index.account import schema
+from holdfast.index.account.changes import Change
+from holdfast.index.account.wanted import Wanted
 from holdfast.index.vectors import squared
-from holdfast.index.wanted import Wanted
 
 Numbers = NDArray[np.int64]
 Vectors = NDArray[np.int8]

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from holdfast.errors import DamageError
-from holdfast.index import schema
+from holdfast.index.account import schema
 
 KEPT = 1024
 """Transactions that are remembered. Who has not looked for longer must look at everything."""

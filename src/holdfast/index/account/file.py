@@ -17,13 +17,13 @@ from holdfast.errors import (
     InvalidValueError,
     StorageUnavailableError,
 )
-from holdfast.index import schema
-from holdfast.index.copies import copies
+from holdfast.index.account import schema
+from holdfast.index.account.copies import copies
 from holdfast.model.uri import name_of, segment_of
 
 if TYPE_CHECKING:
-    from holdfast.index.changes import Change
-    from holdfast.index.matrix import Matrix
+    from holdfast.index.account.changes import Change
+    from holdfast.index.account.matrix import Matrix
 
 Answer = TypeVar("Answer")
 

@@ -4,9 +4,9 @@ import json
 import sqlite3
 from collections.abc import Iterable
 
-from holdfast.index import schema
-from holdfast.index.changes import last_change, note
-from holdfast.index.rows import Names, Prepared, add
+from holdfast.index.account import schema
+from holdfast.index.account.changes import last_change, note
+from holdfast.index.account.rows import Names, Prepared, add
 from holdfast.index.stamp import stamp_of
 
 

@@ -3,13 +3,13 @@
 import sqlite3
 from contextlib import suppress
 
-from holdfast.index import mapped
-from holdfast.index.account_file import AccountFile
-from holdfast.index.changes import Change, changes_from, last_change
-from holdfast.index.copies import copy_of, remove_unfinished
-from holdfast.index.matrix import Matrix, gone_in, read_rows
-from holdfast.index.rows import Scored, best
-from holdfast.index.wanted import Wanted
+from holdfast.index.account import mapped
+from holdfast.index.account.changes import Change, changes_from, last_change
+from holdfast.index.account.copies import copy_of, remove_unfinished
+from holdfast.index.account.file import AccountFile
+from holdfast.index.account.matrix import Matrix, gone_in, read_rows
+from holdfast.index.account.rows import Scored, best
+from holdfast.index.account.wanted import Wanted
 
 WORTH_A_COPY = 2_000
 """Fewer vectors than this are read as fast from their rows."""

@@ -13,9 +13,9 @@ import numpy as np
 from google_crc32c import value as crc32c
 from numpy.typing import NDArray
 
-from holdfast.index.changes import Change
-from holdfast.index.copies import UNFINISHED
-from holdfast.index.matrix import COLUMNS, Matrix
+from holdfast.index.account.changes import Change
+from holdfast.index.account.copies import UNFINISHED
+from holdfast.index.account.matrix import COLUMNS, Matrix
 
 _MAGIC = b"holdfast vectors 1\n".ljust(24, b"\0")
 _HEAD = struct.Struct("<24sqqqqqI4x")

@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from holdfast.index import schema
+from holdfast.index.account import schema
+from holdfast.index.account.rows import Names
 from holdfast.index.filters import LEVEL, Sought
-from holdfast.index.rows import Names
 from holdfast.model.record import OWNER_SPACE
 
 BELOW = "below"

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import cache
 
-from holdfast.index import schema
-from holdfast.index.account_file import AccountFile
-from holdfast.index.changes import changes_from, last_change
-from holdfast.index.copies import remove_copies
-from holdfast.index.rows import Row, read
+from holdfast.index.account import schema
+from holdfast.index.account.changes import changes_from, last_change
+from holdfast.index.account.copies import remove_copies
+from holdfast.index.account.file import AccountFile
+from holdfast.index.account.rows import Row, read
 from holdfast.index.stamp import stamp_of
 
 

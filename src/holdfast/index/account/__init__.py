@@ -1,0 +1,1 @@
+"""The index of one account in a file of SQLite: its tables, transactions and vectors."""
