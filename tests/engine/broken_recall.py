@@ -440,22 +440,32 @@ def looks_for_nothing_lost(patch: Patch) -> None:
     patch.setattr(Building, "lost", lambda _: [])
 
 
-def _adding(patch: Patch, **changed: object) -> None:
-    add = Building.add
-
-    def run(self: Building, places: Any, progress: Any, goes_on: Any, *, lasting: bool) -> bool:  # noqa: ANN401 - as it has it
-        given = {"progress": progress, "goes_on": goes_on, "lasting": lasting, **changed}
-        return add(self, places, **given)
-
-    patch.setattr(Building, "add", run)
-
-
 def stops_for_nobody(patch: Patch) -> None:
-    _adding(patch, goes_on=lambda: True)
+    add = Building.add
+    patch.setattr(
+        Building,
+        "add",
+        lambda self, places, progress, _: add(self, places, progress, lambda: True),
+    )
 
 
 def switches_without_vectors(patch: Patch) -> None:
-    _adding(patch, lasting=False)
+    steps = Indexer.steps
+
+    def run(self: Indexer, places: Iterable[Uri]) -> Iterator[Made]:
+        for made in steps(self, places):
+            made.outage = None
+            yield made
+
+    patch.setattr(Indexer, "steps", run)
+
+
+def forgets_what_failed(patch: Patch) -> None:
+    patch.setattr(Worker, "_remember", lambda *_: None)
+
+
+def throws_away_first(patch: Patch) -> None:
+    patch.setattr(Indexer, "demand_model", lambda _: None)
 
 
 def takes_the_end_for_the_beginning(patch: Patch) -> None:

@@ -285,8 +285,20 @@ def test_a_model_that_fails_leaves_the_words(tmp_path: Path) -> None:
         result = of(context).recall("tabs or spaces")
 
     assert result.hits[0].uri == TABS
-    assert "out of order" in result.notes[0]
-    assert result.index_lag > 0  # for their vectors are still to be made
+    assert not result.semantic
+    assert any("new vectors can't be made: out of order" in note for note in result.notes)
+
+
+def test_a_question_that_can_not_be_embedded_is_answered_by_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as context:
+        save_all(of(context))
+        monkeypatch.setattr(Hashing, "embed_texts", Broken.embed_texts)
+        result = of(context).recall("tabs or spaces")
+
+    assert (result.hits[0].uri, result.semantic, result.index_lag) == (TABS, False, 0)
+    assert result.notes == ("only words were compared, because the model failed: out of order",)
 
 
 def test_what_is_related_to_a_hit_is_found_with_it(context: Context) -> None:

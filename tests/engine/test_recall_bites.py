@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.engine.sessions import Sessions
 from holdfast.engine.upkeep import Kind
-from holdfast.errors import AccessRefusedError, InvalidValueError
+from holdfast.errors import AccessRefusedError, EmbeddingError, InvalidValueError
 from tests.engine import broken_recall as broken
 from tests.engine import (
     test_another_model,
@@ -125,7 +125,7 @@ BITES = (
     Bite(
         broken.says_nothing_of_a_missing_model,
         test_recall,
-        "test_a_model_that_fails_leaves_the_words",
+        "test_a_question_that_can_not_be_embedded_is_answered_by_words",
         SILENT,
     ),
     Bite(
@@ -216,7 +216,11 @@ BITES = (
         "test_what_a_dead_writer_did_not_register_is_indexed_by_the_log",
         SILENT,
     ),
-    Bite(broken.never_looks_again, test_worker, "test_after_an_outage_all_vectors_are_made"),
+    Bite(
+        broken.never_looks_again,
+        test_worker,
+        "test_what_was_edited_during_an_outage_is_embedded_after_it",
+    ),
     Bite(
         broken.knows_no_folders,
         test_recall,
@@ -226,7 +230,7 @@ BITES = (
         broken.indexes_what_is_archived, test_worker, "test_every_kind_of_event_reaches_the_index"
     ),
     Bite(broken.lets_poison_stop_the_rest, test_worker, POISON),
-    Bite(broken.takes_poison_for_an_outage, test_worker, POISON),
+    Bite(broken.takes_poison_for_an_outage, test_worker, POISON, (*FAILED, EmbeddingError)),
     Bite(
         broken.takes_poison_for_an_outage,
         test_recall_tenancy,
@@ -234,6 +238,17 @@ BITES = (
     ),
     Bite(broken.drops_what_has_no_vector, test_worker, POISON),
     Bite(broken.takes_failed_for_done, test_worker, POISON),
+    Bite(
+        broken.forgets_what_failed,
+        test_worker,
+        "test_what_was_edited_during_an_outage_is_embedded_after_it",
+    ),
+    Bite(broken.switches_without_vectors, test_worker, "test_after_an_outage_all_vectors_are_made"),
+    Bite(
+        broken.throws_away_first,
+        test_worker,
+        "test_an_index_is_not_thrown_away_while_no_other_can_be_made",
+    ),
     Bite(broken.tries_for_ever, test_worker, POISON),
     Bite(broken.embeds_one_by_one, test_worker, "test_all_texts_of_a_round_are_embedded_together"),
     Bite(

@@ -139,15 +139,46 @@ def test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on(context: Context)
 def test_after_an_outage_all_vectors_are_made(context: Context, embedder: Moving) -> None:
     embedder.down = True
     save_all(of(context))
-    assert of(context).recall("tabs").hits[0].snippet.startswith("Prefers tabs")
-    waiting = len(context.outbox.list_unfinished("local"))
-    assert waiting == 3
+    result = of(context).recall("tabs")
+    assert result.hits[0].snippet.startswith("Prefers tabs")
+    assert any("new vectors can't be made" in note for note in result.notes)
+    with pytest.raises(EmbeddingError):
+        context.indexes.upkeep.verify("local")
+
+    embedder.down = False
+    worker(context).drain("local")
+
+    assert context.outbox.list_unfinished("local") == []
+    assert context.indexes.upkeep.verify("local").holds
+    assert of(context).recall("tabs").notes == ()
+
+
+def test_what_was_edited_during_an_outage_is_embedded_after_it(
+    context: Context, embedder: Moving, tmp_path: Path
+) -> None:
+    save_all(of(context))
+    of(context).recall("tabs")
+    embedder.down = True
+    (content,) = tmp_path.rglob("indentation/content.md")
+    content.write_text("Prefers tabs, by hand.\n")
+    assert of(context).recall("tabs").index_lag > 0
 
     embedder.down = False
     context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
     worker(context).drain("local")
 
-    assert context.outbox.list_unfinished("local") == []
+    assert context.indexes.upkeep.verify("local").holds
+
+
+def test_an_index_is_not_thrown_away_while_no_other_can_be_made(
+    context: Context, embedder: Moving
+) -> None:
+    save_all(of(context))
+    embedder.down = True
+    with pytest.raises(EmbeddingError):
+        context.indexes.upkeep.rebuild("local")
+
+    embedder.down = False
     assert context.indexes.upkeep.verify("local").holds
 
 

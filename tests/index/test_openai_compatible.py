@@ -234,6 +234,18 @@ def test_after_five_attempts_it_gives_up(
     assert len(server.asked) == 5
 
 
+def test_a_question_is_asked_once_for_somebody_waits(
+    embedder: OpenAICompatible, server: Server, waits: list[float]
+) -> None:
+    server.answers.extend([says(b"busy", 503)] * 9)
+
+    with pytest.raises(EndpointError, match="status 503"):
+        embedder.embed_texts(["what was it?"])
+
+    assert waits == []
+    assert len(server.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("asked_for", "waited"),
     [("7", 7), ("86400", 60), ("-1", 1), ("soon", 1), ("Wed, 21 Oct 2026 07:28:00 GMT", 1)],

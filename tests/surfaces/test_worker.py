@@ -49,6 +49,8 @@ class TestOnce:
     def test_what_fails_is_told_and_waits(self, tabs: Path) -> None:
         with serving() as server:
             asks(server.base_url)
+            told("worker", "--once")
+            told("write", "preference/tea", "Likes tea.")
             server.answers.extend([says(b"{}", 401)] * 9)
             done = holdfast("worker", "--once")
 
@@ -56,7 +58,20 @@ class TestOnce:
         assert done.stderr == "local: 1 failed, 0 dead\n"
         assert done.stdout.startswith("0 events done, 1 to be tried again, 0 dead; ")
         assert "status 401" in str(one("outbox", "list")["last_error"])
-        assert one("index", "status")["places"] == 1  # by its words, it is found all the same
+        assert int(str(one("index", "status")["places"])) > 1  # by its words, it is found
+
+    def test_without_a_model_that_answers_no_index_is_made(self, tabs: Path) -> None:
+        with serving() as server:
+            asks(server.base_url)
+            server.answers.extend([says(b"{}", 401)] * 9)
+            done = holdfast("worker", "--once")
+
+            assert "status 401" in done.stderr
+            assert (waiting(), one("index", "status")["built"]) == (1, False)
+            server.answers.clear()
+            told("worker", "--once")
+
+        assert (waiting(), one("index", "status")["built"]) == (0, True)
 
     def test_one_account_that_is_broken_does_not_stop_the_others(
         self, tabs: Path, monkeypatch: pytest.MonkeyPatch

@@ -109,7 +109,7 @@ class Indexes:
         meanwhile = self._meanwhile(account_id)
         if self._has_many(account_id, meanwhile) or not wanted.following.is_little(account_id):
             return meanwhile
-        return wanted
+        return replace(wanted, otherwise=meanwhile)
 
     def _has_many(self, account_id: str, present: Present) -> bool:
         """Whether an index has many places of an account: then nobody need walk through them."""

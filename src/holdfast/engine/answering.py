@@ -13,7 +13,7 @@ from holdfast.engine.past import Pasts
 from holdfast.engine.recall.recalling import Question, Recaller
 from holdfast.engine.recall.result import Hit, RecallResult
 from holdfast.engine.worker import Worker
-from holdfast.errors import DamageError, StorageError
+from holdfast.errors import DamageError, EmbeddingError, StorageError
 from holdfast.model import RequestContext, Uri
 from holdfast.storage import Locator
 from holdfast.storage.history import History
@@ -32,6 +32,8 @@ class Present:
     """Says why it is this one, if another would have been better."""
     meanwhile: bool = False
     """Whether it answers only until the one that is wanted is made."""
+    otherwise: "Present | None" = None
+    """Who answers if this one is not made yet, and can't be now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,7 @@ class Answering:
 
     def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Bring the index up to date, ask it, and say how far it is behind all the same."""
-        present = self._parts.present(ctx.account_id)
-        behind, notes = self._catch_up(present, ctx.account_id)
+        present, behind, notes = self._caught_up(ctx.account_id)
         result = present.recaller.recall(question, ctx)
         try:
             for _ in range(_ROUNDS):
@@ -89,6 +90,17 @@ class Answering:
             index_lag=result.index_lag + behind + self._failed(ctx),
             notes=(*result.notes, *filter(None, (present.note(), *notes))),
         )
+
+    def _caught_up(self, account: str) -> tuple[Present, int, list[str]]:
+        """Return who answers, how far they are behind, and why; the model may be out of order."""
+        present = self._parts.present(account)
+        try:
+            return present, *self._catch_up(present, account)
+        except EmbeddingError as error:
+            if present.otherwise is None:
+                raise
+            behind, notes = self._catch_up(present.otherwise, account)
+            return present.otherwise, behind, [*notes, f"new vectors can't be made: {error}"]
 
     def _catch_up(self, present: Present, account: str) -> tuple[int, list[str]]:
         """Bring the index up to date; return how many places it is behind, and why it can't be."""
@@ -115,7 +127,7 @@ class Answering:
         noticed = self._parts.notice(files) if files else ()
         if not noticed and not result.stale:
             return False
-        present.following.catch_up(account, also=map(Uri.parse, result.stale))
+        Worker(self._parts.outbox, present.following).look_at(account, map(Uri.parse, result.stale))
         return True
 
     def _unrecorded(self, hits: Sequence[Hit]) -> set[str]:

@@ -43,17 +43,15 @@ class Building:
         self._failed: dict[str, HoldfastError] = {}
         self._there: set[str] = set()
 
-    def add(
-        self, places: Iterable[Uri], progress: Progress, goes_on: GoesOn, *, lasting: bool
-    ) -> bool:
+    def add(self, places: Iterable[Uri], progress: Progress, goes_on: GoesOn) -> bool:
         """Index places as they are now; False if it was stopped, after a whole step.
 
-        While the model is out of order, texts are indexed by their words only. What is made to last
-        is not: then it is an error, and what was made so far stays.
+        If the model is out of order, that is an error, and what was made so far stays: an index
+        that lacks vectors must not pass for a finished one.
         """
         for batch in batched(places, BATCH):
             for made in self._indexer.steps(batch):
-                if lasting and made.outage is not None:
+                if made.outage is not None:
                     raise made.outage
                 self._write(made)
                 progress(len(made.records))

@@ -15,6 +15,7 @@ from holdfast.engine.summaries import Summaries
 from holdfast.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
+    EmbeddingError,
     HoldfastError,
     InvalidValueError,
     NodeNotFoundError,
@@ -55,6 +56,11 @@ class Indexer:
         self.reader = reader
         self._memo = memo
         self._summaries = summaries or Summaries(reader)
+
+    def demand_model(self) -> None:
+        """Refuse to go on if texts should be embedded, and none can be now."""
+        if self._memo is not None:
+            self._memo.demand()
 
     def make(self, places: Iterable[Uri]) -> Made:
         """Return what an index should hold of these places as they are now.
@@ -122,7 +128,7 @@ class Indexer:
             if doubts == _DOUBTS:
                 doubts, outage = 0, not memo.answers()
             if outage:
-                made.failed[uri] = made.outage = why
+                made.failed[uri] = made.outage = _outage(why)
                 continue
             try:
                 made.records |= _embedded({uri: records}, memo)
@@ -130,6 +136,10 @@ class Indexer:
             except HoldfastError as error:
                 made.failed[uri] = why = error
                 doubts += 1
+
+
+def _outage(why: HoldfastError) -> EmbeddingError:
+    return why if isinstance(why, EmbeddingError) else EmbeddingError(str(why))
 
 
 def _portions(records: Records) -> Iterator[list[str]]:
@@ -229,13 +239,14 @@ class Following:
             return Caught(done) if done else self._build(account_id, position, progress)
 
     def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
-        """Throw the index of an account away, and make it again."""
+        """Throw the index of an account away, and make it again; not while the model is out."""
         with self._alone(account_id, wait=False) as ours:
             if not ours:
                 raise ConcurrentModificationError(
                     f"another process makes the index of {account_id!a} just now. "
                     "Fix: let it finish, or end it and try again."
                 )
+            self.indexer.demand_model()
             self.index.delete_account_data(account_id)
             return self._build(account_id, None, progress)
 
@@ -251,7 +262,7 @@ class Following:
                 return None
             building = Building(self.index, account_id, self.indexer, self.logged)
             places, building.position = self.every(account_id), self._history.position()
-            while building.add(places, progress, goes_on, lasting=True):
+            while building.add(places, progress, goes_on):
                 now, lost = self._history.position(), building.lost()
                 changed = self.logged.changed(account_id, building.position)
                 if len(changed) <= FEW and not lost:
@@ -263,8 +274,8 @@ class Following:
         now = self._history.position() if position is None else position
         building = Building(self.index, account_id, self.indexer, self.logged)
         building.position = now
-        building.add(self.every(account_id), progress, lambda: True, lasting=False)
-        building.add(building.lost(), lambda _: None, lambda: True, lasting=False)
+        building.add(self.every(account_id), progress, lambda: True)
+        building.add(building.lost(), lambda _: None, lambda: True)
         return building.finish()
 
     def update(self, account_id: str, places: Sequence[Uri], cursor: int, now: int) -> Caught:

@@ -1,6 +1,7 @@
 """The verbs of memory: keep it, and find it again, as it is or as it was."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
@@ -12,7 +13,7 @@ from holdfast.engine.past import Past, When
 from holdfast.engine.recall.recalling import Question
 from holdfast.engine.recall.result import RecallResult
 from holdfast.engine.worker import Worker
-from holdfast.errors import InvalidValueError, NodeNotFoundError
+from holdfast.errors import EmbeddingError, InvalidValueError, NodeNotFoundError, StorageError
 from holdfast.model import ContextNode, RequestContext, Uri, slugify
 from holdfast.model.values import JSON, encodable, read_moment
 from holdfast.storage.history import RESTORE, BlamedLine, Version
@@ -113,8 +114,12 @@ class Memory:
         return self.read(uri)
 
     def settle(self) -> None:
-        """Bring the index up to date with all that was written."""
-        self._worker().drain(self.request.account_id)
+        """Bring the index up to date with all that was written, if that can be done now.
+
+        What was written is there in any case, and a recall says how far its index is behind.
+        """
+        with suppress(EmbeddingError, StorageError):
+            self._worker().drain(self.request.account_id)
 
     # ------------------------------------------------------------ reading
     def read(self, uri: str) -> ContextNode:

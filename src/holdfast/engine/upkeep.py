@@ -79,6 +79,8 @@ class Upkeep:
         found = _Found(held, damaged)
         for batch in batched(self.places(account_id), BATCH):
             made = self.following.indexer.make(batch)
+            if made.outage is not None:
+                raise made.outage  # nobody can tell what the vectors should be
             wrong = found.compare(made.records)
             found.failed += [(uri, str(error)) for uri, error in made.failed.items()]
             if heal and wrong:

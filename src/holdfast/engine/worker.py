@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,8 +13,15 @@ from holdfast.engine.building import GoesOn, Progress
 from holdfast.engine.indexing import Following
 from holdfast.engine.logged import folders_of
 from holdfast.engine.made import Caught
-from holdfast.errors import HoldfastError, LeaseError
-from holdfast.model import OutboxEvent, Uri
+from holdfast.errors import (
+    BrokenNodeError,
+    EmbeddingError,
+    HoldfastError,
+    InvalidValueError,
+    LeaseError,
+    NodeNotFoundError,
+)
+from holdfast.model import OutboxEvent, RequestContext, Role, Uri
 
 BATCH = 500
 """How many events are taken at once; their texts are embedded together."""
@@ -76,6 +83,8 @@ class Worker:
         leased = self._lease(account_id)
         try:
             caught = self._caught_up(account_id, leased)
+        except EmbeddingError:  # there is no index yet, and none can be made: no event's fault
+            raise
         except HoldfastError as error:
             outcome = self._fail(leased, str(error))
             if not leased:
@@ -83,7 +92,30 @@ class Worker:
             return outcome
         finally:
             self._release(leased)
+        self._remember(account_id, caught, {event.uri for _, event in leased})
         return self._settle(leased, caught)
+
+    def look_at(self, account_id: str, places: Iterable[Uri]) -> None:
+        """Index places that somebody asks for, besides what the log tells of."""
+        caught = self._following.catch_up(account_id, also=places)
+        self._remember(account_id, caught, set())
+
+    def _remember(self, account_id: str, caught: Caught, known: set[str]) -> None:
+        """See to it that what failed is tried again, also if nobody registered it."""
+        failed = caught.failed.keys() - known
+        if not failed:
+            return
+        failed -= {event.uri for _, event in self._outbox.list_unfinished(account_id)}
+        somebody = RequestContext(account_id, "worker", role=Role.ADMIN)
+        for uri in sorted(failed):
+            with suppress(
+                BrokenNodeError, InvalidValueError, NodeNotFoundError
+            ):  # that is repair's
+                stored = self._following.indexer.reader.active(Uri.parse(uri))
+                event = self._outbox.register_write(stored.node, somebody)
+                if self._outbox.try_acquire(event, uri, self.id):
+                    self._fail([(uri, event)], str(caught.failed[uri]))
+                    self._outbox.release(event, uri, worker_id=self.id)
 
     def _caught_up(self, account_id: str, leased: Leased) -> Caught:
         """Index what the log tells of; then the events that are none of it, such as failed ones."""

@@ -70,9 +70,14 @@ class VectorMemo:
     def answers(self) -> bool:
         """Whether the embedder embeds anything at all."""
         try:
-            return len(embed(self._embedder, [_PLAIN])) == 1
+            self.demand()
         except HoldfastError:
             return False
+        return True
+
+    def demand(self) -> None:
+        """Embed something, and raise what the embedder raises."""
+        embed(self._embedder, [_PLAIN])
 
     def _batch(self, store: ArtifactStore, texts: Sequence[str]) -> dict[str, bytes]:
         artifacts = [self._artifact(text) for text in texts]

@@ -19,6 +19,8 @@ _PIECE = 1 << 16
 _WAITS = (1.0, 2.0, 4.0, 8.0)
 """Seconds before each further attempt, unless the endpoint asks for others."""
 _LONGEST_WAIT = 60.0
+_SOON = 10.0
+"""Seconds that an answer may take while somebody waits for it."""
 _BUSY = 429
 _SERVER_ERRORS = 500
 _FIXES = {
@@ -58,20 +60,22 @@ class Endpoint:
                 "the API key holds what no key can. Fix: copy it again, without line breaks."
             )
 
-    def post(self, verb: str, asked: Mapping[str, object]) -> Any:  # noqa: ANN401 - JSON from outside
+    def post(self, verb: str, asked: Mapping[str, object], *, patient: bool = True) -> Any:  # noqa: ANN401 - JSON from outside
         """Return what the endpoint answers to a verb; `EndpointError` without an answer in JSON.
 
         If it is busy, failing or out of reach it is asked up to five times, after ever longer
-        waits, or after the one that it asks for. Where nobody listens, nobody is waited for.
+        waits, or after the one that it asks for. Where nobody listens, nobody is waited for. Who is
+        not patient asks once, and not for long.
         """
         request = self._request(verb, json.dumps(asked).encode())
-        for wait in _WAITS:
+        timeout = self.timeout if patient else min(self.timeout, _SOON)
+        for wait in _WAITS if patient else ():
             try:
-                return self._ask(request)
+                return self._ask(request, timeout)
             except _PassingError as passing:
                 self.sleep(min(passing.wait or wait, _LONGEST_WAIT))
         try:
-            return self._ask(request)
+            return self._ask(request, timeout)
         except _PassingError as passing:
             raise EndpointError(str(passing)) from None
 
@@ -82,10 +86,10 @@ class Endpoint:
         address = f"{self.base_url.rstrip('/')}/{verb}"
         return Request(address, body, headers)  # noqa: S310 - the scheme was looked at
 
-    def _ask(self, request: Request) -> Any:  # noqa: ANN401 - as before
-        until = self.clock() + self.timeout
+    def _ask(self, request: Request, timeout: float) -> Any:  # noqa: ANN401 - as before
+        until = self.clock() + timeout
         try:
-            with build_opener(_StayHere).open(request, timeout=self.timeout) as answer:
+            with build_opener(_StayHere).open(request, timeout=timeout) as answer:
                 content = self._read(answer, until)
         except HTTPError as error:
             with error:

@@ -70,7 +70,8 @@ class OpenAICompatible:
         }
         if self._wanted is not None:
             asked["dimensions"] = self._wanted
-        answer = self._endpoint.post("embeddings", asked)
+        # One text is a question, or asks whether anybody is there: somebody waits for the answer.
+        answer = self._endpoint.post("embeddings", asked, patient=len(texts) > 1)
         vectors = [self._unit(numbers) for numbers in self._in_order(answer, len(texts))]
         self._check_dimension({len(vector) for vector in vectors})
         return vectors

@@ -71,9 +71,12 @@ class _Working:
     def _step(self, account: str) -> Round:
         """Work on what was written; if nothing is left, on the index that is to answer one day."""
         present = self._context.indexes.present(account)
+        if present.otherwise is not None and self._rests(account):
+            present = present.otherwise
         if self._is_long(present, account):
             return _indexed(present.following.build_on(account, self._goes_on, lambda _: None))
-        done = Worker(self._context.outbox, present.following).work(account)
+        with self._resting_after(account):
+            done = Worker(self._context.outbox, present.following).work(account)
         if done.failed or done.dead:
             mention(f"{shown(account)}: {done.failed} failed, {done.dead} dead")
         if done == Round() and present.meanwhile:
@@ -90,19 +93,28 @@ class _Working:
         return not self._ending.is_set()
 
     def _build(self, account: str) -> Round:
-        if time.monotonic() < self._resting.get(account, 0.0):
+        if self._rests(account):
             return Round()
         telling = _Telling(self._context.indexes.progress, account)
         wanted = self._context.indexes.upkeep.following
         background = Background(wanted, lambda: self._answering(account))
-        try:
+        with self._resting_after(account):
             caught = background.go_on(account, self._goes_on, telling.tell)
-        except EmbeddingError:
-            self._resting[account] = time.monotonic() + _OUTAGE_SECONDS
-            raise
         if caught is not None:
             telling.tell_end(caught)
         return _indexed(caught)
+
+    def _rests(self, account: str) -> bool:
+        return time.monotonic() < self._resting.get(account, 0.0)
+
+    @contextmanager
+    def _resting_after(self, account: str) -> Iterator[None]:
+        """Leave a model alone for a while that is out of order."""
+        try:
+            yield
+        except EmbeddingError:
+            self._resting[account] = time.monotonic() + _OUTAGE_SECONDS
+            raise
 
     def _answering(self, account: str) -> Worker | None:
         """Return who works for the index that answers until the new one is made."""
