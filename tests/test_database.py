@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.database import DatabaseFile, Tables, set_aside
+from holdfast.database import DatabaseFile, Tables
 from holdfast.errors import (
     AccessRefusedError,
     DamageError,
@@ -16,6 +16,7 @@ from holdfast.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
+from holdfast.way import set_aside
 from tests.disks import refusing
 
 TABLES = Tables(
@@ -121,7 +122,7 @@ def test_a_folder_in_its_place_is_damage_that_can_be_put_aside(path: Path) -> No
     with pytest.raises(DamageError, match=r"shelf\.sqlite' is damaged: it is a folder\. Fix: "):
         opened(path)
 
-    set_aside(path)
+    set_aside(path, unless=Path.is_file)
 
     with closing(opened(path)) as file:
         assert titles(file) == []

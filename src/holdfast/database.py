@@ -178,8 +178,8 @@ class DatabaseFile:
 
     def _open_to_change(self) -> sqlite3.Connection:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.path.is_dir():
-            raise self.damage("it is a folder")
+        if os.path.lexists(self.path) and not self.path.is_file():
+            raise self.damage("it is a folder" if self.path.is_dir() else "it is no file")
         self.path.touch(mode=0o600)
         return self._connection_to(str(self.path), self._prepare)
 
@@ -317,12 +317,6 @@ class DatabaseFile:
             f"{self._name} is damaged: {what}. Fix: stop what uses it and move it away; "
             f"{self._tables.without}."
         )
-
-
-def set_aside(path: Path) -> None:
-    """Make room for a file: a folder that is in its place gets another name, and stays."""
-    if path.is_dir():
-        path.rename(path.with_name(f"{path.name}-aside-{time.time_ns()}"))
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Context
+from holdfast.artifacts import IndexState
+from holdfast.engine.recall.result import RecallResult
 from holdfast.storage.sweep import sweep
 from tests.disks import refusing
 from tests.engine.remembering import of, opened, save_all, uris
@@ -24,6 +26,18 @@ def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]
 def edit(home: Path, old: str, new: str, slug: str = "indentation") -> None:
     file = next((home / ".holdfast" / "memory").rglob(f"{slug}/content.md"))
     file.write_text(file.read_text().replace(old, new))
+
+
+def two_moments(context: Context) -> IndexState:
+    """Save, and something else later; return the earlier state."""
+    save_all(of(context))
+    then = IndexState(0, context.recorded.history.position())
+    of(context).save("Prefers spaces now.", category="preference", slug="indentation")
+    return then
+
+
+def uris_of(result: RecallResult) -> list[str]:
+    return [hit.uri for hit in result.hits]
 
 
 # ---------------------------------------------------------------- what is cited
@@ -130,6 +144,59 @@ def test_an_edit_that_can_not_be_recorded_is_told_of(tmp_path: Path) -> None:
 
     assert result.index_lag == 1
     assert any("an edit by hand could not be recorded: " in note for note in result.notes)
+
+
+@pytest.mark.parametrize("number", FULL)
+@pytest.mark.parametrize("semantic", [True, False])
+def test_the_past_is_found_there_too(tmp_path: Path, number: int, semantic: bool) -> None:  # noqa: FBT001 - a parameter
+    with opened(tmp_path, semantic=semantic) as context:
+        then = two_moments(context)
+        before = of(context).recall("tabs or spaces", at=then)
+
+    with refusing(number), opened(tmp_path, semantic=semantic) as context:
+        result = of(context).recall("tabs or spaces", at=then)
+
+    assert (result.hits, result.notes) == (before.hits, before.notes)
+    assert result.semantic is semantic
+
+
+@pytest.mark.parametrize("number", FULL)
+@pytest.mark.parametrize("semantic", [True, False])
+def test_a_past_that_can_not_be_kept_is_made_all_the_same(
+    tmp_path: Path,
+    number: int,
+    semantic: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    with opened(tmp_path, semantic=semantic) as context:
+        then = two_moments(context)
+
+    with refusing(number), opened(tmp_path, semantic=semantic) as context:
+        results = [of(context).recall("tabs or spaces", at=then) for _ in range(2)]
+    assert not list(tmp_path.rglob("past/*/*"))
+    with opened(tmp_path, semantic=semantic) as context:
+        kept = of(context).recall("tabs or spaces", at=then)
+
+    for result in results:
+        assert uris_of(result) == uris_of(kept)
+        assert result.semantic is semantic
+        (note,) = set(result.notes) - set(kept.notes)
+        assert note.startswith("the index of that moment could not be kept: ")
+        assert str(tmp_path) in note
+        assert "Fix: " in note
+
+
+def test_a_damaged_past_that_can_not_be_made_anew_answers_all_the_same(tmp_path: Path) -> None:
+    with opened(tmp_path) as context:
+        then = two_moments(context)
+        before = of(context).recall("tabs or spaces", at=then)
+    (file,) = tmp_path.rglob("past/**/local.sqlite")
+    file.write_bytes(b"x" * 9_000)
+
+    with refusing(), opened(tmp_path) as context:
+        result = of(context).recall("tabs or spaces", at=then)
+
+    assert uris_of(result) == uris_of(before)
+    assert any("the index of that moment could not be kept: " in note for note in result.notes)
 
 
 def test_when_there_is_room_again_the_same_memory_goes_on(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """The indexes of one memory: one for each embedder that it has had, and those of the past."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,10 @@ from holdfast.errors import DamageError, EmbeddingError, HoldfastError
 from holdfast.index.contract import FORMAT, Embedder
 from holdfast.index.memo import MemoData, VectorMemo, embedder_id
 from holdfast.model.uri import name_of
+from holdfast.storage import Locator
 from holdfast.storage.backends.device_local import DeviceLocalBackend
 from holdfast.storage.wrappers.recorded import Recorded
+from holdfast.way import Way
 
 if TYPE_CHECKING:
     from holdfast.engine.upkeep import DerivedTiers, Upkeep
@@ -49,7 +51,8 @@ class Indexes:
         self._folder = folder
         self._config = config
         self._given = embedder
-        self._shelf = Shelf(folder / "index")
+        self.way = Way(folder)
+        self._shelf = Shelf(folder / "index", self.way)
         self._presents: dict[str, Present] = {}
         self._sources: dict[str, tuple[VectorMemo | None, Sources]] = {}
         self._pasts: dict[str, Pasts] = {}
@@ -75,7 +78,7 @@ class Indexes:
     def memo(self) -> VectorMemo | None:
         if self.embedder is None:
             return None
-        memo = VectorMemo(self.memo_folder, self.embedder)
+        memo = VectorMemo(self.memo_folder, self.embedder, self.way)
         self._memos.append(memo)
         return memo
 
@@ -144,7 +147,11 @@ class Indexes:
 
     def _told(self, account_id: str, name: str, present: Present, why: str = "") -> Present:
         """Let somebody who answers meanwhile say so."""
-        told = partial(self._how_far, account_id, name, why)
+
+        def told() -> str:
+            said = self._how_far(account_id, name, why), self.way.told()
+            return "; ".join(filter(None, said))
+
         return replace(present, note=told, meanwhile=True)
 
     def _how_far(self, account_id: str, name: str, why: str) -> str:
@@ -196,7 +203,8 @@ class Indexes:
             embedder = reopened(kept_settings(self._shelf.folder / name), self._config)
             if _named(embedder_id(embedder)) != name:
                 raise EmbeddingError("their model is another by now. Fix: make new vectors.")
-            index, memo = self._shelf.open(name), VectorMemo(self.memo_folder, embedder)
+            index = self._shelf.open(name)
+            memo = VectorMemo(self.memo_folder, embedder, self.way)
             self._memos.append(memo)
             sources = Sources(*self._canonical, index, embedder)
             self._presents[name] = self._answering(sources, memo, index.making)
@@ -222,7 +230,7 @@ class Indexes:
     def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
         self._sources[self._shelf.name_of(sources.index)] = memo, sources
         following = Following(self._history, sources.index, self._indexer(memo), alone)
-        return Present(following, Recaller(sources))
+        return Present(following, Recaller(sources), self.way.told)
 
     def _indexer(self, memo: VectorMemo | None) -> Indexer:
         return Indexer(self._reader, memo, self.summaries)
@@ -230,8 +238,13 @@ class Indexes:
     @cached_property
     def summaries(self) -> Summaries:
         """Return who makes the abstracts of folders, in a tier of their own beside the index."""
-        path, home = str(self._folder / "abstracts"), str(self._config.home)
-        return Summaries(self._reader, lambda: DeviceLocalBackend(path, home=home))
+        return Summaries(self._reader, self._abstracts)
+
+    def _abstracts(self, texts: Sequence[Locator]) -> DeviceLocalBackend:
+        folder = self._folder / "abstracts"
+        for text in texts:
+            self.way.free_file(folder / text.key)
+        return DeviceLocalBackend(str(folder), home=str(self._config.home))
 
     @cached_property
     def upkeep(self) -> "Upkeep":
@@ -251,7 +264,8 @@ class Indexes:
         index = self.present(account_id).following.index
         name = self._shelf.name_of(index)
         if name not in self._pasts:
-            moments = SqliteMoments(self._folder / "past" / name, self._shelf.folder / name)
+            past = self._folder / "past" / name
+            moments = SqliteMoments(past, self._shelf.folder / name, self.way)
             memo, sources = self._sources[name]
             self._pasts[name] = Pasts(
                 self._history,
@@ -259,6 +273,7 @@ class Indexes:
                 memo=memo,
                 embedder=sources.embedder,
                 why_words=sources.why_words,
+                note=self.way.told,
             )
         return self._pasts[name]
 
@@ -290,7 +305,7 @@ class Indexes:
         for name in gone:
             self._presents.pop(name, None)
         for past in (self._folder / "past").glob("*"):
-            if past.name != self.name:
+            if past.name != self.name and past.is_dir():
                 removed(past)
         return [(name, self._shelf.remove(name)) for name in gone]
 

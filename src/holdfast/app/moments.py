@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import utime
 from pathlib import Path
 from shutil import rmtree
@@ -11,7 +11,9 @@ from time import time
 from holdfast.engine.copying import Origin
 from holdfast.engine.past import KEPT
 from holdfast.errors import HoldfastError
+from holdfast.index.stores.memory import MemoryIndex
 from holdfast.index.stores.sqlite import SqliteIndex
+from holdfast.way import Way
 
 _UNFINISHED = ".unfinished"
 _AN_HOUR = 3600
@@ -20,23 +22,35 @@ _AN_HOUR = 3600
 class SqliteMoments:
     """The indexes of moments in files, beside that of the present."""
 
-    def __init__(self, folder: Path, present: Path) -> None:
+    def __init__(self, folder: Path, present: Path, way: Way | None = None) -> None:
         self._folder = folder
         self._present = present
+        self._way = way or Way(folder)
 
     def open(self, position: int) -> SqliteIndex:
         """Open the index of a moment, and throw away those that nobody asked for in a while."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        others = sorted(self._folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for old in [path for path in others if path.name != str(position)][KEPT - 1 :]:
-            rmtree(old, ignore_errors=True)
         folder = self._at(position)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        self._way.free(folder)
+        with suppress(OSError):  # then it is read, if it is there
+            self._tidy(folder)
+        return SqliteIndex(str(folder), self._way)
+
+    def unkept(self) -> MemoryIndex:
+        """Return an empty index for a moment that can't be kept."""
+        return MemoryIndex()
+
+    def _tidy(self, folder: Path) -> None:
+        """Make the folder of a moment, and remove what nobody needs any more."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         utime(folder)
+        every = [path for path in self._folder.iterdir() if path.name.isdigit()]
+        others = [path for path in every if path != folder]
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in others[KEPT - 1 :]:
+            rmtree(old, ignore_errors=True)
         for left in folder.glob(f"*{_UNFINISHED}"):
             if left.stat().st_mtime < time() - _AN_HOUR:
                 rmtree(left, ignore_errors=True)
-        return SqliteIndex(str(folder))
 
     def near(self, account_id: str, position: int) -> list[Origin]:
         """Return the indexes of an account that are finished, the nearest to a moment first."""

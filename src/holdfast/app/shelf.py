@@ -7,6 +7,7 @@ from shutil import rmtree
 from holdfast.errors import DamageError
 from holdfast.index.contract import KeptIndex
 from holdfast.index.stores.sqlite import SqliteIndex
+from holdfast.way import Way
 
 _GONE = ".gone"
 
@@ -27,13 +28,14 @@ class Listed:
 class Shelf:
     """Opens each index once, and knows which ones there are."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, way: Way) -> None:
         self.folder = folder
+        self._way = way
         self._open: dict[str, SqliteIndex] = {}
 
     def open(self, name: str) -> SqliteIndex:
         if name not in self._open:
-            self._open[name] = SqliteIndex(str(self.folder / name))
+            self._open[name] = SqliteIndex(str(self.folder / name), self._way)
         return self._open[name]
 
     def close(self) -> None:

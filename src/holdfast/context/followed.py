@@ -15,7 +15,7 @@ from typing import TypeVar
 from holdfast.context import links
 from holdfast.context.files import CONTENT, META, RELATIONS, parse_relations
 from holdfast.context.frontmatter import split
-from holdfast.database import DatabaseFile, Tables, set_aside
+from holdfast.database import DatabaseFile, Tables
 from holdfast.errors import (
     AbsentError,
     DamageError,
@@ -26,6 +26,7 @@ from holdfast.errors import (
 from holdfast.model import Uri
 from holdfast.storage import Locator
 from holdfast.storage.history import Event, History
+from holdfast.way import set_aside
 
 _VERSION = 2
 _TABLES = Tables(
@@ -169,6 +170,6 @@ class FollowedLinks:
         if self._file is not None:
             self._file.close()
             self._file = None
-        set_aside(Path(self._path))
+        set_aside(Path(self._path), unless=Path.is_file)
         for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
             Path(name).unlink(missing_ok=True)

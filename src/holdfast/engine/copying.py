@@ -36,6 +36,9 @@ class Moments(Protocol):
         Those that nobody asked for in a while may go.
         """
 
+    def unkept(self) -> KeptIndex:
+        """Return an empty index that lasts as long as the process, for want of a better place."""
+
     def near(self, account_id: str, position: int) -> Sequence[Origin]:
         """Return the indexes of an account that are finished, the nearest to a moment first."""
 

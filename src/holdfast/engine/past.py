@@ -1,8 +1,11 @@
 """Recall as of a moment: the index that the past would have had, made when somebody asks."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import cache
+from typing import NamedTuple
 
 from holdfast.artifacts import IndexState
 from holdfast.context.backlinks import ScannedLinks
@@ -14,7 +17,7 @@ from holdfast.engine.made import made_anew
 from holdfast.engine.recall.config import RetrievalConfig
 from holdfast.engine.recall.recalling import NO_MODEL, Question, Recaller, Sources
 from holdfast.engine.recall.result import RecallResult
-from holdfast.errors import DamageError, InvalidValueError
+from holdfast.errors import DamageError, InvalidValueError, StorageError
 from holdfast.index.contract import Embedder, KeptIndex
 from holdfast.index.memo import VectorMemo
 from holdfast.model import RequestContext
@@ -43,6 +46,7 @@ class Pasts:
         embedder: Embedder | None = None,
         why_words: str = NO_MODEL,
         config: RetrievalConfig | None = None,
+        note: Callable[[], str] = lambda: "",
     ) -> None:
         self._history = history
         self._moments = moments
@@ -50,6 +54,8 @@ class Pasts:
         self._embedder = embedder
         self._why_words = why_words
         self._config = config
+        self._note = note
+        """Says what else was noticed."""
         self._kept: OrderedDict[int, Past] = OrderedDict()
 
     def state(self, when: When) -> IndexState:
@@ -82,33 +88,55 @@ class Pasts:
             self._kept.popitem()[1].close()
 
     def _made(self, state: IndexState) -> "Past":
-        reader = NodeReader(View(self._history, state))
-        index = self._moments.open(state.position)
-        indexer = Indexer(reader, self._memo)
+        indexer = Indexer(NodeReader(View(self._history, state)), self._memo)
+        copying = Copying(self._history, self._moments, indexer)
+        kept = self._answering(state, indexer, self._moments.open(state.position))
+
+        def unkept() -> _Answering:
+            return self._answering(state, indexer, self._moments.unkept())
+
+        return Past(state, kept, unkept, copying, self._note)
+
+    def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
+        reader = indexer.reader
         relations = RelationReader(reader, ScannedLinks(reader))
         sources = Sources(reader, relations, index, self._embedder, self._why_words)
         time = self._history.store.catalogue.commit_at(state.position)[1]
         moment = datetime.fromtimestamp(time / 1000, UTC)
         recaller = Recaller(sources, config=self._config, clock=lambda: moment)
-        following = Following(self._history, index, indexer)
-        return Past(state, recaller, following, Copying(self._history, self._moments, indexer))
+        return _Answering(recaller, Following(self._history, index, indexer))
+
+
+class _Answering(NamedTuple):
+    """An index of a moment, and who searches it."""
+
+    recaller: Recaller
+    following: Following
 
 
 class Past:
-    """One moment."""
+    """One moment. If its index can't be kept, it is made in memory, and answers all the same."""
 
     def __init__(
-        self, state: IndexState, recaller: Recaller, following: Following, copying: Copying
+        self,
+        state: IndexState,
+        kept: _Answering,
+        unkept: Callable[[], _Answering],
+        copying: Copying,
+        note: Callable[[], str],
     ) -> None:
         self.state = state
-        self.reader = following.indexer.reader
-        self._recaller = recaller
-        self._following = following
+        self.reader = kept.following.indexer.reader
+        self._kept = kept
+        self._unkept = cache(unkept)
+        self._why_unkept: dict[str, str] = {}
+        """By account: why it is not kept."""
         self._copying = copying
+        self._note = note
 
     @property
     def index(self) -> KeptIndex:
-        return self._following.index
+        return self._kept.following.index
 
     def close(self) -> None:
         self.index.close()
@@ -117,18 +145,41 @@ class Past:
         """Answer as of then; an index that turns out to be damaged is made anew."""
         account = request.account_id
         try:
-            self._finish(account)
-            return self._recaller.recall(question, request)
+            result = self._made(account).recall(question, request)
         except DamageError as error:
-            self._following.index.delete_account_data(account)
-            self._following.build(account, position=self.state.position)
-            result = self._recaller.recall(question, request)
-            return replace(result, notes=(*result.notes, made_anew(error)))
+            result = self._made_anew(account).recall(question, request)
+            result = replace(result, notes=(*result.notes, made_anew(error)))
+        notes = (*result.notes, self._why_unkept.get(account, ""), self._note())
+        return replace(result, notes=tuple(filter(None, notes)))
+
+    def _made(self, account_id: str) -> Recaller:
+        """Return who answers, when the index of an account is made."""
+        if account_id not in self._why_unkept:
+            try:
+                self._finish(account_id)
+            except StorageError as error:
+                self._do_without(account_id, error)
+        return self._recaller(account_id)
+
+    def _made_anew(self, account_id: str) -> Recaller:
+        try:
+            self.index.delete_account_data(account_id)
+            self._kept.following.build(account_id, position=self.state.position)
+        except (StorageError, OSError) as error:
+            self._do_without(account_id, error)
+        return self._recaller(account_id)
+
+    def _recaller(self, account_id: str) -> Recaller:
+        return (self._unkept() if account_id in self._why_unkept else self._kept).recaller
 
     def _finish(self, account_id: str) -> None:
         """Make the index of an account, unless it is there: from one that is near, or wholly."""
-        index, position = self._following.index, self.state.position
-        if index.cursor(account_id) == 0:
-            self._copying.make(account_id, position)
-        if index.cursor(account_id) == 0:
-            self._following.build(account_id, position=position)
+        if self.index.cursor(account_id) == 0:
+            self._copying.make(account_id, self.state.position)
+        if self.index.cursor(account_id) == 0:
+            self._kept.following.build(account_id, position=self.state.position)
+
+    def _do_without(self, account_id: str, error: Exception) -> None:
+        """Make the index of an account where it lasts no longer than this moment is at hand."""
+        self._unkept().following.build(account_id, position=self.state.position)
+        self._why_unkept[account_id] = f"the index of that moment could not be kept: {error}"

@@ -4,7 +4,7 @@ A folder of folders is told from theirs, so summaries are made bottom-up. They l
 their own, which may be lost: `Summaries` makes the same ones again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from holdfast.context.files import ABSTRACT, OVERVIEW
@@ -27,11 +27,11 @@ class Summaries:
     """Makes the abstract and the overview of folders."""
 
     def __init__(
-        self, reader: NodeReader, kept: Callable[[], StorageBackend] | None = None
+        self, reader: NodeReader, kept: Callable[[Sequence[Locator]], StorageBackend] | None = None
     ) -> None:
         self._reader = reader
         self._kept = kept
-        """Opens the tier; each time, for somebody may have thrown it away meanwhile."""
+        """Opens the tier for some texts; each time, for somebody may have thrown it away."""
 
     def records(self, folder: Uri) -> list[IndexRecord]:
         """Return the records of a folder, and keep what they say; none if one thing is in it."""
@@ -76,7 +76,7 @@ class Summaries:
         wanted = {
             Locator(folder.key).child(name): text if told else None for name, text in texts.items()
         }
-        kept = self._kept()
+        kept = self._kept(list(wanted))
         changed = {at: text for at, text in wanted.items() if said_at(at, kept.read) != text}
         if changed:
             kept.write_all(changed)

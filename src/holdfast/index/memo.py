@@ -19,6 +19,7 @@ from holdfast.index.contract import Embedder
 from holdfast.index.vectors import quantised
 from holdfast.model.uri import segment_of
 from holdfast.model.values import plain
+from holdfast.way import Way
 
 _OPERATION = ("embed", "1")
 _BATCH = 256
@@ -29,8 +30,9 @@ _MOST_OPEN = 8
 class VectorMemo:
     """Gives texts their vectors, as whole numbers of the same direction."""
 
-    def __init__(self, folder: Path, embedder: Embedder) -> None:
+    def __init__(self, folder: Path, embedder: Embedder, way: Way | None = None) -> None:
         self._folder = folder
+        self._way = way or Way(folder)
         self._open: OrderedDict[Path, ArtifactStore] = OrderedDict()
         self._embedder = embedder
         self._parameters = _parameters(embedder)
@@ -101,9 +103,10 @@ class VectorMemo:
     def _store(self, folder: Path) -> ArtifactStore:
         """Return the store of an owner; the last few stay open. One that was removed is new."""
         store = self._open.pop(folder, None)
-        if store is not None and not folder.exists():
+        if store is not None and not folder.is_dir():
             store.close()
             store = None
+        self._way.free(folder)
         self._open[folder] = store = store or ArtifactStore.open(folder)
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)[1].close()
@@ -152,7 +155,7 @@ def _parameters(embedder: Embedder) -> Mapping[str, canonical.Value]:
 
 def _remove(folder: Path) -> int:
     """Remove a folder, with all that is in it; return 1 if there was one."""
-    if not folder.exists():
+    if not folder.is_dir():
         return 0
     rmtree(folder)
     return 1

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.database import DatabaseFile, set_aside
+from holdfast.database import DatabaseFile
 from holdfast.errors import (
     ClosedError,
     DamageError,
@@ -20,6 +20,7 @@ from holdfast.errors import (
 from holdfast.index.account import schema
 from holdfast.index.account.copies import copies
 from holdfast.model.uri import name_of, segment_of
+from holdfast.way import Way, set_aside
 
 if TYPE_CHECKING:
     from holdfast.index.account.changes import Change
@@ -160,8 +161,9 @@ def _size(path: Path) -> int:
 class AccountFiles:
     """The files of all accounts in a folder. An account that nothing was put into has none."""
 
-    def __init__(self, folder: str, most_open: int = MOST_OPEN) -> None:
+    def __init__(self, folder: str, most_open: int = MOST_OPEN, *, way: Way | None = None) -> None:
         self._folder = Path(folder).absolute()
+        self._way = way
         self._most = most_open
         self._open: OrderedDict[str, AccountFile] = OrderedDict()
         self._lock = threading.RLock()
@@ -196,7 +198,8 @@ class AccountFiles:
     ) -> Answer:
         """Ask an account's file; if there is none, the answer is that of an empty one."""
         self._refuse_if_closed()
-        if not self.path_of(account).exists():
+        if not os.path.lexists(self.path_of(account)):
+            self.free_way()
             self._let_go(account)
             return absent
         return self.use(account, question)
@@ -216,11 +219,16 @@ class AccountFiles:
                 self._let_go(account)
         return action(self._opened(account))
 
+    def free_way(self) -> None:
+        """Put aside what stands where the folder is to be, if it is ours to put aside."""
+        if self._way is not None:
+            self._way.free(self._folder)
+
     def discard(self, account: str) -> None:
         """Remove a file that can't be emptied, with all that is in it, whoever has it open."""
         self._let_go(account)
         path = self.path_of(account)
-        set_aside(path)
+        set_aside(path, unless=Path.is_file)
         retire(path)
         for log in ("-wal", "-shm"):
             path.with_name(path.name + log).unlink(missing_ok=True)
@@ -250,6 +258,7 @@ class AccountFiles:
         return file
 
     def _open_anew(self, account: str) -> AccountFile:
+        self.free_way()
         path = self.path_of(account)
         try:
             return AccountFile(path, account)

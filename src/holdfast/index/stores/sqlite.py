@@ -40,6 +40,7 @@ from holdfast.model import IndexRecord, SeedHit, Uri, check_owner_space
 from holdfast.model.record import ACCOUNT
 from holdfast.model.uri import check_id
 from holdfast.model.values import counted
+from holdfast.way import Way
 
 _SOME_MORE = 256
 _MOST = 2**31
@@ -54,8 +55,8 @@ class SqliteIndex:
     each of them; between two of them the power can go.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._files = AccountFiles(folder)
+    def __init__(self, folder: str, way: Way | None = None) -> None:
+        self._files = AccountFiles(folder, way=way)
 
     def close(self) -> None:
         """Let go of all files; every other verb is `ClosedError` from now on."""
@@ -119,6 +120,7 @@ class SqliteIndex:
 
         Who waits is us in the end. Whoever dies lets go.
         """
+        self._files.free_way()
         return turn(self._turn_of(check_id(account_id, "account")), wait=wait)
 
     def _turn_of(self, account: str) -> Path:
