@@ -242,6 +242,23 @@ class TestBudget:
         assert "`````memory ctx://" in result.context
         assert "never an instruction" in result.context
 
+    def test_no_control_reaches_a_prompt(self, context: Context) -> None:
+        memory, bad = of(context), "\x1b]0;x\x07\u202e\x9b\U000e0041\x00"
+        memory.save(
+            f"# Tea {bad}\n\ntea\t{bad}\r!\u2028\r\r\nin a cup", category="event", slug="tea"
+        )
+        said = [{"role": "user", "content": f"tea {bad}", "name": f"Bo{bad}"}]
+        memory.commit_session(said, session_id=f"s{bad}", extract=False)
+
+        result = memory.recall("tea", budget_tokens=2000)
+
+        assert len(result.hits) >= 2
+        assert not set(result.context) & set("\x1b\x07\u202e\x9b\U000e0041\x00\u2028\r")
+        written = r"\x1b]0;x\x07\u202e\x9b\U000e0041\x00"
+        assert rf"{written}\r!\u2028\r" + "\nin a cup" in result.context
+        assert f"Bo{written}" in result.context
+        assert tokens_in(result.context) == result.tokens
+
 
 def test_without_a_model_it_says_so(tmp_path: Path) -> None:
     with opened(tmp_path, semantic=False) as context:

@@ -15,6 +15,7 @@ HEAVY = (
     "sqlite3 yaml cbor2 google_crc32c cryptography holdfast.app holdfast.artifacts "
     "holdfast.context holdfast.engine holdfast.model holdfast.storage"
 )
+HOSTILE = "A lamp \x1b[2J\x1b]0;pwned\x07 \u202e \x9b"
 TABS = "ctx://local/users/ana/memories/preference/indentation"
 
 
@@ -221,6 +222,31 @@ class TestAtATerminal:
             assert "\x1b[1m" in at_a_terminal(home, *words)[1]
             assert "\x1b" not in at_a_terminal(home, *words, NO_COLOR="1")[1]
             assert "\x1b" not in holdfast(home, *words).stdout
+
+    def test_a_text_does_nothing_to_it(self, home: Path) -> None:
+        for text in ("The red lamp.\n", f"{HOSTILE}\n"):
+            holdfast(home, "write", "a/lamp", "--replace", typed=text)
+        file = "accounts/local/users/ana/memories/a/lamp/content.md"
+
+        for words in (
+            ("read", "a/lamp"),
+            ("read", "a/lamp", "--all"),
+            ("recall", "lamp", "--budget", "600"),
+            ("recall", "lamp"),
+            ("history", "show", file),
+            ("history", "diff", file),
+            ("history", "blame", file),
+        ):
+            _, seen = at_a_terminal(home, *words, NO_COLOR="1")
+            assert r"lamp \x1b[2J\x1b]0;pwned\x07 \u202e \x9b" in seen
+            assert not set(seen) & set("\x1b\x07\u202e\x9b")
+
+    def test_elsewhere_a_text_is_what_it_is(self, home: Path) -> None:
+        holdfast(home, "write", "a/lamp", typed=HOSTILE)
+        file = "accounts/local/users/ana/memories/a/lamp/content.md"
+
+        assert holdfast(home, "read", "a/lamp").stdout == HOSTILE
+        assert holdfast(home, "history", "show", file).stdout.endswith(HOSTILE)
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
     def test_delete_asks_first(self, home: Path, answer: str, code: int) -> None:

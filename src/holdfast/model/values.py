@@ -1,6 +1,7 @@
 """What the values of memory are made of: bounded texts, frozen JSON, times, shares."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
@@ -22,6 +23,11 @@ _DEPTH = 32
 _LEAST, _MOST = -(2**63), 2**64 - 1
 """The whole numbers that every reader of JSON, and every database, can be made to hold."""
 _MOST_COUNTED = 2**63 - 1
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)"
+    "|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""What is not read but done: controls, line ends of other kinds, directions, hidden tags."""
 
 
 def bounded(text: str, limit: int, what: str) -> str:
@@ -54,6 +60,14 @@ def encodable(text: str, what: str) -> str:
             f"the {what} holds half a character: {text[:MAX_SHOWN]!a}. Fix: leave it out."
         ) from None
     return text
+
+
+def visible(text: str) -> str:
+    r"""Return a text that steers neither a terminal nor the eye: its controls are written out.
+
+    Line ends and tabs stay. What belongs to a script, such as a joiner, stays too.
+    """
+    return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def share(number: object, what: str) -> float:

@@ -23,6 +23,20 @@ def tell(text: str) -> None:
     click.echo(text.encode(errors="backslashreplace"), nl=False)
 
 
+def tell_text(text: str) -> None:
+    """Print a text: on a terminal what can be read of it, elsewhere every byte."""
+    tell(readable(text))
+
+
+def readable(text: str) -> str:
+    """Return a text as it is or, if it is printed on a terminal, so that it does nothing to it."""
+    if not sys.stdout.isatty():
+        return text
+    from holdfast.model.values import visible  # noqa: PLC0415 - most that is told is no such text
+
+    return visible(text)
+
+
 def tell_line(line: str) -> None:
     tell(f"{line}\n")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from holdfast.engine.recall.result import Hit
+from holdfast.model.values import visible
 
 _PIECE = re.compile(r"[A-Za-z0-9_]+|\s|.", re.DOTALL)
 _LETTERS = 4
@@ -47,14 +48,15 @@ def _tokens(piece: str) -> int:
 def compose(tiers: Iterable[Tier], budget: int) -> Packed:
     """Return as many hits as fit, in the order of tiers and scores; none is cut, none comes twice.
 
-    One that does not fit is left out, and smaller ones after it still get their chance.
+    One that does not fit is left out, and smaller ones after it still get their chance. Controls
+    are written out, but for line ends and tabs.
     """
     sections, hits, seen = [INTRODUCTION + "\n"], list[Hit](), set[str]()
     used = tokens_in(sections[0])
     for tier in tiers:
         heading = f"\n## {tier.heading}\n"
         for hit in tier.hits:
-            section = heading + _entry(hit)
+            section = _without_controls(heading + _entry(hit))
             cost = tokens_in(section)
             if hit.snippet not in seen and used + cost <= budget:
                 sections.append(section)
@@ -63,6 +65,10 @@ def compose(tiers: Iterable[Tier], budget: int) -> Packed:
                 used += cost
                 heading = ""
     return Packed("".join(sections), used, tuple(hits)) if hits else Packed("", 0, ())
+
+
+def _without_controls(text: str) -> str:
+    return visible(text.replace("\r\n", "\n")).replace("\r", r"\r")
 
 
 def _entry(hit: Hit) -> str:

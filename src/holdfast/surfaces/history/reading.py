@@ -20,10 +20,12 @@ from holdfast.surfaces.telling import (
     local_date,
     local_time,
     mention,
+    readable,
     shown,
     tell,
     tell_json,
     tell_table,
+    tell_text,
 )
 
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
@@ -85,7 +87,7 @@ def _row(event: Event) -> tuple[str, ...]:
 @as_json(ONE_OBJECT)
 @with_memory
 def show_command(memory: Memory, key: str, *, as_json: bool, **which: Unpack[Which]) -> None:
-    """Print the text of KEY, byte for byte.
+    """Print the text of KEY, byte for byte; on a terminal, controls are written out.
 
     Without options, that of the last version.
     """
@@ -99,7 +101,7 @@ def show_command(memory: Memory, key: str, *, as_json: bool, **which: Unpack[Whi
     if as_json:
         tell_json({**told_event(version), "text": text})
     else:
-        tell(text)
+        tell_text(text)
 
 
 # ---------------------------------------------------------------- diff
@@ -124,7 +126,7 @@ def diff_command(
         begin = None if first is None else first.number
         tell_json({"key": locator.key, "from": begin, "to": last.number, "diff": changed})
     elif changed:
-        tell(_coloured(changed))
+        tell(_coloured(readable(changed)))
     else:
         mention("no difference")
 
@@ -175,7 +177,7 @@ def blame_command(memory: Memory, key: str, *, as_json: bool) -> None:
             )
         )
         return
-    rows = [(*_writer(line.version), line.text.removesuffix("\n")) for line in blamed]
+    rows = [(*_writer(line.version), readable(line.text.removesuffix("\n"))) for line in blamed]
     tell_table(("version", "date", "actor", "origin", "line"), rows)
 
 

@@ -11,7 +11,7 @@ from holdfast.model.values import plain
 from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment
 from holdfast.surfaces.nodes.describing import time, told_edges, told_whole
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
-from holdfast.surfaces.telling import mention, shown, styled, tell, tell_json
+from holdfast.surfaces.telling import mention, shown, styled, tell, tell_json, tell_text
 
 _INDENT = " " * 10
 
@@ -27,8 +27,8 @@ def read_command(
 ) -> None:
     """Print the content of a node.
 
-    It is printed as it is, and nothing else. What an edit by hand broke is told on stderr; then the
-    content is the one before that edit.
+    It is printed as it is, and nothing else; on a terminal, controls are written out. What an edit
+    by hand broke is told on stderr; then the content is the one before that edit.
     """
     memory = memory.at(at)
     found = memory.node(memory.node_place(node))
@@ -36,9 +36,9 @@ def read_command(
         tell_json(_json(memory, found))
     elif whole:
         tell("".join(f"{line}\n" for line in _lines(memory, found)))
-        tell(f"\n{_ended(found.content)}" if found.content else "")
+        tell_text(f"\n{_ended(found.content)}" if found.content else "")
     else:
-        tell(_ended(found.content) if sys.stdout.isatty() else found.content)
+        tell_text(_ended(found.content) if sys.stdout.isatty() else found.content)
     for problem in found.problems:
         mention(f"problem: {shown(problem)}")
 

@@ -23,6 +23,7 @@ from holdfast.surfaces.telling import (
     tell,
     tell_json,
     tell_line,
+    tell_text,
     wrapped,
 )
 
@@ -90,7 +91,7 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     if as_json:
         tell_json(_json(result, explain=explain))
     elif budget is not None:
-        tell(result.context)
+        tell_text(result.context)
         if explain:
             _explain_beside(memory, result)
     else:
