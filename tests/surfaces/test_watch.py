@@ -1,6 +1,7 @@
 """`holdfast watch`: takes in what somebody edits, as soon as it is saved."""
 
 import os
+import shlex
 import signal
 import time
 from collections.abc import Iterator
@@ -166,6 +167,39 @@ def test_what_is_left_alone_is_said_once_with_what_to_do(tabs: Path, watching: R
     assert any("/lost/content.md: no memory can be there. Fix: put it " in line for line in lines)
     assert any("/preference/bad: content.md: its frontmatter is no YAML" in line for line in lines)
     assert "hidden" not in complained
+
+
+def test_what_it_says_can_be_pasted_whatever_a_file_is_called(
+    tabs: Path, watching: Running
+) -> None:
+    name = "$(touch pwned); it's `x`.md"
+    (tabs.parents[7] / name).write_text("A plain note.")
+    tabs.write_text("Prefers soup.")
+    watching.line(IN_TIME_SECONDS)
+
+    watching.tell()
+
+    _, _, complained = watching.end()
+    command = complained.partition("Fix: `")[2].rpartition("` makes one")[0]
+    assert shlex.split(command) == [
+        *("holdfast", "write", "CATEGORY/NAME", "<"),
+        str(tabs.parents[7] / name),
+    ]
+
+
+def test_a_conflict_copy_is_called_one(tabs: Path, watching: Running) -> None:
+    name = "content (Ana's conflicted copy 2026-11-15).md"
+    tabs.with_name(name).write_text("Prefers spaces.")
+    (tabs.parents[7] / "idea (Bo's conflicted copy 2026-11-15).md").write_text("x")
+    tabs.write_text("Prefers soup.")
+    watching.line(IN_TIME_SECONDS)
+
+    watching.tell()
+
+    _, _, complained = watching.end()
+    assert f"{name}: it is a conflict copy of content.md. Fix: compare it with" in complained
+    assert "it is a conflict copy of idea.md. Fix: " in complained
+    assert "holdfast write" not in complained
 
 
 def test_an_edit_that_breaks_a_note_is_told(tabs: Path, watching: Running) -> None:

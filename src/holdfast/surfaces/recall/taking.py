@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from holdfast.context.files import CONTENT, FILES, META
 from holdfast.engine.repair import State
 from holdfast.engine.upkeep import accounts_of
 from holdfast.errors import BrokenNodeError, InvalidLocatorError
 from holdfast.model import RequestContext, Uri
-from holdfast.storage import Locator
+from holdfast.storage import Finding, FindingKind, Locator
 from holdfast.storage.joint import Discrepancy
 from holdfast.surfaces.nodes.opening import Memory
 from holdfast.surfaces.telling import counted, mention, shown, tell_line
@@ -119,8 +120,23 @@ class Taking:
             elif not path.exists():
                 yield from _locators(self._known_below(key))
             elif path.suffix == _NOTE and not self._is_hidden(path):
-                fix = f"`holdfast write CATEGORY/NAME < {shown(str(path))}` makes one of it"
-                self._leave(key, f"it is no memory. Fix: {fix}")
+                self._leave(key, self._why_no_memory(path, key))
+
+    def _why_no_memory(self, path: Path, key: str) -> str:
+        """Say what a note is that is no file of a node, and what to do with it."""
+        copy = self._conflict_copy(key)
+        if copy is not None and copy.original is not None:
+            return f"it is a conflict copy of {copy.original.name}. Fix: {copy.advice}"
+        command = f"holdfast write CATEGORY/NAME < {quote(str(path))}"
+        return f"it is no memory. Fix: `{command}` makes one of it"
+
+    def _conflict_copy(self, key: str) -> Finding | None:
+        folder, _, name = key.rpartition("/")
+        for directory in _locators([folder]):
+            for finding in self._memory.context.recorded.findings(directory):
+                if finding.name == name and finding.kind is FindingKind.CONFLICT_COPY:
+                    return finding
+        return None
 
     def _is_hidden(self, path: Path) -> bool:
         *folders, name = path.relative_to(self._root).parts
