@@ -1,6 +1,7 @@
 """`holdfast index`: how it is, make it again, prove it."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,19 @@ import pytest
 from holdfast.app import open_context
 from holdfast.errors import AccessDeniedError, DamageError
 from holdfast.index.embedders.hashing import Hashing
+from holdfast.model.values import JSON
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, refusal, told
 from tests.surfaces.test_nodes_processes import at_a_terminal
 
 pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
+
+
+class CalledLong(Hashing):
+    """Has a name that a folder can't have as it is, and that is wider than a column."""
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        return {**super().parameters, "model": "All MiniLM L6 v2 of a rather long name"}
 
 
 @pytest.fixture
@@ -101,9 +111,22 @@ class TestStatus:
         assert listed == {"index": "lexical-1", "places": 3, "finished": True, "answers": True}
         assert size == sum(path.stat().st_size for path in index_file(indexed).parent.iterdir())
         assert told("index", "status").splitlines()[-2:] == [
-            "index      places  size     finished  answers",
-            f"lexical-1  3       {int(str(size)) / 1000:.1f} kB  True      True",
+            "places  size     finished  answers  index",
+            f"3       {int(str(size)) / 1000:.1f} kB  True      True     lexical-1",
         ]
+
+    def test_names_are_those_that_people_write(self, indexed: Path) -> None:
+        with open_context(os.environ, embedder=CalledLong()) as context:
+            context.memory.recall("tabs")
+            assert "%" in context.indexes.name
+
+        names = {str(each["index"]) for each in listed_indexes()}
+        rows = told("index", "status").splitlines()[-3:]
+
+        (name,) = names - {"lexical-1"}
+        assert name.startswith("All MiniLM")
+        assert {row[rows[0].index("index") :] for row in rows[1:]} == names
+        assert told("index", "prune").startswith(f"removed {name}, ")
 
 
 # ---------------------------------------------------------------- prune

@@ -65,7 +65,7 @@ def _status(memory: Memory, *, as_json: bool) -> None:
         return
     tell_table(("what", "is"), ((name, shown(str(value))) for name, value in told.items()))
     tell_line("")
-    tell_table(("index", "places", "size", "finished", "answers"), map(_listed_row, listed))
+    tell_table(("places", "size", "finished", "answers", "index"), map(_listed_row, listed))
     if present.meanwhile:
         mention(present.note())
     elif told["behind"] or not told["built"]:
@@ -74,12 +74,12 @@ def _status(memory: Memory, *, as_json: bool) -> None:
 
 def _listed_row(each: "Listed") -> tuple[str, ...]:
     finished, answers = str(each.position > 0), str(each.answers)
-    return each.name, f"{each.places:,}", sized(each.size), finished, answers
+    return f"{each.places:,}", sized(each.size), finished, answers, shown(unquote(each.name))
 
 
 def _listed_json(each: "Listed") -> dict[str, object]:
     return {
-        "index": each.name,
+        "index": unquote(each.name),
         "places": each.places,
         "bytes": each.size,
         "finished": each.position > 0,
@@ -152,10 +152,10 @@ def _prune(memory: Memory, *, as_json: bool) -> None:
     demand_governing(memory, _MAY)
     gone = memory.context.indexes.prune()
     if as_json:
-        tell_json({"removed": [{"index": name, "bytes": size} for name, size in gone]})
+        tell_json({"removed": [{"index": unquote(name), "bytes": size} for name, size in gone]})
         return
     for name, size in gone:
-        tell_line(f"removed {name}, {sized(size)}")
+        tell_line(f"removed {shown(unquote(name))}, {sized(size)}")
     if not gone:
         tell_line("there is nothing to remove")
 
