@@ -200,6 +200,8 @@ class TestForPrograms:
         done = holdfast("recall", "coffee", "--budget", "1")
 
         assert (done.exit_code, done.stdout) == (0, "")
+        assert "did not fit into 1 tokens" in done.stderr
+        assert "nothing was found" not in done.stderr
 
 
 # ---------------------------------------------------------------- what is asked for

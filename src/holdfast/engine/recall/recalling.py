@@ -33,6 +33,8 @@ NO_MODEL = (
     "no model is installed, so only words were compared. "
     "Fix: run `holdfast models install`, then `holdfast index rebuild`"
 )
+DID_NOT_FIT = "hits did not fit into"
+"""How a note goes on that says that there were more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +237,7 @@ def _left_out(question: Question, hits: Sequence[Hit], packed: Packed | None) ->
     """Say how many hits did not fit into a budget."""
     left = sum(hit not in packed.hits for hit in hits) if packed else 0
     if left:
-        yield f"{left} of {len(hits)} hits did not fit into {question.budget_tokens} tokens"
+        yield f"{left} of {len(hits)} {DID_NOT_FIT} {question.budget_tokens} tokens"
 
 
 def _says(content: str, snippet: str) -> bool:

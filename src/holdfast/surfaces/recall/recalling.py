@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast.engine.recall.planning import plan
-from holdfast.engine.recall.recalling import NO_MODEL
+from holdfast.engine.recall.recalling import DID_NOT_FIT, NO_MODEL
 from holdfast.engine.recall.result import Hit, RecallResult
 from holdfast.model import Uri
 from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_moment, state_at
@@ -119,7 +119,7 @@ def _explain_beside(memory: Memory, result: RecallResult) -> None:
 
 
 def _mention(memory: Memory, result: RecallResult) -> None:
-    if not result.hits:
+    if not result.hits and not any(DID_NOT_FIT in note for note in result.notes):
         mention("nothing was found")
     for note in result.notes:
         if note != NO_MODEL or _is_news(memory.context.config.home / _TOLD_OF_MODELS):
