@@ -484,6 +484,10 @@ def test_what_can_not_be_asked_or_kept_is_refused_in_words(context: Context) -> 
         lambda: memory.recall("x", at="yesterday"),
         lambda: memory.recall("x", at=5),  # type: ignore[arg-type]
         lambda: memory.recall("x", valid_at="nope"),
+        lambda: memory.recall("x", project=5),  # type: ignore[arg-type]
+        lambda: memory.recall("x", filters={"context_type": "bogus"}),
+        lambda: memory.recall("x", filters={"context_type": ["MEMORY", "bogus"]}),
+        lambda: memory.recall("x", filters={"context_type": 5}),
         lambda: memory.commit_session(None, session_id="s", extract=False),  # type: ignore[arg-type]
         lambda: memory.commit_session([], session_id="s"),
     ]

@@ -246,6 +246,9 @@ class TestWhatIsAskedFor:
         refused = holdfast("recall", "lives", "--valid-at", "7")
         assert refused.exit_code == 2
         assert "a position is no time. Fix: " in refused.stderr
+        refused = holdfast("recall", "lives", "--valid-at", "2025-13-01")
+        assert "'2025-13-01' is no time. Fix: write a date as " in refused.stderr
+        assert "position" not in refused.stderr
 
     @pytest.mark.parametrize(
         "words", [("--top", "0"), ("--top", "x"), ("--budget", "0"), ("--at", "soon")]

@@ -30,8 +30,17 @@ def as_json(what: str) -> Callable[[Command], Command]:
 # ---------------------------------------------------------------- moments
 def parse_moment(text: str) -> Moment:
     """Read what the user takes for a moment."""
+    return int(text) if is_number(text) else _parse_time(text, "moment", ", or a position")
+
+
+def parse_time(text: str) -> date:
+    """Read what the user takes for a date or a time."""
     if is_number(text):
-        return int(text)
+        raise click.BadParameter("a position is no time. Fix: write a date or a time.")
+    return _parse_time(text, "time", "")
+
+
+def _parse_time(text: str, what: str, more: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -40,8 +49,8 @@ def parse_moment(text: str) -> Moment:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise click.BadParameter(
-            f"{text!a} is no moment. Fix: write a date as 2026-03-01, a time as "
-            "2026-03-01T10:00:00Z, or a position."
+            f"{text!a} is no {what}. Fix: write a date as 2026-03-01, a time as "
+            f"2026-03-01T10:00:00Z{more}."
         ) from error
     # Times are shown to the second, and all of that second is meant when one is typed again.
     return time if time.microsecond else time + _LAST_OF_A_SECOND

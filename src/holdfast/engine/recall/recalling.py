@@ -22,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.index.contract import Embedder, KeptIndex
 from holdfast.index.memo import embed
-from holdfast.model import RequestContext, Uri
+from holdfast.model import ContextType, RequestContext, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT
 from holdfast.model.values import JSON, counted, encodable, moment
 
@@ -53,6 +53,7 @@ class Question:
 
     def __post_init__(self) -> None:
         encodable(self.text, "question")
+        encodable(self.project, "project")
         counted(self.top_k, "number of hits", least=1)
         if self.budget_tokens is not None:
             counted(self.budget_tokens, "budget of tokens")
@@ -67,6 +68,18 @@ class Question:
             raise InvalidValueError(
                 f"recall has no filter {min(map(str, unknown))[:80]!a}. "
                 f"Fix: use {', '.join(_FILTERS)}; for a time, valid_at."
+            )
+        if "context_type" in given:
+            _demand_types((self.filters or {})["context_type"])
+
+
+def _demand_types(value: JSON) -> None:
+    """Refuse a type that no node has: nothing would be found, and nobody would know why."""
+    known = [kind.value for kind in ContextType]
+    for each in (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value:
+        if each not in known:
+            raise InvalidValueError(
+                f"no memory has the context_type {str(each)[:80]!a}. Fix: use {', '.join(known)}."
             )
 
 

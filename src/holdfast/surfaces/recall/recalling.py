@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from holdfast.engine.recall.planning import plan
 from holdfast.engine.recall.recalling import DID_NOT_FIT, NO_MODEL
 from holdfast.engine.recall.result import Hit, RecallResult
 from holdfast.model import Uri
-from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_moment, state_at
+from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_time, state_at
 from holdfast.surfaces.nodes.describing import stamp
 from holdfast.surfaces.nodes.opening import Memory, with_memory
 from holdfast.surfaces.telling import (
@@ -47,7 +48,7 @@ _NARROWEST = 40
 @at_moment
 @click.option(
     "--valid-at",
-    type=parse_moment,
+    type=parse_time,
     metavar="TIME",
     help="Only what held then, whenever it was written.",
 )
@@ -61,7 +62,7 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     top: int,
     budget: int | None,
     at: Moment | None,
-    valid_at: Moment | None,
+    valid_at: date | None,
     category: str | None,
     *,
     explain: bool,
@@ -72,8 +73,6 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     What is remembered is compared by its words and, if a model is installed, by its meaning. Each
     hit says where it stands, so that it can be cited.
     """
-    if isinstance(valid_at, int):
-        raise click.BadParameter("a position is no time. Fix: write a date or a time.")
     state = None
     if at is not None:
         from holdfast.surfaces.noticing import record_edits  # noqa: PLC0415 - who looks back pays
@@ -192,8 +191,6 @@ def _most_telling(lines: Sequence[str], words: re.Pattern[str] | None) -> list[i
 
 def _words(question: str) -> re.Pattern[str] | None:
     """Return what finds the words of a question, and others that begin as they do."""
-    from datetime import UTC, datetime  # noqa: PLC0415 - nothing else here tells the time
-
     words = plan(question, datetime.now(UTC)).words
     stems = "|".join(re.escape(word[: max(3, len(word) - 2)]) for word in words)
     return re.compile(rf"\b(?:{stems})\w*", re.IGNORECASE) if stems else None
