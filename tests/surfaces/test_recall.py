@@ -306,4 +306,18 @@ def test_with_an_endpoint_meaning_takes_part_and_an_outage_is_told(
     assert result["hits"][0]["snippet"] == "Likes soup."
     assert (result["semantic"], result["index_lag"]) == (False, 1)
     assert "only words were compared, because the model failed" in result["notes"][0]
-    assert "1 change not in the index yet. Fix: run `holdfast worker --once`" in done.stderr
+    assert "1 change failed to get into the index, to be tried again, from 20" in done.stderr
+    assert "worker --once" not in done.stderr
+
+
+def test_what_failed_too_often_is_told_with_what_lets_it_be_tried_again(tabs: Path) -> None:
+    with open_context(os.environ) as context:
+        ((uri, event),) = context.outbox.list_unfinished("local")
+        context.outbox.increment_retry(event, uri, error="no")
+        context.outbox.move_to_dlq(event, uri)
+
+    done = holdfast("recall", "tabs")
+
+    assert "1 change failed too often to get into the index. Fix: see " in done.stderr
+    assert "then run `holdfast outbox requeue`" in done.stderr
+    assert "worker --once" not in done.stderr

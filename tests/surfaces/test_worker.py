@@ -54,8 +54,11 @@ class TestOnce:
             server.answers.extend([says(b"{}", 401)] * 9)
             done = holdfast("worker", "--once")
 
-        assert done.exit_code == 0
-        assert done.stderr == "local: 1 failed, 0 dead\n"
+        assert done.exit_code == 1
+        first, second = done.stderr.splitlines()
+        assert first == "local: 1 failed, 0 dead"
+        assert second.startswith("  preference/indentation: ")
+        assert "status 401" in second
         assert done.stdout.startswith("0 events done, 1 to be tried again, 0 dead; ")
         assert "status 401" in str(one("outbox", "list")["last_error"])
         assert int(str(one("index", "status")["places"])) > 1  # by its words, it is found
@@ -85,7 +88,7 @@ class TestOnce:
 
         done = holdfast("worker", "--once")
 
-        assert done.exit_code == 0
+        assert done.exit_code == 1
         assert done.stderr.startswith("acme: ")
         assert waiting() == 0
 

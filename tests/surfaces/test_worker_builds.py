@@ -157,7 +157,7 @@ def test_an_endpoint_that_refuses_takes_nobodys_place(server: Server) -> None:
 
     done = holdfast("worker", "--once")
 
-    assert done.exit_code == 0
+    assert done.exit_code == 1
     assert "status 401" in done.stderr
     assert not built()
     assert len(server.asked) <= 4

@@ -11,9 +11,9 @@ import click
 from holdfast.engine.recall.planning import plan
 from holdfast.engine.recall.recalling import DID_NOT_FIT, NO_MODEL
 from holdfast.engine.recall.result import Hit, RecallResult
-from holdfast.model import Uri
+from holdfast.model import EventStatus, Uri
 from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_time, state_at
-from holdfast.surfaces.nodes.describing import stamp
+from holdfast.surfaces.nodes.describing import stamp, time
 from holdfast.surfaces.nodes.opening import Memory, with_memory
 from holdfast.surfaces.telling import (
     coloured,
@@ -124,8 +124,28 @@ def _mention(memory: Memory, result: RecallResult) -> None:
         if note != NO_MODEL or _is_news(memory.context.config.home / _TOLD_OF_MODELS):
             mention(f"note: {shown(note)}")
     if result.index_lag:
-        changes = counted(result.index_lag, "change")
+        _mention_lag(memory, result.index_lag)
+
+
+def _mention_lag(memory: Memory, lag: int) -> None:
+    """Say what helps: changes that failed wait for their time, or for somebody."""
+    unfinished = memory.context.outbox.list_unfinished(memory.request.account_id)
+    reaches = memory.request.reaches
+    failed = [e for _, e in unfinished if e.retry_count and reaches(e.owner_space)]
+    dead = [event for event in failed if event.status is EventStatus.DEAD]
+    if behind := max(0, lag - len(failed)):
+        changes = counted(behind, "change")
         mention(f"note: {changes} not in the index yet. Fix: run `holdfast worker --once`")
+    if waiting := len(failed) - len(dead):
+        next_times = [event.next_retry_at for event in failed if event not in dead]
+        soonest = min(filter(None, next_times), default=None)
+        again = "" if soonest is None else f", from {time(soonest)} on"
+        changes = counted(waiting, "change")
+        mention(f"note: {changes} failed to get into the index, to be tried again{again}")
+    if dead:
+        changes = counted(len(dead), "change")
+        told = f"note: {changes} failed too often to get into the index"
+        mention(f"{told}. Fix: see `holdfast outbox dead`, then run `holdfast outbox requeue`")
 
 
 def _is_news(mark: Path) -> bool:

@@ -13,12 +13,14 @@ from holdfast.engine.made import Caught
 from holdfast.engine.upkeep import accounts_of
 from holdfast.engine.worker import Background, Round, Worker
 from holdfast.errors import EmbeddingError, HoldfastError
+from holdfast.model import Uri
 from holdfast.surfaces.nodes.opening import Memory, demand_governing, with_memory
 from holdfast.surfaces.telling import counted, mention, shown, tell_line
 
 if TYPE_CHECKING:
     from holdfast.engine.answering import Present
 
+_MOST_NAMED = 3
 _PAUSE_SECONDS = 1.0
 _SOME_SECONDS = 5.0
 """How far a build is, is told about so often."""
@@ -34,7 +36,7 @@ def worker_command(memory: Memory, *, once: bool) -> None:
 
     After a change of model it makes the new index, while the old one answers. It works until it is
     told to end (SIGTERM or Ctrl-C), and finishes the step that it has begun; the next one goes on
-    from there. Several may work side by side.
+    from there. Several may work side by side. With --once, it ends with 1 if something failed.
     """
     demand_governing(memory, "work for all accounts")
     with until_told() as ending:
@@ -46,6 +48,8 @@ def worker_command(memory: Memory, *, once: bool) -> None:
         f"{counted(total.done, 'event')} done, {total.failed} to be tried again, "
         f"{total.dead} dead; {counted(total.indexed, 'place')} indexed"
     )
+    if once and (total.failed or total.dead or working.stopped):
+        click.get_current_context().exit(1)
 
 
 class _Working:
@@ -53,9 +57,12 @@ class _Working:
 
     def __init__(self, memory: Memory, ending: threading.Event) -> None:
         self._context = memory.context
+        self._name = memory.name
         self._ending = ending
         self._resting: dict[str, float] = {}
         """Until when an account's new index is let be."""
+        self.stopped = False
+        """Whether an account could not be worked for."""
 
     def work(self) -> Round:
         """Work on all that waits, account by account."""
@@ -65,6 +72,7 @@ class _Working:
                 while not self._ending.is_set() and (done := self._step(account)) != Round():
                     total += done
             except HoldfastError as error:  # the other accounts go on
+                self.stopped = True
                 mention(f"{shown(account)}: {shown(str(error))}")
         return total
 
@@ -79,9 +87,19 @@ class _Working:
             done = Worker(self._context.outbox, present.following).work(account)
         if done.failed or done.dead:
             mention(f"{shown(account)}: {done.failed} failed, {done.dead} dead")
+            self._mention_failed(account)
         if done == Round() and present.meanwhile:
             return self._build(account)
         return done
+
+    def _mention_failed(self, account: str) -> None:
+        """Name the first few nodes whose changes failed, with the reason."""
+        unfinished = self._context.outbox.list_unfinished(account)
+        failed = {event.uri: event.last_error for _, event in unfinished if event.last_error}
+        for uri, error in list(failed.items())[:_MOST_NAMED]:
+            mention(f"  {self._name(Uri.parse(uri))}: {shown(error)}")
+        if len(failed) > _MOST_NAMED:
+            mention(f"  and {len(failed) - _MOST_NAMED} more: `holdfast outbox list`")
 
     def _is_long(self, present: "Present", account: str) -> bool:
         """Whether words have to be indexed first, and it takes so long that we may be stopped."""
