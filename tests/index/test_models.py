@@ -249,6 +249,9 @@ def test_half_a_model_is_none(
         os.truncate(copied.folder / name, size)
 
     assert find(models) is None
+    kind = ModelNotInstalledError if name == MANIFEST else ModelDamagedError
+    with pytest.raises(kind, match="Fix: run `holdfast models install`"):
+        demand(models)
 
 
 def test_what_only_verify_finds(copied: InstalledModel, models: Path) -> None:

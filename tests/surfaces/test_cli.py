@@ -49,6 +49,21 @@ def test_doctor_names_the_line_of_a_wrong_config(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_doctor_says_what_recall_would_say_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".holdfast" / "config.toml").write_text('[embedding]\nprovider = "minilm"\n')
+
+    done = holdfast(tmp_path, "doctor")
+
+    refusal = holdfast(tmp_path, "recall", "x").stderr.removeprefix("holdfast: ").strip()
+    assert "model is not installed" in refusal
+    assert done.returncode == 1
+    assert done.stdout.startswith("ok   storage ")
+    assert done.stdout.endswith(f"FAIL recall    {refusal}\n")
+    told = json.loads(holdfast(tmp_path, "doctor", "--json").stdout)
+    assert (told["ok"], told["embedding"]) == (False, refusal)
+
+
 @requirement("001-doctor-requires")
 @pytest.mark.parametrize(("requires", "code"), [("concurrent_writers", 0), ("sync, encryption", 1)])
 def test_doctor_checks_what_is_required(tmp_path: Path, requires: str, code: int) -> None:

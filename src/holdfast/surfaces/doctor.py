@@ -7,6 +7,9 @@ from dataclasses import asdict, fields
 import click
 
 from holdfast.app import preview_storage
+from holdfast.app.embedding import embedder_for
+from holdfast.config import load_config
+from holdfast.errors import ConfigError, HoldfastError
 from holdfast.storage import Capabilities, StoragePreview
 
 CAPABILITY_NAMES = tuple(field.name for field in fields(Capabilities))
@@ -22,10 +25,31 @@ CAPABILITY_NAMES = tuple(field.name for field in fields(Capabilities))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def doctor_command(context: click.Context, requires: str, *, as_json: bool) -> None:
-    """Say where memory is kept and whether it can be opened. Changes nothing."""
+    """Say where memory is kept and whether it can be opened. Changes nothing.
+
+    If the model that is configured can't be had, it says why.
+    """
     preview = preview_storage(os.environ, required=_capabilities(requires))
-    click.echo(json.dumps(asdict(preview)) if as_json else _told(preview))
-    context.exit(0 if preview.ok else 1)
+    refused = _refusal_to_embed()
+    if as_json:
+        more = {"ok": False, "embedding": refused} if refused else {}
+        click.echo(json.dumps({**asdict(preview), **more}))
+    else:
+        click.echo(_told(preview))
+        if refused:
+            click.echo(f"FAIL recall    {refused}")
+    context.exit(0 if preview.ok and not refused else 1)
+
+
+def _refusal_to_embed() -> str:
+    """Say why recall would refuse the embedder that is configured; nothing if it would not."""
+    try:
+        embedder_for(load_config(os.environ))
+    except ConfigError:
+        return ""  # storage says so
+    except HoldfastError as error:
+        return str(error)
+    return ""
 
 
 def _capabilities(names: str) -> Capabilities | None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from holdfast.config import load_config
-from holdfast.errors import ModelDamagedError
-from holdfast.index.models.installed import InstalledModel, find
+from holdfast.errors import ModelDamagedError, ModelNotInstalledError
+from holdfast.index.models.installed import InstalledModel, demand, find
 from holdfast.index.models.installing import Source, install
 from holdfast.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
 from holdfast.surfaces.telling import mention, shown, sized, tell_json, tell_line, tell_table
@@ -58,7 +58,7 @@ def _list(*, as_json: bool) -> None:
     found = find(_models())
     if found is None:
         if not as_json:
-            mention("there is none; `holdfast models install` gets one")
+            mention(_why_none())
         return
     damage = _damage(found)
     if as_json:
@@ -69,6 +69,16 @@ def _list(*, as_json: bool) -> None:
     tell_table(("model", "size", "sha256", "state", "folder"), [row])
     if damage:
         mention(shown(damage))
+
+
+def _why_none() -> str:
+    try:
+        demand(_models())
+    except ModelDamagedError as error:
+        return shown(str(error))
+    except ModelNotInstalledError:
+        pass
+    return "there is none; `holdfast models install` gets one"
 
 
 def _damage(installed: InstalledModel) -> str:

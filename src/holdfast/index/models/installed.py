@@ -40,9 +40,9 @@ class InstalledModel:
         try:
             content = (self.folder / name).read_bytes()
         except OSError as error:
-            raise self._damaged(name, str(error.strerror)) from error
+            raise self.damaged(name, str(error.strerror)) from error
         if pin_of(content) != self.files[name]:
-            raise self._damaged(name, "its content has changed")
+            raise self.damaged(name, "its content has changed")
         return content
 
     def verify(self) -> None:
@@ -50,7 +50,7 @@ class InstalledModel:
         for name in self.files:
             self.read(name)
 
-    def _damaged(self, name: str, what: str) -> ModelDamagedError:
+    def damaged(self, name: str, what: str) -> ModelDamagedError:
         return ModelDamagedError(
             f"{name} of the model in {str(self.folder)!a}: {what}. "
             "Fix: run `holdfast models install`, which puts it right."
@@ -75,14 +75,22 @@ def find(models: Path) -> InstalledModel | None:
 
 
 def demand(models: Path) -> InstalledModel:
-    """Return the model that is installed below a folder; `ModelNotInstalledError` without one."""
-    found = find(models)
-    if found is None:
+    """Return the model that is installed below a folder; `ModelNotInstalledError` without one.
+
+    `ModelDamagedError` if a file has another size than it had, or is gone.
+    """
+    folder = place_in(models)
+    files = _manifest(folder / MANIFEST)
+    if files is None:
         raise ModelNotInstalledError(
             f"the embedding model is not installed in {str(models)!a}. "
             "Fix: run `holdfast models install`."
         )
-    return found
+    installed = InstalledModel(folder, files)
+    for name, pin in files.items():
+        if not _has_size(folder / name, pin):
+            raise installed.damaged(name, "it is not all there")
+    return installed
 
 
 def pin_of(content: bytes) -> Pin:
