@@ -109,6 +109,10 @@ class Context:
 
         return Repair(self.nodes, self.outbox)
 
+    def put_aside(self) -> str:
+        """Say what stood in the place of something derived and nobody was told of yet."""
+        return self.indexes.way.told() if "indexes" in vars(self) else ""
+
     @cached_property
     def indexes(self) -> "Indexes":
         from holdfast.app.indexes import Indexes  # noqa: PLC0415 - as before

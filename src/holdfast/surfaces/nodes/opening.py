@@ -18,6 +18,7 @@ from holdfast.errors import AccessDeniedError, ContextError, InvalidValueError, 
 from holdfast.model import ContextNode, RequestContext, Role, Uri
 from holdfast.surfaces.asking import Command, Moment, state_at
 from holdfast.surfaces.nodes.naming import name_for, place_named
+from holdfast.surfaces.telling import mention
 
 Rest = ParamSpec("Rest")
 
@@ -144,7 +145,11 @@ class Caller(TypedDict):
 def opened(caller: Caller) -> Iterator[Memory]:
     request = _request(caller)
     with open_context(os.environ) as context:
-        yield Memory(context, request, context.reader, context.relation_reader)
+        try:
+            yield Memory(context, request, context.reader, context.relation_reader)
+        finally:
+            if said := context.put_aside():
+                mention(said)
 
 
 def _request(caller: Caller) -> RequestContext:
