@@ -57,7 +57,7 @@ class TestOnce:
         assert done.exit_code == 1
         first, second = done.stderr.splitlines()
         assert first == "local: 1 failed, 0 dead"
-        assert second.startswith("  preference/indentation: ")
+        assert second.startswith("  preference/tea: ")
         assert "status 401" in second
         assert done.stdout.startswith("0 events done, 1 to be tried again, 0 dead; ")
         assert "status 401" in str(one("outbox", "list")["last_error"])

@@ -11,7 +11,7 @@ from time import time
 from holdfast.engine.copying import Origin
 from holdfast.engine.past import KEPT
 from holdfast.errors import HoldfastError
-from holdfast.index.stores.memory import MemoryIndex
+from holdfast.index.contract import KeptIndex
 from holdfast.index.stores.sqlite import SqliteIndex
 from holdfast.way import Way
 
@@ -35,8 +35,10 @@ class SqliteMoments:
             self._tidy(folder)
         return SqliteIndex(str(folder), self._way)
 
-    def unkept(self) -> MemoryIndex:
+    def unkept(self) -> KeptIndex:
         """Return an empty index for a moment that can't be kept."""
+        from holdfast.index.stores.memory import MemoryIndex  # noqa: PLC0415 - rarely needed
+
         return MemoryIndex()
 
     def _tidy(self, folder: Path) -> None:

@@ -7,7 +7,6 @@ from dataclasses import asdict, fields
 import click
 
 from holdfast.app import preview_storage
-from holdfast.app.embedding import embedder_for
 from holdfast.config import load_config
 from holdfast.errors import ConfigError, HoldfastError
 from holdfast.storage import Capabilities, StoragePreview
@@ -44,7 +43,12 @@ def doctor_command(context: click.Context, requires: str, *, as_json: bool) -> N
 def _refusal_to_embed() -> str:
     """Say why recall would refuse the embedder that is configured; nothing if it would not."""
     try:
-        embedder_for(load_config(os.environ))
+        config = load_config(os.environ)
+        if config.embedding.provider in {"auto", "none"}:  # then there is nothing to refuse
+            return ""
+        from holdfast.app.embedding import embedder_for  # noqa: PLC0415 - who has one pays
+
+        embedder_for(config)
     except ConfigError:
         return ""  # storage says so
     except HoldfastError as error:

@@ -87,9 +87,9 @@ def _row(event: Event) -> tuple[str, ...]:
 @as_json(ONE_OBJECT)
 @with_memory
 def show_command(memory: Memory, key: str, *, as_json: bool, **which: Unpack[Which]) -> None:
-    """Print the text of KEY, byte for byte; on a terminal, controls are written out.
+    """Print the text of KEY, byte for byte.
 
-    Without options, that of the last version.
+    Without options, that of the last version. On a terminal, control characters are written out.
     """
     version = choose(memory.history, memory.versions(key), which)
     if version is None:
