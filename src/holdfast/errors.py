@@ -26,7 +26,8 @@
     ├── ContextError                                          a verb of memory refused
     │   ├── InvalidValueError              ValueError         no such node, edge, event can be
     │   │   ├── InvalidUriError                               the text names no place in memory
-    │   │   └── EvidenceError                                 nobody said what is to be remembered
+    │   │   ├── EvidenceError                                 nobody said what is to be remembered
+    │   │   └── UnreadableSourceError                         what is to be imported can't be read
     │   ├── AccessDeniedError              PermissionError    out of the caller's reach
     │   ├── NodeNotFoundError              FileNotFoundError  no such node, or it is not active
     │   ├── NodeExistsError                FileExistsError    a node is there already
@@ -158,6 +159,9 @@ class InvalidUriError(InvalidValueError): ...
 
 
 class EvidenceError(InvalidValueError): ...
+
+
+class UnreadableSourceError(InvalidValueError): ...
 
 
 class AccessDeniedError(ContextError, PermissionError): ...

@@ -38,6 +38,9 @@ SECTIONS = {
         "unarchive": _verb("moving", "unarchive", "Take an archived node back into use."),
         "delete": _verb("moving", "delete", "Remove a node."),
         "relate": _verb("relating", "relate", "Relate a node to another, or list its relations."),
+        "import": Later(
+            f"{_HERE}.importing:import_command", "Take in what other programs remember."
+        ),
     },
     "Upkeep": {
         "history": Later(

@@ -1,0 +1,1 @@
+"""Taking in what other programs remember: conversations, memories, graphs and notes."""

@@ -1,0 +1,37 @@
+"""Which format some files have."""
+
+from collections.abc import Mapping
+
+from holdfast.engine.importing.contract import Format
+from holdfast.engine.importing.formats.chatgpt import ChatGpt
+from holdfast.engine.importing.formats.claude import Claude
+from holdfast.engine.importing.formats.claude_code import ClaudeCode
+from holdfast.engine.importing.formats.codex import Codex
+from holdfast.engine.importing.formats.markdown import Markdown
+from holdfast.engine.importing.formats.mcp_memory import McpMemory
+from holdfast.engine.importing.formats.mem0 import Mem0
+from holdfast.engine.importing.sources import Source
+from holdfast.errors import UnreadableSourceError
+
+_EVERY: tuple[Format, ...] = (
+    ChatGpt(),
+    Claude(),
+    ClaudeCode(),
+    Codex(),
+    Mem0(),
+    McpMemory(),
+    Markdown(),
+)
+FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
+
+
+def detected(source: Source) -> Format:
+    """Return the format that files look like; if that is none, or several, they are refused."""
+    found = [each for each in _EVERY if each.detect(source)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(each.name for each in found or _EVERY)
+    what = "looks like several formats" if found else "looks like nothing that can be imported"
+    raise UnreadableSourceError(
+        f"{str(source.path)!a} {what}. Fix: say with --format what it is: {names}."
+    )

@@ -1,0 +1,1 @@
+"""Files of other programs, one module for each kind."""

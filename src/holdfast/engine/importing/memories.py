@@ -1,0 +1,110 @@
+"""Statements become memories, and the entities of a graph too, with their relations."""
+
+from collections.abc import Iterator
+
+from holdfast.context.nodes import Nodes
+from holdfast.context.relations import Relations
+from holdfast.engine.importing.contract import Entity, Relation, Statement
+from holdfast.engine.importing.standing import State, known_at, origin, stand
+from holdfast.engine.importing.texts import stable_name, stable_slug
+from holdfast.engine.memory import Memory
+from holdfast.errors import InvalidValueError, NodeNotFoundError
+from holdfast.model import MENTIONS, ContextNode, RelationEdge, Uri, slugify
+from holdfast.model.values import JSON, MAX_ABSTRACT, shortened
+
+_ENTITY = "entity"
+_CATEGORIES = (_ENTITY, "preference", "event")
+_REFERS = "refers-to"
+"""What a relation becomes that is called as edges are which only links make."""
+_MOST_OF_A_KIND = 100
+
+
+class StatementImporter:
+    """Saves what was remembered elsewhere, under a slug that is made of its id there."""
+
+    def __init__(self, memory: Memory, nodes: Nodes) -> None:
+        self._memory = memory
+        self._nodes = nodes
+
+    def put(self, item: Statement, *, dry_run: bool) -> State:
+        slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
+        known, category = self._known(slug, item.category)
+        state = stand(item, item.content, known)
+        if state is not State.SAME and not dry_run:
+            metadata = {**item.metadata, **origin(item, item.content)}
+            self._memory.save(item.content, category=category, slug=slug, metadata=metadata)
+        return state
+
+    def _known(self, slug: str, category: str) -> tuple[ContextNode | None, str]:
+        """Return the memory, wherever it was put when it was first imported, and its category."""
+        ctx = self._memory.request
+        memories = Uri(ctx.account_id, ("users", ctx.user_id, "memories"))
+        for each in dict.fromkeys((category, *_CATEGORIES)):
+            known = known_at(self._nodes, memories.child(each, slug), ctx)
+            if known is not None:
+                return known, each
+        return None, category
+
+
+class GraphImporter:
+    """Saves entities, each as one memory; relations wait until all entities are there."""
+
+    def __init__(self, memory: Memory, nodes: Nodes, relations: Relations) -> None:
+        self._memory = memory
+        self._nodes = nodes
+        self._relations = relations
+        self._arriving: set[str] = set()
+
+    def put(self, item: Entity, *, dry_run: bool) -> State:
+        place, content = self._place(item.source_id), _described(item)
+        state = stand(item, content, known_at(self._nodes, place, self._memory.request))
+        if state is not State.SAME and not dry_run:
+            metadata: dict[str, JSON] = {**origin(item, content), "entity_type": item.kind or None}
+            self._memory.save(content, category=_ENTITY, slug=place.name, metadata=metadata)
+        self._arriving.add(str(place))
+        return state
+
+    def relate(self, item: Relation, *, dry_run: bool) -> State:
+        edge = self._edge(item)
+        for end, name in ((edge.from_uri, item.start), (edge.to_uri, item.target)):
+            there = self._nodes.exists(end, self._memory.request)
+            if not there and not (dry_run and end in self._arriving):
+                raise NodeNotFoundError(
+                    f"there is no entity {name[:80]!a}. Fix: add it to the file."
+                )
+        known = self._relations.get_edges(edge.from_uri, self._memory.request)
+        if edge.identity in {each.identity for each in known}:
+            return State.SAME
+        if not dry_run:
+            self._relations.upsert_edges([edge], self._memory.request)
+        return State.NEW
+
+    def _edge(self, item: Relation) -> RelationEdge:
+        if item.start == item.target:
+            raise InvalidValueError("it leads to where it starts. Fix: leave it out.")
+        kind = slugify(item.kind[:_MOST_OF_A_KIND])
+        kind = _REFERS if kind == MENTIONS else kind
+        reason = "" if kind == item.kind else shortened(" ".join(item.kind.split()), MAX_ABSTRACT)
+        start, target = self._place(item.start), self._place(item.target)
+        return RelationEdge(str(start), str(target), kind, reason=reason)
+
+    def _place(self, name: str) -> Uri:
+        ctx = self._memory.request
+        path = ("users", ctx.user_id, "memories", _ENTITY, stable_slug(name))
+        return Uri(ctx.account_id, path)
+
+
+def _described(item: Entity) -> str:
+    return "\n".join(_lines(item)) + "\n"
+
+
+def _lines(item: Entity) -> Iterator[str]:
+    yield f"# {' '.join(item.source_id.split())}"
+    if item.kind:
+        yield from ("", f"Type: {' '.join(item.kind.split())}")
+    if item.observations:
+        yield ""
+    for observation in item.observations:
+        first, *more = observation.splitlines()
+        yield f"- {first}"
+        yield from (f"  {line}".rstrip() for line in more)

@@ -1,0 +1,120 @@
+"""Conversations become sessions: their messages, and a note that says where they came from."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from holdfast.context.nodes import Nodes
+from holdfast.engine.importing.contract import Conversation, Said
+from holdfast.engine.importing.standing import SOURCE_DIGEST, State, known_at, origin
+from holdfast.engine.importing.texts import stable_name
+from holdfast.engine.memory import Memory
+from holdfast.errors import NodeExistsError, NodeNotFoundError
+from holdfast.model import ContextNode, Uri
+from holdfast.model.transcript import Message, parse
+from holdfast.model.values import JSON, MAX_ABSTRACT, shortened
+
+_ORIGIN = "origin"
+_MESSAGES = "messages"
+_COUNT = "source_messages"
+
+
+class SessionImporter:
+    """Archives conversations. One that grew is continued; one that differs is left alone."""
+
+    def __init__(self, memory: Memory, nodes: Nodes) -> None:
+        self._memory = memory
+        self._nodes = nodes
+
+    def put(self, item: Conversation, *, dry_run: bool) -> State:
+        session_id = stable_name(item.source, item.source_id)
+        place = Uri(self._memory.request.account_id, ("sessions", session_id))
+        ctx = replace(self._memory.request, session_id=session_id)
+        note = known_at(self._nodes, place.child(_ORIGIN), ctx)
+        state = self._state(item, place, note)
+        wanted = _note(item, place)
+        titled = note is not None and note.content == wanted.content
+        if state is State.SAME and titled:
+            return state
+        if not dry_run:
+            if state is not State.SAME:
+                self._memory.commit_session(item.messages, session_id=session_id, extract=False)
+            self._write(wanted, note, state)
+        return State.CHANGED if state is State.SAME and note is not None else state
+
+    def _state(self, item: Conversation, place: Uri, note: ContextNode | None) -> State:
+        """Say how the messages stand to those that are there; `NodeExistsError` if they differ."""
+        count = note.metadata.get(_COUNT) if note is not None else None
+        if note is not None and isinstance(count, int):
+            common = _digest(item.messages[:count])
+            if count <= len(item.messages) and common == note.metadata.get(SOURCE_DIGEST):
+                return State.SAME if count == len(item.messages) else State.CHANGED
+        before = self._before(place)
+        said = [Message.from_mapping(each) for each in item.messages]
+        both = min(len(before), len(said))
+        if before[:both] != said[:both]:
+            raise NodeExistsError(
+                f"the session {place.name[:80]!a} is there with other messages. It was left alone. "
+                "Fix: move or delete it, and import again."
+            )
+        if len(said) <= len(before):
+            return State.SAME
+        return State.CHANGED if before else State.NEW
+
+    def _before(self, place: Uri) -> list[Message]:
+        """Return the messages that the session has, each put together from its pieces."""
+        ctx = replace(self._memory.request, session_id=place.name)
+        found: list[Message] = []
+        number = 1
+        while True:
+            name = _MESSAGES if number == 1 else f"{_MESSAGES}-{number}"
+            try:
+                node = self._nodes.read_node(str(place.child(name)), ctx)
+            except NodeNotFoundError:
+                return found
+            for said in parse(node.content):
+                if said.piece and found:
+                    whole = found[-1].content + said.message.content
+                    found[-1] = replace(found[-1], content=whole)
+                else:
+                    found.append(said.message)
+            number += 1
+
+    def _write(self, wanted: ContextNode, note: ContextNode | None, state: State) -> None:
+        """Write the note, when the messages are there; it says how many of them were imported."""
+        if note is not None:
+            fewer = state is State.SAME
+            metadata = {} if fewer else dict(wanted.metadata)
+            wanted = note.revised(
+                content=wanted.content, abstract=wanted.abstract, metadata=metadata
+            )
+        ctx = replace(self._memory.request, session_id=wanted.place.session)
+        self._nodes.because("import").write_node(wanted, ctx)
+
+
+def _note(item: Conversation, place: Uri) -> ContextNode:
+    title = " ".join(item.title.split()) or f"Session {place.name}"
+    metadata: dict[str, JSON] = {
+        **origin(item, ""),
+        SOURCE_DIGEST: _digest(item.messages),
+        _COUNT: len(item.messages),
+        "source_created_at": item.created_at or None,
+        "source_updated_at": item.updated_at or None,
+        "date": item.created_at or None,
+    }
+    return ContextNode(
+        uri=str(place.child(_ORIGIN)),
+        content=f"# {shortened(title, MAX_ABSTRACT)}\n\nImported from {item.source}.\n",
+        abstract=shortened(title, MAX_ABSTRACT),
+        metadata=metadata,
+    )
+
+
+def _digest(messages: Sequence[Said]) -> str:
+    """Return one hash of messages; those of a beginning have another."""
+    hashed = sha256()
+    for said in messages:
+        hashed.update(json.dumps(dict(said), sort_keys=True).encode())
+        hashed.update(b"\n")
+    return hashed.hexdigest()

@@ -1,0 +1,119 @@
+"""`import`."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from holdfast.engine.importing.choosing import FORMATS, detected
+from holdfast.engine.importing.importing import Importing, Report, Wishes
+from holdfast.engine.importing.sources import Source
+from holdfast.engine.importing.standing import State
+from holdfast.errors import InvalidValueError
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.nodes.opening import Memory, with_memory
+from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
+
+
+class Options(TypedDict):
+    format_: str | None
+    into: str
+    of: str
+    archive_gone: bool
+    dry_run: bool
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--format", "format_", type=click.Choice([*FORMATS]), help="What it is; seen by its files."
+)
+@click.option("--into", metavar="NAME", default="", help="Documents: into which resources.")
+@click.option("--of", metavar="ID", default="", help="Memories: only this user's, as named there.")
+@click.option("--archive-gone", is_flag=True, help="Documents: put away those without a file.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
+@as_json(ONE_OBJECT)
+@with_memory
+def import_command(
+    memory: Memory, path: Path, *, as_json: bool, **options: Unpack[Options]
+) -> None:
+    """Take in what other programs remember.
+
+    PATH is a data export of ChatGPT or Claude (the archive as it is, or conversations.json),
+    sessions of Claude Code or Codex, an export of mem0, memory.json of MCP's memory server, or a
+    folder of Markdown. What is there already is passed over: import as often as you like.
+    """
+    with closing(Source(path)) as source:
+        format_ = FORMATS[options["format_"]] if options["format_"] else detected(source)
+        context = memory.context
+        importing = Importing(
+            context.memory.on_behalf_of(memory.request),
+            context.nodes,
+            context.relations,
+            Wishes(options["dry_run"], options["into"], options["of"], options["archive_gone"]),
+        )
+        with _progress(source) as progress:
+            report = importing.run(format_, source, progress)
+    if as_json:
+        tell_json(_json(report, format_.name, dry_run=options["dry_run"]))
+    else:
+        _tell(report, format_.name, options)
+    if report.refused:
+        raise InvalidValueError(
+            f"{counted(report.refused, 'item')} did not go in; the rest did. "
+            "Fix: see above, then import again."
+        )
+
+
+def _tell(report: Report, name: str, options: Options) -> None:
+    if options["dry_run"]:
+        mention("nothing is written; this is what would be")
+    states = [state.value for state in State]
+    rows = (
+        (kind, *(str(counts[state]) for state in State)) for kind, counts in report.counts.items()
+    )
+    if not tell_table((name, *states), rows):
+        tell_line("there is nothing to import")
+    if options["archive_gone"] and report.gone:
+        tell_line(f"{counted(report.gone, 'document')} without a file put away")
+    for finding in report.findings:
+        mention(f"{'refused' if finding.refused else 'told'}: {shown(str(finding))}")
+    if report.more:
+        mention(f"and {report.more:,} more")
+
+
+def _json(report: Report, name: str, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "format": name,
+        "dry_run": dry_run,
+        "counts": {
+            kind: {state.value: counts[state] for state in State}
+            for kind, counts in report.counts.items()
+        },
+        "refused": report.refused,
+        "gone": report.gone,
+        "findings": [
+            {
+                "file": each.file,
+                "where": each.where,
+                "what": each.what,
+                "fix": each.fix,
+                "refused": each.refused,
+            }
+            for each in report.findings
+        ],
+    }
+
+
+@contextmanager
+def _progress(source: Source) -> Iterator[Callable[[], None]]:
+    """Show on stderr how much of the files was read, if somebody looks."""
+    stderr = sys.stderr
+    if not stderr.isatty():
+        yield lambda: None
+        return
+    with click.progressbar(length=source.size, label="importing", file=stderr) as bar:
+        yield lambda: bar.update(source.bytes_read - bar.pos)

@@ -1,0 +1,87 @@
+"""Importers with one fault each. The name says the fault."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.engine.importing.contract import Conversation, Finding, Format, Item, Relation
+from holdfast.engine.importing.documents import DocumentImporter
+from holdfast.engine.importing.importing import Importing, Report, Wishes
+from holdfast.engine.importing.sessions import SessionImporter
+from holdfast.engine.importing.sources import Source
+from holdfast.engine.importing.standing import State
+
+
+class WritesOnADryRun(Importing):
+    def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
+        super().__init__(*parts)
+        self._wishes = Wishes()
+
+
+class WritesNothing(Importing):
+    def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
+        super().__init__(*parts)
+        self._wishes = Wishes(dry_run=True)
+
+
+class TakesEverythingForNew(Importing):
+    def _put(self, item: Item, documents: DocumentImporter) -> State:
+        super()._put(item, documents)
+        return State.NEW
+
+
+class ForgetsWhatADryRunFound(Importing):
+    def _put(self, item: Item, documents: DocumentImporter) -> State:
+        state = super()._put(item, documents)
+        return State.CHANGED if self._wishes.dry_run else state
+
+
+class RelatesBeforeAllIsThere(Importing):
+    def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
+        for found in super()._found(format_, source):
+            if isinstance(found, Relation):
+                self._graph.relate(found, dry_run=self._wishes.dry_run)
+            yield found
+
+
+class SwallowsFindings(Importing):
+    def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
+        return (each for each in super()._found(format_, source) if isinstance(each, Item))
+
+
+class StopsAtTheFirstFinding(Importing):
+    def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
+        for found in super()._found(format_, source):
+            yield found
+            if isinstance(found, Finding):
+                return
+
+
+class ForgetsTheFirst(Importing):
+    def _take(self, item: Item, documents: DocumentImporter, report: Report) -> None:
+        if self._seen:
+            super()._take(item, documents, report)
+        self._seen.setdefault((type(item).__name__, item.source_id), "")
+
+
+class NotesBeforeItCommits(Importing):
+    """Says of a session that it is there, before it is."""
+
+    def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
+        super().__init__(*parts)
+        self._sessions = _NotingFirst(self._memory, self._nodes)
+
+
+class _NotingFirst(SessionImporter):
+    def put(self, item: Conversation, *, dry_run: bool) -> State:
+        commit = self._memory.commit_session
+        waiting: list[dict[str, Any]] = []
+        self._memory.commit_session = (  # type: ignore[method-assign]
+            lambda messages, **said: waiting.append({"messages": messages, **said})  # type: ignore[assignment]
+        )
+        try:
+            state = super().put(item, dry_run=dry_run)
+        finally:
+            self._memory.commit_session = commit  # type: ignore[method-assign]
+        for each in waiting:
+            commit(**each)
+        return state

@@ -1,0 +1,192 @@
+"""Files such as other programs write, made up for these tests."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Files = Mapping[str, bytes]
+
+
+def as_json(value: object) -> bytes:
+    return json.dumps(value, indent=1).encode()
+
+
+def as_lines(values: Sequence[object]) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+# ---------------------------------------------------------------- ChatGPT
+def chatgpt_node(
+    name: str, parent: str | None, role: str, *parts: object, **more: object
+) -> dict[str, Any]:
+    said = {
+        "id": name,
+        "author": {"role": role, "name": None, "metadata": {}},
+        "create_time": 1_772_445_600.0,
+        "content": {"content_type": "text", "parts": list(parts)},
+        "recipient": "all",
+        "metadata": {},
+        **more,
+    }
+    return {"id": name, "message": said, "parent": parent, "children": []}
+
+
+def chatgpt(source_id: str, *nodes: dict[str, Any], current: str, **more: object) -> dict[str, Any]:
+    root: dict[str, Any] = {"id": "root", "message": None, "parent": None, "children": []}
+    mapping = {node["id"]: {**node, "children": []} for node in (root, *nodes)}
+    for node in nodes:
+        if node["parent"] in mapping:
+            mapping[node["parent"]]["children"].append(node["id"])
+    return {
+        "conversation_id": source_id,
+        "title": "A boat",
+        "create_time": 1_772_445_600.5,
+        "update_time": 1_772_445_900.5,
+        "current_node": current,
+        "mapping": mapping,
+        **more,
+    }
+
+
+ASKED = chatgpt_node("a", "root", "user", "How long is a dinghy?")
+ANSWERED = chatgpt_node("b", "a", "assistant", "About four metres.")
+OTHERWISE = chatgpt_node("b2", "a", "assistant", "It depends.")
+THANKED = chatgpt_node("c", "b", "user", "Thanks!")
+BOAT = chatgpt("boat", ASKED, ANSWERED, current="b")
+BOAT_AFTER = chatgpt("boat", ASKED, ANSWERED, THANKED, current="c")
+SAIL = chatgpt("sail", chatgpt_node("s", "root", "user", "Which sail for wind?"), current="s")
+
+
+# ---------------------------------------------------------------- Claude
+def claude_message(name: str, sender: str, text: str, **more: object) -> dict[str, Any]:
+    return {
+        "uuid": name,
+        "text": text,
+        "content": [{"type": "text", "text": text}],
+        "sender": sender,
+        "created_at": "2026-03-02T10:00:00.000000Z",
+        "attachments": [],
+        "files": [],
+        **more,
+    }
+
+
+def claude(source_id: str, *messages: dict[str, Any], **more: object) -> dict[str, Any]:
+    return {
+        "uuid": source_id,
+        "name": "Bread",
+        "created_at": "2026-03-02T09:59:00Z",
+        "updated_at": "2026-03-02T10:05:00Z",
+        "account": {"uuid": "me"},
+        "chat_messages": list(messages),
+        **more,
+    }
+
+
+FLOUR = claude_message("m1", "human", "How much flour?")
+HALF_A_KILO = claude_message("m2", "assistant", "Half a kilo.")
+BREAD = claude("bread", FLOUR, HALF_A_KILO)
+BREAD_AFTER = claude("bread", FLOUR, HALF_A_KILO, claude_message("m3", "human", "And water?"))
+CAKE = claude("cake", claude_message("k1", "human", "A cake without eggs?"))
+
+
+# ---------------------------------------------------------------- Claude Code
+def code_line(
+    name: str, parent: str | None, kind: str, content: object, **more: object
+) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "uuid": name,
+        "parentUuid": parent,
+        "sessionId": "3f",
+        "isSidechain": False,
+        "timestamp": "2026-03-02T10:00:00.000Z",
+        "cwd": "/srv/app",
+        "message": {"role": kind, "content": content},
+        **more,
+    }
+
+
+def used(name: str, given: object, tool_id: str = "t1") -> list[dict[str, Any]]:
+    return [{"type": "tool_use", "id": tool_id, "name": name, "input": given}]
+
+
+def result(content: object, tool_id: str = "t1") -> list[dict[str, Any]]:
+    return [{"type": "tool_result", "tool_use_id": tool_id, "content": content}]
+
+
+CODE = (
+    {"type": "summary", "summary": "Mend the tests", "leafUuid": "l4"},
+    code_line("l1", None, "user", "Why do the tests fail?"),
+    code_line("l2", "l1", "assistant", used("Bash", {"command": "make test"})),
+    code_line("l3", "l2", "user", result("1 failed")),
+    code_line("l4", "l3", "assistant", [{"type": "text", "text": "A fixture is missing."}]),
+)
+CODE_AFTER = (*CODE, code_line("l5", "l4", "user", "Add it."))
+OTHER_CODE = (code_line("o1", None, "user", "Rename the module.", sessionId="4a"),)
+
+
+# ---------------------------------------------------------------- Codex
+def codex_line(kind: str, payload: object) -> dict[str, Any]:
+    return {"timestamp": "2026-03-02T10:00:00.000Z", "type": kind, "payload": payload}
+
+
+def codex_message(role: str, text: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": text}]
+    return codex_line("response_item", {"type": "message", "role": role, "content": content})
+
+
+def codex_meta(source_id: str) -> dict[str, Any]:
+    return codex_line("session_meta", {"id": source_id, "timestamp": "2026-03-02T09:59:59Z"})
+
+
+ROLLOUT = (
+    codex_meta("01-a"),
+    codex_message("user", "<environment_context>\n  <cwd>/srv</cwd>\n</environment_context>"),
+    codex_message("user", "Add a test."),
+    codex_line("event_msg", {"type": "user_message", "message": "Add a test."}),
+    codex_line(
+        "response_item",
+        {
+            "type": "function_call",
+            "name": "shell",
+            "arguments": '{"command":["ls"]}',
+            "call_id": "1",
+        },
+    ),
+    codex_line("response_item", {"type": "function_call_output", "call_id": "1", "output": "a.py"}),
+    codex_message("assistant", "Done."),
+)
+OTHER_ROLLOUT = (codex_meta("02-b"), codex_message("user", "Which Python is this?"))
+
+
+# ---------------------------------------------------------------- mem0
+def mem0(source_id: str, text: str, **more: object) -> dict[str, Any]:
+    return {
+        "id": source_id,
+        "memory": text,
+        "user_id": "ana",
+        "hash": "h",
+        "metadata": None,
+        "created_at": "2025-11-05T08:00:00-08:00",
+        "updated_at": None,
+        **more,
+    }
+
+
+TEA = mem0("1", "Prefers tea to coffee", categories=["food"], metadata={"confidence": 0.5})
+MOVED = mem0("2", "Moved to Lisbon", categories=["milestones"])
+DOG = mem0("3", "Has a dog called Rex", user_id="bob")
+
+# ---------------------------------------------------------------- MCP
+REX = {"type": "entity", "name": "Rex", "entityType": "dog", "observations": ["likes\nwater"]}
+ANA = {"type": "entity", "name": "Ana", "entityType": "person", "observations": ["lives in Porto"]}
+OWNS = {"type": "relation", "from": "Ana", "to": "Rex", "relationType": "takes care of"}
+
+# ---------------------------------------------------------------- Markdown
+GUIDE = "# Guide\n\nHow to set it up.\n\n## Install\n\n```sh\n# no heading\n```\n\n### On a Mac\n"
+NOTES: Files = {
+    "guide.md": GUIDE.encode(),
+    "sub/more.md": b"---\ntags: [a]\n---\nJust text,\r\nin two lines.\r\n",
+}

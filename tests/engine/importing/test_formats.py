@@ -1,0 +1,371 @@
+"""What each format takes from its files, and what it leaves."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.engine.importing.choosing import FORMATS, detected
+from holdfast.engine.importing.contract import Conversation, Entity, Finding, Item, Statement
+from holdfast.engine.importing.sources import Source
+from holdfast.errors import UnreadableSourceError
+from holdfast.testing.importing.suite import found_in, items_of, laid_out, refused_in
+from holdfast.testing.importing.suite import read as in_path
+from tests.engine.importing import samples
+from tests.engine.importing.samples import as_json, as_lines, chatgpt, chatgpt_node, code_line
+from tests.gates.test_imports import PACKAGE, imports_of, modules_of
+
+
+def read(name: str, file: str, data: bytes) -> list[Item | Finding]:
+    return found_in(FORMATS[name], {file: data})
+
+
+def conversation(name: str, file: str, data: bytes) -> Conversation:
+    (one,) = items_of(read(name, file, data))
+    assert isinstance(one, Conversation)
+    return one
+
+
+def said(one: Conversation) -> list[tuple[str, str]]:
+    return [(each["role"], each["content"]) for each in one.messages]
+
+
+def notes(found: list[Item | Finding]) -> list[str]:
+    return [each.what for each in found if isinstance(each, Finding) and not each.refused]
+
+
+# ---------------------------------------------------------------- choosing
+@pytest.mark.parametrize(
+    ("name", "file", "data"),
+    [
+        ("chatgpt", "conversations.json", as_json([samples.BOAT])),
+        ("claude", "conversations.json", as_json([samples.BREAD])),
+        ("claude-code", "3f.jsonl", as_lines(samples.CODE)),
+        ("codex", "rollout-a.jsonl", as_lines(samples.ROLLOUT)),
+        (
+            "codex",
+            "old.jsonl",
+            b'{"id":"1","timestamp":"2025-05-01T00:00:00Z","instructions":null}',
+        ),
+        ("mem0", "memories.json", as_json([samples.TEA])),
+        ("mcp-memory", "memory.json", as_lines([samples.ANA])),
+        ("markdown", "a.md", b"# A"),
+    ],
+)
+def test_a_format_is_seen_by_its_files(tmp_path: Path, name: str, file: str, data: bytes) -> None:
+    assert detected(Source(laid_out(tmp_path, {file: data}))).name == name
+
+
+def test_what_looks_like_nothing_or_like_several_is_refused(tmp_path: Path) -> None:
+    nothing = laid_out(tmp_path / "a", {"a.txt": b""})
+    both = laid_out(tmp_path / "b", {**samples.NOTES, "3f.jsonl": as_lines(samples.CODE)})
+
+    with pytest.raises(UnreadableSourceError, match="nothing that can be imported"):
+        detected(Source(nothing))
+    with pytest.raises(UnreadableSourceError, match=r"several formats.*claude-code, markdown"):
+        detected(Source(both))
+
+
+def test_a_file_that_was_named_is_read_whatever_it_is_called(tmp_path: Path) -> None:
+    laid_out(tmp_path, {"export.bak": as_json([samples.BREAD])})
+
+    assert len(items_of(in_path(FORMATS["claude"], tmp_path / "export.bak"))) == 1
+    assert items_of(in_path(FORMATS["claude"], tmp_path)) == []
+
+
+def test_formats_never_import_each_other() -> None:
+    modules = modules_of(PACKAGE / "engine" / "importing" / "formats")
+    inside = "holdfast.engine.importing.formats."
+
+    assert len(modules) > len(FORMATS)
+    for source in modules.values():
+        assert [name for name in imports_of(source) if name.startswith(inside)] == []
+
+
+# ---------------------------------------------------------------- ChatGPT
+def test_chatgpt_has_title_times_and_messages_in_order() -> None:
+    one = conversation("chatgpt", "conversations.json", as_json([samples.BOAT_AFTER]))
+
+    assert (one.source_id, one.title) == ("boat", "A boat")
+    assert one.created_at == "2026-03-02T10:00:00.500000+00:00"
+    assert said(one) == [
+        ("user", "How long is a dinghy?"),
+        ("assistant", "About four metres."),
+        ("user", "Thanks!"),
+    ]
+    assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
+
+
+def test_chatgpt_s_other_branches_are_told_and_left_out() -> None:
+    branched = chatgpt("boat", samples.ASKED, samples.OTHERWISE, samples.ANSWERED, current="b")
+    found = read("chatgpt", "conversations.json", as_json([branched]))
+
+    (one,) = items_of(found)
+    assert isinstance(one, Conversation)
+    assert said(one)[-1] == ("assistant", "About four metres.")
+    assert notes(found) == ["messages of other branches were left out: 1"]
+
+
+@pytest.mark.parametrize(
+    ("more", "left"),
+    [
+        ({"metadata": {"is_visually_hidden_from_conversation": True}}, []),
+        ({"content": {"content_type": "thoughts", "thoughts": [], "parts": ["hm"]}}, []),
+        ({"content": {"content_type": "code", "text": "print(1)"}}, [("assistant", "print(1)")]),
+        (
+            {"content": {"content_type": "code", "text": "1+1"}, "recipient": "python"},
+            [("assistant", "[called python] 1+1")],
+        ),
+        (
+            {
+                "content": {
+                    "content_type": "multimodal_text",
+                    "parts": [{"content_type": "image_asset_pointer"}, "Look!"],
+                }
+            },
+            [("assistant", "[image]\n\nLook!")],
+        ),
+        ({"author": {"role": "narrator"}}, []),
+        ({"content": None}, []),
+        ({"create_time": "never"}, [("assistant", "x")]),
+    ],
+)
+def test_of_chatgpt_what_was_shown_is_kept(
+    more: dict[str, Any], left: list[tuple[str, str]]
+) -> None:
+    node = chatgpt_node("n", "root", "assistant", "x", **more)
+    one = conversation("chatgpt", "conversations.json", as_json([chatgpt("c", node, current="n")]))
+
+    assert said(one) == left
+
+
+def test_what_a_tool_of_chatgpt_s_says_is_cut() -> None:
+    node = chatgpt_node("n", "root", "tool", "x" * 5_000, author={"role": "tool", "name": "web"})
+    one = conversation("chatgpt", "conversations.json", as_json([chatgpt("c", node, current="n")]))
+
+    assert one.messages[0]["name"] == "web"
+    assert one.messages[0]["content"].endswith("\n[3,000 more characters were not imported]")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "current", "what"),
+    [
+        ([chatgpt_node("a", "b", "user", "x"), chatgpt_node("b", "a", "user", "y")], "a", "circle"),
+        ([chatgpt_node("a", "lost", "user", "x")], "a", "lack one"),
+    ],
+)
+def test_a_broken_thread_of_chatgpt_s_is_refused(
+    nodes: list[dict[str, Any]], current: str, what: str
+) -> None:
+    found = read("chatgpt", "conversations.json", as_json([chatgpt("c", *nodes, current=current)]))
+
+    assert items_of(found) == []
+    assert what in refused_in(found)[0].what
+
+
+def test_without_a_current_node_the_last_end_is_taken() -> None:
+    one = conversation(
+        "chatgpt", "conversations.json", as_json([{**samples.BOAT, "current_node": "gone"}])
+    )
+
+    assert len(one.messages) == 2
+
+
+# ---------------------------------------------------------------- Claude
+def test_claude_s_blocks_attachments_and_files_are_texts() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "Let me look."},
+        {"type": "tool_use", "name": "search", "input": {"q": "rye"}},
+        {"type": "tool_result", "content": [{"type": "text", "text": "found"}, {"type": "image"}]},
+    ]
+    attached = [{"file_name": "a.txt", "extracted_content": "flour: 500 g"}]
+    one = conversation(
+        "claude",
+        "conversations.json",
+        as_json(
+            [
+                samples.claude(
+                    "c",
+                    samples.claude_message(
+                        "1", "human", "Hi", attachments=attached, files=[{"file_name": "b.png"}]
+                    ),
+                    samples.claude_message("2", "assistant", "", content=blocks),
+                    samples.claude_message("3", "ghost", "boo"),
+                )
+            ]
+        ),
+    )
+
+    assert said(one) == [
+        ("user", "Hi\n\n[attached a.txt]\nflour: 500 g\n\n[attached b.png]"),
+        ("assistant", 'Let me look.\n\n[called search] {"q": "rye"}'),
+        ("tool", "found\n[image]"),
+    ]
+    assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
+
+
+def test_claude_s_current_branch_is_taken_where_messages_say_what_they_follow() -> None:
+    root = "00000000-0000-4000-8000-000000000000"
+    every = [
+        samples.claude_message("1", "human", "Hi", parent_message_uuid=root),
+        samples.claude_message("2", "assistant", "old", parent_message_uuid="1"),
+        samples.claude_message("3", "assistant", "new", parent_message_uuid="1"),
+    ]
+    found = read("claude", "conversations.json", as_json([samples.claude("c", *every)]))
+
+    (one,) = items_of(found)
+    assert isinstance(one, Conversation)
+    assert said(one) == [("user", "Hi"), ("assistant", "new")]
+    assert notes(found) == ["messages of other branches were left out: 1"]
+
+
+# ---------------------------------------------------------------- Claude Code
+def test_claude_code_has_calls_and_results_as_short_texts() -> None:
+    one = conversation("claude-code", "3f.jsonl", as_lines(samples.CODE))
+
+    assert (one.source_id, one.title) == ("3f", "Mend the tests")
+    assert said(one) == [
+        ("user", "Why do the tests fail?"),
+        ("assistant", '[called Bash] {"command": "make test"}'),
+        ("tool", "1 failed"),
+        ("assistant", "A fixture is missing."),
+    ]
+
+
+def test_of_claude_code_the_last_branch_is_taken_with_all_results_of_its_calls() -> None:
+    lines = [
+        code_line("1", None, "user", "Go."),
+        code_line("2", "1", "assistant", samples.used("A", {}, "a")),
+        code_line("3", "2", "assistant", samples.used("B", {}, "b")),
+        code_line("4", "2", "user", samples.result("from A", "a")),
+        code_line("5", "3", "user", samples.result("from B", "b")),
+        code_line("6", "5", "user", "No, stop."),
+        {"type": "progress", "uuid": "p", "parentUuid": "5", "sessionId": "3f"},
+        code_line("7", "p", "user", "Go on."),
+    ]
+    found = read("claude-code", "3f.jsonl", as_lines(lines))
+
+    (one,) = items_of(found)
+    assert isinstance(one, Conversation)
+    assert [text for _, text in said(one)] == [
+        *("Go.", "[called A] {}", "[called B] {}", "from A", "from B", "Go on.")
+    ]
+    assert notes(found) == ["messages of other branches were left out: 1"]
+
+
+def test_what_claude_code_notes_for_itself_is_left_out() -> None:
+    lines = [
+        code_line("1", None, "user", "Caveat: do not answer", isMeta=True),
+        code_line("2", "1", "user", "What was before", isCompactSummary=True),
+        code_line("3", "2", "user", "Hello."),
+        code_line("4", None, "user", "Aside.", isSidechain=True),
+    ]
+    found = read("claude-code", "3f.jsonl", as_lines(lines))
+
+    (one,) = items_of(found)
+    assert isinstance(one, Conversation)
+    assert said(one) == [("system", "What was before"), ("user", "Hello.")]
+    assert notes(found) == ["lines of other agents, which worked aside, were left out: 1"]
+
+
+def test_a_session_of_claude_code_goes_on_past_a_summary_and_a_lost_line() -> None:
+    lines = [
+        code_line("1", None, "user", "One."),
+        code_line("3", "lost", "user", "Three."),
+        {"type": "system", "uuid": "b", "parentUuid": None, "logicalParentUuid": "3"},
+        code_line("4", "b", "user", "Four."),
+    ]
+
+    one = conversation("claude-code", "renamed.jsonl", as_lines(lines))
+
+    assert [text for _, text in said(one)] == ["One.", "Three.", "Four."]
+    assert one.source_id == "3f"
+
+
+# ---------------------------------------------------------------- Codex
+def test_codex_has_what_was_said_once() -> None:
+    one = conversation("codex", "rollout-a.jsonl", as_lines(samples.ROLLOUT))
+
+    assert one.source_id == "01-a"
+    assert said(one) == [
+        ("user", "Add a test."),
+        ("assistant", '[called shell] {"command":["ls"]}'),
+        ("tool", "a.py"),
+        ("assistant", "Done."),
+    ]
+    assert one.messages[2]["name"] == "shell"
+
+
+def test_a_session_of_codex_that_went_on_from_another_keeps_its_own_id() -> None:
+    lines = [samples.codex_meta("new"), samples.codex_meta("old"), *samples.ROLLOUT[1:]]
+
+    assert conversation("codex", "a.jsonl", as_lines(lines)).source_id == "new"
+
+
+def test_older_files_of_codex_have_the_payloads_alone() -> None:
+    lines = [
+        {"id": "old", "timestamp": "2025-05-01T10:00:00.000Z", "instructions": "x"},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        {"type": "reasoning", "summary": []},
+    ]
+    one = conversation("codex", "rollout-old.jsonl", as_lines(lines))
+
+    assert (one.source_id, said(one)) == ("old", [("user", "Hi")])
+
+
+def test_messages_of_codex_without_a_session_are_refused() -> None:
+    found = read("codex", "rollout.jsonl", as_lines(samples.ROLLOUT[1:]))
+
+    assert items_of(found) == []
+    assert "which session" in refused_in(found)[0].what
+
+
+# ---------------------------------------------------------------- memories
+@pytest.mark.parametrize(
+    ("more", "category"),
+    [
+        ({}, "entity"),
+        ({"categories": ["misc", "music"]}, "preference"),
+        ({"categories": ["travel"]}, "event"),
+        ({"categories": ["food"], "metadata": {"category": "event"}}, "event"),
+        ({"categories": "food", "metadata": [1]}, "entity"),
+    ],
+)
+def test_mem0_s_categories_are_ours(more: dict[str, Any], category: str) -> None:
+    (one,) = items_of(read("mem0", "a.json", as_json([samples.mem0("1", "x", **more)])))
+
+    assert isinstance(one, Statement)
+    assert one.category == category
+
+
+def test_mem0_keeps_whose_it_was_and_when() -> None:
+    (one,) = items_of(read("mem0", "a.json", as_json([samples.TEA])))
+
+    assert isinstance(one, Statement)
+    assert (one.source_id, one.owner) == ("1", "ana")
+    assert one.metadata == {
+        "date": "2025-11-05T16:00:00+00:00",
+        "source_created_at": "2025-11-05T16:00:00+00:00",
+        "source_user": "ana",
+        "source_categories": "food",
+        "source_hash": "h",
+        "mem0_confidence": 0.5,
+    }
+
+
+def test_a_graph_may_also_be_one_object() -> None:
+    graph = {"entities": [samples.ANA, samples.REX, 7], "relations": [samples.OWNS]}
+    found = read("mcp-memory", "memory.json", as_lines([graph]))
+
+    assert [item.source_id for item in items_of(found)] == ["Ana", "Rex", "Ana takes care of Rex"]
+    assert len(refused_in(found)) == 1
+
+
+def test_an_entity_has_its_observations() -> None:
+    odd = {**samples.REX, "observations": ["a", 7, " ", "b"]}
+    (one,) = items_of(read("mcp-memory", "memory.json", as_lines([odd])))
+
+    assert isinstance(one, Entity)
+    assert (one.kind, one.observations) == ("dog", ("a", "b"))

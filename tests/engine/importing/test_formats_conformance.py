@@ -1,0 +1,123 @@
+"""Every format that ships passes the whole contract."""
+
+from typing import ClassVar
+
+from holdfast.engine.importing.contract import Format
+from holdfast.engine.importing.formats.chatgpt import ChatGpt
+from holdfast.engine.importing.formats.claude import Claude
+from holdfast.engine.importing.formats.claude_code import ClaudeCode
+from holdfast.engine.importing.formats.codex import Codex
+from holdfast.engine.importing.formats.markdown import Markdown
+from holdfast.engine.importing.formats.mcp_memory import McpMemory
+from holdfast.engine.importing.formats.mem0 import Mem0
+from holdfast.testing.importing import JSON_FILES, FormatSuite
+from tests.engine.importing import samples
+from tests.engine.importing.samples import Files, as_json, as_lines
+
+
+class TestChatGpt(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {"conversations.json": as_json([samples.BOAT, samples.SAIL])}
+    more: ClassVar[Files] = {"conversations.json": as_json([samples.BOAT_AFTER, samples.SAIL])}
+    spoiled: ClassVar[Files] = {
+        "conversations.json": as_json([samples.BOAT, {"title": "?"}, 7, samples.SAIL])
+    }
+
+    @staticmethod
+    def open_format() -> Format:
+        return ChatGpt()
+
+
+class TestClaude(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {"conversations.json": as_json([samples.BREAD, samples.CAKE])}
+    more: ClassVar[Files] = {"conversations.json": as_json([samples.BREAD_AFTER, samples.CAKE])}
+    spoiled: ClassVar[Files] = {
+        "conversations.json": as_json([samples.BREAD, {"name": "?"}, samples.CAKE])
+    }
+
+    @staticmethod
+    def open_format() -> Format:
+        return Claude()
+
+
+class TestClaudeCode(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {
+        "-srv-app/3f.jsonl": as_lines(samples.CODE),
+        "-srv-app/4a.jsonl": as_lines(samples.OTHER_CODE),
+    }
+    more: ClassVar[Files] = {**files, "-srv-app/3f.jsonl": as_lines(samples.CODE_AFTER)}
+    spoiled: ClassVar[Files] = {
+        **files,
+        "-srv-app/3f.jsonl": as_lines(samples.CODE[:2]) + b"{\n" + as_lines(samples.CODE[2:]),
+    }
+
+    @staticmethod
+    def open_format() -> Format:
+        return ClaudeCode()
+
+
+class TestCodex(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {
+        "2026/03/rollout-a.jsonl": as_lines(samples.ROLLOUT),
+        "2026/03/rollout-b.jsonl": as_lines(samples.OTHER_ROLLOUT),
+    }
+    more: ClassVar[Files] = {
+        **files,
+        "2026/03/rollout-a.jsonl": as_lines(
+            [*samples.ROLLOUT, samples.codex_message("user", "Thanks.")]
+        ),
+    }
+    spoiled: ClassVar[Files] = {
+        **files,
+        "2026/03/rollout-a.jsonl": as_lines([{"type": "response_item"}, *samples.ROLLOUT]),
+    }
+
+    @staticmethod
+    def open_format() -> Format:
+        return Codex()
+
+
+class TestMem0(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {"mem0.json": as_json({"results": [samples.TEA, samples.MOVED]})}
+    more: ClassVar[Files] = {
+        "mem0.json": as_json({"results": [samples.TEA, samples.MOVED, samples.DOG]})
+    }
+    spoiled: ClassVar[Files] = {"mem0.json": as_json([samples.TEA, {"id": "x"}, samples.MOVED])}
+
+    @staticmethod
+    def open_format() -> Format:
+        return Mem0()
+
+
+class TestMcpMemory(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {
+        "memory.json": as_lines([samples.ANA, samples.REX, samples.OWNS]),
+    }
+    more: ClassVar[Files] = {
+        "memory.json": as_lines(
+            [samples.ANA, samples.REX, samples.OWNS, {**samples.REX, "name": "Bello"}]
+        ),
+    }
+    spoiled: ClassVar[Files] = {
+        "memory.json": as_lines([samples.ANA, {"type": "entity"}, samples.REX, samples.OWNS]),
+    }
+
+    @staticmethod
+    def open_format() -> Format:
+        return McpMemory()
+
+
+class TestMarkdown(FormatSuite):
+    promises = frozenset()
+    files: ClassVar[Files] = samples.NOTES
+    more: ClassVar[Files] = {**samples.NOTES, "later.md": b"Something new."}
+    spoiled: ClassVar[Files] = {**samples.NOTES, "hello.md": b"\xff\xfe\x00\xd8"}
+
+    @staticmethod
+    def open_format() -> Format:
+        return Markdown()

@@ -1,0 +1,109 @@
+"""`holdfast import`: what other programs remember, on the default and on a vault."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import AbsentError, InvalidValueError, UnreadableSourceError
+from holdfast.testing.importing.suite import laid_out
+from tests.engine.importing import samples
+from tests.engine.importing.samples import as_json
+from tests.engine.importing.taking import EVERYTHING
+from tests.surfaces.nodes import holdfast, lines, one, position, refusal, told
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return tmp_path / "source"
+
+
+def test_it_says_what_went_in_by_kind(memory: Path, source: Path) -> None:
+    laid_out(source, EVERYTHING["mcp-memory"])
+
+    assert lines(told("import", str(source))) == [
+        ["mcp-memory", "new", "changed", "same", "refused"],
+        ["entities", "2", "0", "0", "0"],
+        ["relations", "1", "0", "0", "0"],
+    ]
+    assert lines(told("import", str(source)))[1:] == [
+        ["entities", "0", "0", "2", "0"],
+        ["relations", "0", "0", "1", "0"],
+    ]
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_every_format_is_recognised(memory: Path, source: Path, name: str) -> None:
+    laid_out(source, EVERYTHING[name])
+
+    answer = one("import", str(source))
+
+    assert answer["format"] == name
+    assert answer["refused"] == 0
+
+
+def test_a_dry_run_writes_nothing(memory: Path, source: Path) -> None:
+    laid_out(source, EVERYTHING["chatgpt"])
+    before = position()
+
+    answer = one("import", str(source), "--dry-run")
+
+    assert answer["counts"] == {"sessions": {"new": 2, "changed": 0, "same": 0, "refused": 0}}
+    assert answer["dry_run"] is True
+    assert position() == before
+    done = holdfast("import", str(source), "--dry-run")
+    assert "nothing is written" in done.stderr
+
+
+def test_what_is_refused_is_told_and_the_exit_code_says_so(memory: Path, source: Path) -> None:
+    laid_out(source, {"a.json": as_json([samples.TEA, {"id": "\x1b[31m"}, samples.MOVED])})
+
+    done = holdfast("import", str(source), "--format", "mem0")
+
+    assert done.exit_code == 1
+    assert isinstance(done.exception, InvalidValueError)
+    assert str(done.exception).startswith("1 item did not go in; the rest did.")
+    assert lines(done.stdout)[1] == ["memories", "2", "0", "0", "1"]
+    assert (
+        "refused: a.json, memory 2: it has no id, or no text in memory. "
+        "Fix: correct it, or leave it out.\n" in done.stderr
+    )
+    again = holdfast("import", str(source), "--format", "mem0", "--json")
+    assert again.exit_code == 1
+    (finding,) = json.loads(again.stdout)["findings"]
+    assert (finding["where"], finding["refused"]) == ("memory 2", True)
+
+
+def test_a_path_that_is_not_there_or_nothing_known_is_refused(memory: Path, source: Path) -> None:
+    assert isinstance(refusal("import", str(source)), AbsentError)
+    laid_out(source, {"a.txt": b"x"})
+    assert isinstance(refusal("import", str(source)), UnreadableSourceError)
+
+
+def test_a_user_imports_memories_of_their_own(memory: Path, source: Path) -> None:
+    laid_out(source, {"a.json": as_json([samples.TEA, samples.DOG])})
+
+    told("import", str(source), "--user", "bob", "--of", "bob")
+
+    assert one("read", "entity/mem0-3", "--user", "bob")["content"] == "Has a dog called Rex"
+
+
+def test_documents_whose_files_are_gone_are_put_away_if_wished_for(
+    memory: Path, source: Path
+) -> None:
+    laid_out(source, samples.NOTES)
+    told("import", str(source), "--into", "handbook")
+    (source / "guide.md").unlink()
+
+    done = holdfast("import", str(source), "--into", "handbook")
+    assert "told: guide.md: its file is gone" in done.stderr
+    assert done.exit_code == 0
+    answer = told("import", str(source), "--into", "handbook", "--archive-gone")
+    assert "1 document without a file put away\n" in answer
+    assert "guide.md" not in told("tree", "resources")
+
+
+def test_nothing_to_import_is_said(memory: Path, source: Path) -> None:
+    laid_out(source, {"a.txt": b"x"})
+
+    assert told("import", str(source), "--format", "markdown") == "there is nothing to import\n"
