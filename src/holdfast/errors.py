@@ -27,7 +27,8 @@
     │   ├── InvalidValueError              ValueError         no such node, edge, event can be
     │   │   ├── InvalidUriError                               the text names no place in memory
     │   │   ├── EvidenceError                                 nobody said what is to be remembered
-    │   │   └── UnreadableSourceError                         what is to be imported can't be read
+    │   │   ├── UnreadableSourceError                         what is to be imported can't be read
+    │   │   └── SecretRefusedError                            it holds a key, token or password
     │   ├── AccessDeniedError              PermissionError    out of the caller's reach
     │   ├── NodeNotFoundError              FileNotFoundError  no such node, or it is not active
     │   ├── NodeExistsError                FileExistsError    a node is there already
@@ -162,6 +163,9 @@ class EvidenceError(InvalidValueError): ...
 
 
 class UnreadableSourceError(InvalidValueError): ...
+
+
+class SecretRefusedError(InvalidValueError): ...
 
 
 class AccessDeniedError(ContextError, PermissionError): ...

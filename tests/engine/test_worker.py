@@ -242,8 +242,6 @@ def dying(owner, name):
     verb = getattr(owner, name)
     def run(*args, **kwargs):
         global seen
-        for moment in (lambda: None, lambda: None):
-            pass
         seen += 1
         if seen == step:
             os.kill(os.getpid(), 9)

@@ -1,0 +1,65 @@
+"""How well secrets and instructions to the agent are told in texts, and how long that takes.
+
+    python benchmarks/validation.py [--misses] [--check]
+
+Of the two halves, `tune` is what the rules were made with, and `held` what they are measured on.
+With --misses what was wrong or missed is shown, of the tuned half only. With --check the exit code
+says whether every goal was met.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+from holdfast.engine.validate.instructions import instructions_in
+from holdfast.engine.validate.secrets import SecretPolicy, secrets_in
+from holdfast.engine.validate.texts import cleaned
+from holdfast.testing.validate.scoring import Score, labelled, score
+
+DATA = Path(__file__).parents[1] / "tests" / "data"
+GOALS = {"secrets": (0.98, 0.95), "instructions": (0.95, 0.8)}
+PROSE = "Ana likes tea. She moved to Porto in May, and works on `deploy.py` with Bo.\n"
+
+
+def measured(name: str, half: str) -> Score:
+    texts = labelled(DATA / f"{name}.json", half)
+    if name == "secrets":
+        return score(secrets_in, texts, whole=True)
+    return score(instructions_in, texts, whole=False)
+
+
+def seconds(text: str) -> float:
+    begun = time.perf_counter()
+    cleaned(text, "content", SecretPolicy.MASK)
+    return time.perf_counter() - begun
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--misses", action="store_true", help="show them, of the tuned half")
+    parser.add_argument("--check", action="store_true", help="fail if a goal was not met")
+    options = parser.parse_args()
+    met = True
+    for name, (precision, recall) in GOALS.items():
+        print(f"{name}, goals {precision} and {recall}")
+        print("         precision  recall  right  wrong  missed")
+        for half in ("tune", "held"):
+            found = measured(name, half)
+            met &= half == "tune" or (found.precision >= precision and found.recall >= recall)
+            print(
+                f"  {half:6} {found.precision:9.3f} {found.recall:7.3f}"
+                f" {found.right:6} {found.wrong:6} {found.missed:7}"
+            )
+            if options.misses and half == "tune":
+                print(*(f"    {line}" for line in found.told), sep="\n")
+    short = min(seconds(PROSE) for _ in range(20))
+    long = min(seconds(PROSE * 1_300) for _ in range(3))
+    print(f"a text of {len(PROSE)} characters takes {1000 * short:.2f} ms to clean,")
+    print(f"one of {len(PROSE) * 1_300:,} characters {1000 * long:.0f} ms")
+    return 0 if met or not options.check else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

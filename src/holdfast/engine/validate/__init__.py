@@ -1,0 +1,1 @@
+"""What may be remembered, and in which form: nothing hidden, no secrets, nobody's orders."""

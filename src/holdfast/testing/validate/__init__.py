@@ -1,0 +1,1 @@
+"""Texts with labels, and how well validation tells secrets and instructions in them."""

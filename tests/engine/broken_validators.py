@@ -1,0 +1,274 @@
+"""Validators with one fault each. The name says the fault."""
+
+import re
+import unicodedata
+from dataclasses import replace
+from typing import Any
+
+from holdfast.engine.validate import instructions, neutral, secrets, texts, validating
+from holdfast.engine.validate.characters import visible
+from holdfast.engine.validate.instructions import LABEL, Instruction
+from holdfast.engine.validate.markup import inert
+from holdfast.engine.validate.secrets import Secret, SecretPolicy
+from holdfast.engine.validate.texts import CleanText
+from holdfast.engine.validate.validating import Validated
+from holdfast.errors import SecretRefusedError
+from holdfast.model import CandidateMemory
+from tests.engine.test_validation import TestValidation as Rules
+
+_TAG = re.compile(r"<[^>]*>")
+
+
+class DeletesTags(Rules):
+    __test__ = False
+
+    @staticmethod
+    def neutralised(text: str) -> str:
+        return _TAG.sub("", neutral.neutralised(text))
+
+
+class EscapesEverything(Rules):
+    __test__ = False
+
+    @staticmethod
+    def neutralised(text: str) -> str:
+        return visible(text).replace("<", "&lt;")
+
+
+class ForgetsImages(Rules):
+    __test__ = False
+
+    @staticmethod
+    def neutralised(text: str) -> str:
+        return neutral.neutralised(text).replace("\\!", "!")
+
+
+class TrustsAllTicks(Rules):
+    """Takes for code what stands between any two ticks."""
+
+    __test__ = False
+
+    @staticmethod
+    def neutralised(text: str) -> str:
+        parts = re.split(r"(`+[^`]*`+)", visible(text))
+        return "".join(part if at % 2 else inert(part) for at, part in enumerate(parts))
+
+
+class KeepsHiddenCharacters(Rules):
+    __test__ = False
+    neutralised = staticmethod(inert)
+
+
+class DropsJoiners(Rules):
+    __test__ = False
+
+    @staticmethod
+    def neutralised(text: str) -> str:
+        shown = neutral.neutralised(text)
+        return "".join(each for each in shown if unicodedata.category(each) != "Cf")
+
+
+class EscapesAgain(Rules):
+    __test__ = False
+
+    @staticmethod
+    def neutralised(text: str) -> str:
+        return neutral.neutralised(text.replace("&lt;", "&amp;lt;"))
+
+
+class ShowsTheLength(Rules):
+    __test__ = False
+
+    @staticmethod
+    def masked(text: str) -> tuple[str, list[Secret]]:
+        found = secrets.secrets_in(text)
+        for each in reversed(found):
+            text = text[: each.start] + "*" * (each.end - each.start) + text[each.end :]
+        return text, found
+
+
+class MasksTheWholeLine(Rules):
+    __test__ = False
+
+    @staticmethod
+    def masked(text: str) -> tuple[str, list[Secret]]:
+        found = secrets.secrets_in(text)
+        return (f"[secret: {found[0].kind}]" if found else text), found
+
+
+class MasksTheFirstOnly(Rules):
+    __test__ = False
+
+    @staticmethod
+    def masked(text: str) -> tuple[str, list[Secret]]:
+        found = secrets.secrets_in(text)[:1]
+        for each in found:
+            text = f"{text[: each.start]}[secret: {each.kind}]{text[each.end :]}"
+        return text, found
+
+
+class FearsEveryHash(Rules):
+    __test__ = False
+
+    @staticmethod
+    def secrets_in(text: str) -> list[Secret]:
+        return [Secret("hash", *each.span()) for each in re.finditer(r"[0-9a-f-]{20,}", text)]
+
+
+class FearsPlaceholders(Rules):
+    __test__ = False
+
+    @staticmethod
+    def secrets_in(text: str) -> list[Secret]:
+        return [
+            Secret("value", *each.span()) for each in re.finditer(r"(?<=[=:] )\S+|AKIA\w+", text)
+        ]
+
+
+class MarksTheWholeText(Rules):
+    __test__ = False
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        return LABEL + text if instructions.instructions_in(text) else text
+
+
+class LeavesTokensWhole(Rules):
+    __test__ = False
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        return instructions.quoted(text).replace("<\\|", "<|")
+
+
+class FearsTheWord(Rules):
+    __test__ = False
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        feared = re.search("instructions|injection|from now on", text, re.IGNORECASE)
+        return instructions.quoted(f"Ignore previous instructions: {text}" if feared else text)
+
+
+class MarksAgain(Rules):
+    __test__ = False
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        return LABEL + text if "gnore" in text else text
+
+
+class ForgetsTheEnd(Rules):
+    """Can't be undone where a line follows."""
+
+    __test__ = False
+
+    @staticmethod
+    def unquoted(text: str) -> str:
+        return text.replace(LABEL, "")
+
+
+class SeesMarkedOrders(Rules):
+    __test__ = False
+
+    @staticmethod
+    def instructions_in(text: str) -> list[Instruction]:
+        return instructions.instructions_in(text.replace(LABEL, ""))
+
+
+class MarksAfterNeutralising(Rules):
+    """Takes code apart that was left as it is."""
+
+    __test__ = False
+
+    @staticmethod
+    def cleaned(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
+        clean = neutral.neutralised(secrets.masked(text)[0])
+        return CleanText(instructions.quoted(clean))
+
+
+class Repeats(Rules):
+    __test__ = False
+
+    @staticmethod
+    def cleaned(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
+        return CleanText(text * 17)
+
+
+class TellsTheValue(Rules):
+    __test__ = False
+
+    @staticmethod
+    def validated(
+        candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
+    ) -> Validated:
+        try:
+            return validating.validated(candidate, policy)
+        except SecretRefusedError as error:
+            raise SecretRefusedError(f"{error} It is {candidate.content}") from None
+
+
+def _keeping(*names: str) -> Any:  # noqa: ANN401 - a broken validator
+    def validated(
+        candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
+    ) -> Validated:
+        clear: dict[str, Any] = {
+            each: {} if each == "metadata" else () if each == "who" else "" for each in names
+        }
+        found = validating.validated(replace(candidate, **clear), policy)
+        kept: dict[str, Any] = {each: getattr(candidate, each) for each in names}
+        return replace(found, candidate=replace(found.candidate, **kept))
+
+    return staticmethod(validated)
+
+
+class ForgetsNames(Rules):
+    __test__ = False
+    validated = _keeping("who")
+
+
+class ForgetsMetadata(Rules):
+    __test__ = False
+    validated = _keeping("metadata")
+
+
+class ForgetsTheAbstract(Rules):
+    __test__ = False
+    validated = _keeping("abstract")
+
+
+class ForgetsTheQuote(Rules):
+    __test__ = False
+    validated = _keeping("quote", "metadata")
+
+
+class MasksEvidence(Rules):
+    __test__ = False
+
+    @staticmethod
+    def validated(
+        candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
+    ) -> Validated:
+        quote = texts.presentable(candidate.quote)
+        return validating.validated(replace(candidate, quote=quote), policy)
+
+
+class CutsContent(Rules):
+    __test__ = False
+
+    @staticmethod
+    def validated(
+        candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
+    ) -> Validated:
+        return validating.validated(replace(candidate, content=candidate.content[:9_000]), policy)
+
+
+class NotesEachTime(Rules):
+    __test__ = False
+
+    @staticmethod
+    def validated(
+        candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
+    ) -> Validated:
+        found = validating.validated(candidate, policy)
+        return replace(found, notes=(*found.notes, texts.Note("content", "looked at")))
