@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The model lies in .venv/models, for the demo, the tests and the benchmarks alike.
 WITH_MODEL := HOLDFAST_HOME=$(abspath $(VENV))
 
-.PHONY: help demo test searches lower upper check format lint types imports coverage crash bench lock clean
+.PHONY: help demo test searches lower engine upper check format lint types imports coverage crash bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,19 +22,22 @@ test: $(VENV)/dev.stamp ## install what the tests need and run them all
 ifdef PYTEST_ARGS
 	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
 else
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lower upper
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lower engine upper searches
 endif
 
 searches: $(VENV)/dev.stamp
 	$(BIN)/pytest -q $(SEARCHES)
 
-# Two halves that take about as long, for two processors: what stands on the seam, and the rest.
-UPPER := tests/context tests/engine tests/index tests/model
+# Parts for two processors, the longest first: each takes the next one when it has done with its own.
+UPPER := tests/context tests/index tests/model
 
 lower: $(VENV)/dev.stamp
-	$(BIN)/coverage run -m pytest -q $(addprefix --ignore=,$(SEARCHES) $(UPPER))
+	$(BIN)/coverage run -m pytest -q $(addprefix --ignore=,$(SEARCHES) $(UPPER) tests/engine)
 
-upper: searches
+engine: $(VENV)/dev.stamp
+	$(BIN)/coverage run -m pytest -q tests/engine
+
+upper: $(VENV)/dev.stamp
 	$(BIN)/coverage run -m pytest -q $(UPPER)
 
 check: format lint types imports test coverage ## everything that must be green: format, lint, types, import contracts, tests
