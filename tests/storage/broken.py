@@ -23,7 +23,6 @@ from holdfast.storage import (
     Info,
     InvalidLocatorError,
     Locator,
-    LockTiming,
     StorageBackend,
     Tier,
     TierLayout,
@@ -777,9 +776,18 @@ class LooksBeforeItRemoves(DeviceLocalBackend):
         Path(self.whereabouts, locator.key).unlink(missing_ok=True)
 
 
-class GivesUpWhenBusy(DeviceLocalBackend):
+class GivesWayToOthers(DeviceLocalBackend):
+    """Leaves a folder to whoever wrote there before."""
+
     def __init__(self, root: str, home: str) -> None:
-        super().__init__(root, home, LockTiming(timeout=0.0))
+        super().__init__(root, home)
+        self._mine: set[Locator] = set()
+
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        if self._mine.issuperset(self.list(locator.parent)):
+            self._mine.add(locator)
+            super().write(locator, content, expect=expect)
+        return locator
 
 
 class KeepsItsIndexWithoutLock(DeviceLocalBackend):
