@@ -15,7 +15,7 @@ from holdfast.artifacts import CID
 from holdfast.context.files import FILES
 from holdfast.engine.repair import ACTIONS, Action, Repair, State
 from holdfast.errors import BrokenNodeError, NodeNotFoundError
-from holdfast.model import EventType, NodeStatus, RelationEdge, Uri
+from holdfast.model import EventType, NodeStatus, RelationEdge, RequestContext, Role, Uri
 from holdfast.storage import Locator, StorageBackend
 from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from tests.context.opened import (
@@ -317,6 +317,29 @@ def test_notes_are_told_from_nodes_and_leftovers(kind: str, ground: MemoryGround
         assert [each.uri for each in made] == [ONE]
         assert memory.nodes.read_node(ONE, ANA).content == "Likes tea."
         assert [each.state for each in memory.repair.notes(ADMIN)] == [State.BROKEN]
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        RequestContext("acme", "bob"),
+        RequestContext("other", "ana"),
+        RequestContext("other", "eve", role=Role.ADMIN),
+    ],
+    ids=["another user", "another account", "an admin of another account"],
+)
+def test_nobody_learns_of_the_contents_of_others_or_makes_nodes_of_them(
+    stranger: RequestContext, kind: str, ground: MemoryGround
+) -> None:
+    with opened(ground, kind, DictIndex()) as memory:
+        Planter(memory).put(ONE, "content.md", "Likes tea.")
+        before = ground.everything()
+
+        assert list(memory.repair.notes(stranger)) == []
+        assert list(memory.repair.notes(stranger, [Uri.parse(ONE)])) == []
+        assert memory.repair.make_nodes([Uri.parse(ONE)], stranger) == []
+        assert ground.everything() == before
+        assert [each.uri for each in memory.repair.notes(ANA)] == [ONE]
 
 
 def test_what_is_whole_is_let_be(kind: str, ground: MemoryGround) -> None:
