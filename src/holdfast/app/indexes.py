@@ -305,7 +305,7 @@ class Indexes:
         for name in gone:
             self._presents.pop(name, None)
         for past in (self._folder / "past").glob("*"):
-            if past.name != self.name and past.is_dir():
+            if past.name not in used and past.is_dir():
                 removed(past)
         return [(name, self._shelf.remove(name)) for name in gone]
 

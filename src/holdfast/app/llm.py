@@ -11,12 +11,13 @@ from holdfast.engine.llm.asking import Asking
 from holdfast.engine.llm.budget import Budget, Limit, Prices, Terms, nanodollars
 from holdfast.engine.llm.contract import LLM, Completer
 from holdfast.engine.llm.ledger import Ledger
-from holdfast.engine.llm.memo import AnswersData, Remembered
+from holdfast.engine.llm.memo import Remembered, answers_folder
 from holdfast.engine.llm.metering import Metered
 from holdfast.engine.llm.occasion import Occasion
 from holdfast.engine.llm.retrying import Retried
 from holdfast.engine.llm.service import Service
 from holdfast.errors import ConfigError
+from holdfast.index.memo import MemoData
 
 if TYPE_CHECKING:
     from holdfast.context.contract import TenantData
@@ -67,7 +68,10 @@ def ledger_file(home: Path) -> Path:
 def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:
     """Return all that is held of tenants because language models were asked."""
     ledger = ledger_file(config.home)
-    return {"answers": AnswersData(_answers(folder)), "costs": LedgerData(ledger, folder.name)}
+    return {
+        "answers": MemoData(answers_folder(_answers(folder))),
+        "costs": LedgerData(ledger, folder.name),
+    }
 
 
 class LedgerData:

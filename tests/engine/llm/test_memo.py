@@ -12,12 +12,13 @@ import pytest
 from holdfast.engine.llm.budget import Terms
 from holdfast.engine.llm.contract import Completer
 from holdfast.engine.llm.ledger import Ledger, Outcome
-from holdfast.engine.llm.memo import AnswersData, Remembered, memo_folder
+from holdfast.engine.llm.memo import Remembered, answers_folder
 from holdfast.engine.llm.metering import Metered
 from holdfast.engine.llm.occasion import Occasion
 from holdfast.engine.llm.reply import Answer, Call, Refusal, Reply, Truncation
 from holdfast.engine.llm.request import Message, Request, Tool
 from holdfast.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
+from holdfast.index.memo import MemoData, memo_folder
 from holdfast.testing.llm import Script, Scripted
 from tests.engine.llm.services import Server, serving
 
@@ -153,7 +154,7 @@ def test_what_is_no_answer_is_not_kept(
 
 
 def files_of(folder: Path) -> list[Path]:
-    own = memo_folder(folder, OCCASION.account_id, OCCASION.owner_space)
+    own = memo_folder(answers_folder(folder), OCCASION.account_id, OCCASION.owner_space)
     return sorted(path for path in own.rglob("*") if path.is_file() and path.stat().st_size)
 
 
@@ -248,7 +249,7 @@ def test_what_is_kept_of_a_tenant_can_be_forgotten(
     )
     ask(ledger, folder, Scripted(script))
     ask(ledger, folder, Scripted(script), HELLO, bob)
-    kept = AnswersData(folder)
+    kept = MemoData(answers_folder(folder))
 
     assert kept.delete_by_owner_space("acme", "user:ana") == 1
     assert kept.delete_by_owner_space("acme", "user:ana") == 0

@@ -22,7 +22,7 @@ from holdfast.engine.llm.reply import Answer, Call
 from holdfast.engine.llm.request import Request
 from holdfast.engine.llm.turns import Turns
 from holdfast.errors import DamageError, LanguageModelError, StaleIndexError
-from holdfast.model.uri import segment_of
+from holdfast.index.memo import memo_folder
 from holdfast.model.values import JSON, plain
 
 _OPERATION = ("complete", "1")
@@ -69,7 +69,7 @@ class Remembered:
                 (kept,) = store.remembered([sid_of(artifact)])
             return None if kept is None else checked(request, _decoded(kept), self._model)
         except (DamageError, StaleIndexError, LanguageModelError):
-            _remove(self._own_folder)
+            rmtree(self._own_folder, ignore_errors=True)
             return None
 
     def _keep(self, artifact: Derived, answer: Answer) -> None:
@@ -81,7 +81,9 @@ class Remembered:
 
     @property
     def _own_folder(self) -> Path:
-        return memo_folder(self._folder, self._occasion.account_id, self._occasion.owner_space)
+        return memo_folder(
+            answers_folder(self._folder), self._occasion.account_id, self._occasion.owner_space
+        )
 
     @property
     def _model(self) -> str:
@@ -93,33 +95,9 @@ class Remembered:
         return Derived(*_OPERATION, (Literal(asked),), depends_on)
 
 
-class AnswersData:
-    """What the memo holds of tenants, so that it can be forgotten."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def delete_account_data(self, account_id: str) -> int:
-        return _remove(_account_folder(self._folder, account_id))
-
-    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        return _remove(memo_folder(self._folder, account_id, owner_space))
-
-
-def memo_folder(folder: Path, account_id: str, owner_space: str) -> Path:
-    return _account_folder(folder, account_id) / segment_of(owner_space)
-
-
-def _account_folder(folder: Path, account_id: str) -> Path:
-    return folder / "accounts" / segment_of(account_id)
-
-
-def _remove(folder: Path) -> int:
-    """Remove a folder, with all that is in it; return 1 if there was one."""
-    if not folder.exists():
-        return 0
-    rmtree(folder)
-    return 1
+def answers_folder(folder: Path) -> Path:
+    """Return where the answers are, apart from the locks: a store for each owner."""
+    return folder / "accounts"
 
 
 def _encoded(answer: Answer) -> bytes:

@@ -1,10 +1,11 @@
 """Where a model is, and how it is asked there."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast.errors import InvalidValueError
-from holdfast.model.values import counted, shown
+from holdfast.model.values import JSON, counted, shown
 
 STRUCTURES = ("json_schema", "tool", "text")
 """How a service is made to answer in JSON: by its own feature, by a tool whose input is the answer,
@@ -39,6 +40,16 @@ class Service:
                 f"structured is {shown(self.structured)}. Fix: use {', '.join(STRUCTURES)}."
             )
         counted(self.max_output_tokens, "most tokens of an answer", 1)
+
+    def parameters(self, adapter: str) -> Mapping[str, JSON]:
+        """Return all that an answer depends on besides the request, and who asked."""
+        return {
+            "adapter": adapter,
+            "base_url": self.base_url,
+            "model": self.model,
+            "structured": self.structured,
+            "max_output_tokens": self.max_output_tokens,
+        }
 
 
 def _check_url(url: str) -> None:

@@ -46,13 +46,7 @@ class Anthropic:
 
     @property
     def parameters(self) -> Mapping[str, JSON]:
-        return {
-            "adapter": "anthropic",
-            "base_url": self._service.base_url,
-            "model": self._service.model,
-            "structured": self._service.structured,
-            "max_output_tokens": self._service.max_output_tokens,
-        }
+        return self._service.parameters("anthropic")
 
     @property
     def max_output_tokens(self) -> int:

@@ -44,13 +44,7 @@ class OpenAICompatible:
 
     @property
     def parameters(self) -> Mapping[str, JSON]:
-        return {
-            "adapter": "openai",
-            "base_url": self._service.base_url,
-            "model": self._service.model,
-            "structured": self._service.structured,
-            "max_output_tokens": self._service.max_output_tokens,
-        }
+        return self._service.parameters("openai")
 
     @property
     def max_output_tokens(self) -> int:
