@@ -127,7 +127,7 @@ def write(context: Context, passages: Iterable[Session | Note], account: str = A
     sessions = Sessions(gathered)  # type: ignore[arg-type] # all that it asks nodes for
     for each in passages:
         if isinstance(each, Session):
-            sessions.commit(each.messages, each.id, request)
+            sessions.archive(each.messages, each.id, request)
         else:
             gathered.write_nodes([each.node(account)], request)
     gathered.flush(request)

@@ -603,7 +603,7 @@ def sums_up_what_is_alone(patch: Patch) -> None:
 
 
 def overwrites_what_was_said(patch: Patch) -> None:
-    patch.setattr(sessions, "_whole", lambda _: [])
+    patch.setattr(sessions, "_said", lambda _: [])
 
 
 def reads_every_session(patch: Patch) -> None:

@@ -13,6 +13,7 @@ from holdfast.app import Context
 from holdfast.engine.recall.packing import tokens_in
 from holdfast.errors import InvalidValueError
 from holdfast.index.embedders.hashing import Hashing
+from holdfast.model import ContextNode
 from holdfast.testing.requirement import requirement
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris
 
@@ -244,9 +245,11 @@ class TestBudget:
 
     def test_no_control_reaches_a_prompt(self, context: Context) -> None:
         memory, bad = of(context), "\x1b]0;x\x07\u202e\x9b\U000e0041\x00"
-        memory.save(
-            f"# Tea {bad}\n\ntea\t{bad}\r!\u2028\r\r\nin a cup", category="event", slug="tea"
+        by_hand = ContextNode(
+            uri="ctx://local/users/ana/memories/event/tea",
+            content=f"# Tea {bad}\n\ntea\t{bad}\r!\u2028\r\r\nin a cup",
         )
+        context.nodes.write_node(by_hand, ANA)
         said = [{"role": "user", "content": f"tea {bad}", "name": f"Bo{bad}"}]
         memory.commit_session(said, session_id=f"s{bad}", extract=False)
 

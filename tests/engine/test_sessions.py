@@ -33,10 +33,10 @@ def sessions(memory: Context) -> Sessions:
 
 
 def test_messages_become_a_note_that_people_can_read(memory: Context, sessions: Sessions) -> None:
-    done = sessions.commit([HELLO, ANSWER], "s1", ANA)
+    done = sessions.archive([HELLO, ANSWER], "s1", ANA)
 
     assert done.uris == ("ctx://local/sessions/s1/messages",)
-    assert (done.messages, done.added) == (2, 2)
+    assert (len(done.said), done.added) == (2, 2)
     node = memory.nodes.read_node(done.uris[0], ANA)
     assert "## Ana (user), 2026-03-02T10:00:00+00:00 ^m0\n\nI moved to Lisbon.\n" in node.content
     assert node.owner_space == "user:ana"
@@ -44,20 +44,20 @@ def test_messages_become_a_note_that_people_can_read(memory: Context, sessions: 
 
 
 def test_the_same_twice_is_there_once(memory: Context, sessions: Sessions) -> None:
-    first = sessions.commit([HELLO, ANSWER], "s1", ANA)
+    first = sessions.archive([HELLO, ANSWER], "s1", ANA)
     position = memory.recorded.history.position()
 
-    again = sessions.commit([HELLO, ANSWER], "s1", ANA)
-    fewer = sessions.commit([HELLO], "s1", ANA)
+    again = sessions.archive([HELLO, ANSWER], "s1", ANA)
+    fewer = sessions.archive([HELLO], "s1", ANA)
 
-    assert (again.uris, again.added, fewer.added, fewer.messages) == (first.uris, 0, 0, 2)
+    assert (again.uris, again.added, fewer.added, len(fewer.said)) == (first.uris, 0, 0, 2)
     assert memory.recorded.history.position() == position
 
 
 def test_what_was_said_since_is_added(memory: Context, sessions: Sessions) -> None:
-    sessions.commit([HELLO], "s1", ANA)
+    sessions.archive([HELLO], "s1", ANA)
 
-    done = sessions.commit([HELLO, ANSWER], "s1", ANA)
+    done = sessions.archive([HELLO, ANSWER], "s1", ANA)
 
     assert done.added == 1
     node = memory.nodes.read_node(done.uris[0], ANA)
@@ -69,18 +69,18 @@ def test_what_was_said_since_is_added(memory: Context, sessions: Sessions) -> No
 
 
 def test_other_messages_under_the_same_id_are_refused(sessions: Sessions) -> None:
-    sessions.commit([HELLO], "s1", ANA)
+    sessions.archive([HELLO], "s1", ANA)
 
     with pytest.raises(NodeExistsError, match="other messages"):
-        sessions.commit([ANSWER], "s1", ANA)
+        sessions.archive([ANSWER], "s1", ANA)
 
 
 def test_a_long_session_is_kept_in_several_nodes(memory: Context, sessions: Sessions) -> None:
     said = [{"role": "tool", "content": f"{number} " + "x" * 30_000} for number in range(5)]
     said.append({"role": "tool", "content": "y" * 150_000})
 
-    done = sessions.commit(said, "s1", ANA)
-    more = sessions.commit([*said, HELLO], "s1", ANA)
+    done = sessions.archive(said, "s1", ANA)
+    more = sessions.archive([*said, HELLO], "s1", ANA)
 
     assert len(done.uris) == 9
     assert more.added == 1
@@ -90,19 +90,19 @@ def test_a_long_session_is_kept_in_several_nodes(memory: Context, sessions: Sess
 
 
 def test_nobody_else_adds_to_a_session(sessions: Sessions) -> None:
-    sessions.commit([HELLO], "s1", ANA)
+    sessions.archive([HELLO], "s1", ANA)
 
     with pytest.raises(AccessDeniedError):
-        sessions.commit([HELLO, ANSWER], "s1", RequestContext("local", "bob"))
+        sessions.archive([HELLO, ANSWER], "s1", RequestContext("local", "bob"))
 
 
 def test_what_is_no_message_changes_nothing(memory: Context, sessions: Sessions) -> None:
     with pytest.raises(InvalidValueError):
-        sessions.commit([HELLO, {"role": "user"}], "s1", ANA)
+        sessions.archive([HELLO, {"role": "user"}], "s1", ANA)
 
     assert memory.nodes.list_children("ctx://local/sessions", ANA) == []
 
 
 def test_no_messages_are_no_session(memory: Context, sessions: Sessions) -> None:
-    assert sessions.commit([], "s1", ANA).uris == ()
+    assert sessions.archive([], "s1", ANA).uris == ()
     assert memory.nodes.list_children("ctx://local/sessions", ANA) == []

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.engine.memory import Memory
     from holdfast.engine.namespaces import NamespaceManager
     from holdfast.engine.repair import Repair
+    from holdfast.engine.saving.learning import Learning
     from holdfast.index.contract import Embedder
 
 
@@ -144,8 +145,16 @@ class Context:
             self.indexes.pasts,
             self.close,
             self.recorded.notice,
+            self.learning,
         )
         return Memory(parts, self.request)
+
+    def learning(self, request: RequestContext) -> "Learning":
+        """Return who learns from a session: rules, which need no model."""
+        from holdfast.app.learning import learning_for  # noqa: PLC0415 - as before
+
+        del request
+        return learning_for()
 
     def close(self) -> None:
         self._closing.close()

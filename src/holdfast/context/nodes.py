@@ -214,6 +214,10 @@ class Nodes(NodeReader):
                 with suppress(NodeNotFoundError, BrokenNodeError):
                     yield self._unbroken(follower)
 
+    def leading_to(self, place: Uri) -> Iterator[Uri]:
+        """Yield the places of nodes that lead to a place; what they are, reading them tells."""
+        return iter(self._backlinks.leading_to(place))
+
     def _unbroken(self, place: Uri) -> Stored:
         """Return a node in use that nobody broke by hand."""
         stored = self.active(place)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from holdfast.artifacts import CID
 from holdfast.context.contract import OutboxStore
@@ -14,9 +15,14 @@ from holdfast.engine.recall.recalling import Question, Recaller
 from holdfast.engine.recall.result import Hit, RecallResult
 from holdfast.engine.worker import Worker
 from holdfast.errors import DamageError, EmbeddingError, StorageError
+from holdfast.index.contract import Filters
 from holdfast.model import RequestContext, Uri
+from holdfast.model.record import ACCOUNT
 from holdfast.storage import Locator
 from holdfast.storage.history import History
+
+if TYPE_CHECKING:
+    from holdfast.engine.saving.learning import Learning
 
 _ROUNDS = 3
 """So often a question is asked again because somebody edits what would answer it."""
@@ -50,6 +56,8 @@ class Parts:
     close: Callable[[], None]
     notice: Callable[[Iterable[Locator]], Sequence[object]]
     """Lets what others wrote at some places enter history; returns what that was."""
+    learning: "Callable[[RequestContext], Learning]"
+    """Returns who learns from a session, on behalf of somebody."""
 
 
 class Answering:
@@ -63,16 +71,28 @@ class Answering:
 
     def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Return the answer; an index that turns out to be damaged is made anew first."""
-        account = ctx.account_id
         try:
             return self._answer(question, ctx)
         except DamageError as error:
-            present = self._parts.present(account)
-            present.following.index.delete_account_data(account)
-            if not present.meanwhile:
-                present.following.build(account)
+            self.make_anew(ctx.account_id)
             result = self._answer(question, ctx)
             return replace(result, notes=(*result.notes, made_anew(error)))
+
+    def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
+        """Return the URIs of what has one of these words, as the index of now has it."""
+        account = str(filters[ACCOUNT])
+        try:
+            return self._parts.present(account).following.index.match(words, filters, top_k)
+        except DamageError:
+            self.make_anew(account)
+            return self._parts.present(account).following.index.match(words, filters, top_k)
+
+    def make_anew(self, account: str) -> None:
+        """Throw the index of an account away, and build it from what it is derived from."""
+        present = self._parts.present(account)
+        present.following.index.delete_account_data(account)
+        if not present.meanwhile:
+            present.following.build(account)
 
     def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Bring the index up to date, ask it, and say how far it is behind all the same."""

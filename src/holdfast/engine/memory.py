@@ -1,7 +1,8 @@
 """The verbs of memory: keep it, and find it again, as it is or as it was."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
@@ -20,7 +21,7 @@ from holdfast.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
     from holdfast.engine.past import Pasts
-    from holdfast.engine.sessions import SessionCommit
+    from holdfast.engine.saving.outcome import SessionCommit
 
 
 class Memory:
@@ -51,50 +52,66 @@ class Memory:
         category: str,
         slug: str = "",
         metadata: Mapping[str, JSON] | None = None,
+        mask_secrets: bool = False,
     ) -> str:
         """Keep a text as a memory of the caller, or as its next version; return its URI.
 
-        The same text twice is the same version.
+        The same text twice is the same version. What could harm who reads it is made harmless. A
+        secret in it is refused (`SecretRefusedError`), unless it may be masked.
         """
         if not encodable(content, "content").strip():
             raise InvalidValueError("there is nothing to remember. Fix: give a text.")
         place = Uri(self.request.account_id, ("users", self.request.user_id, "memories", category))
-        if not place.is_node:
-            place = place.child(slug or _slug(content))
-        elif slug:
+        if place.is_node and slug:
             raise InvalidValueError(
                 f"{category!a} is one memory, and has no {slug[:80]!a}. Fix: leave the slug out."
             )
+        content, told = _validated(content, metadata or {}, mask_secrets=mask_secrets)
+        if not place.is_node:
+            place = place.child(slug or _slug(content))
         uri = str(place)
         try:
             before = self._parts.nodes.read_node(uri, self.request)
         except NodeNotFoundError:
-            node = ContextNode(uri=uri, content=content, metadata=metadata or {})
+            node = ContextNode(uri=uri, content=content, metadata=told)
         else:
-            if before.content == content and not metadata:
+            if before.content == content and not told:
                 return uri
-            node = before.revised(content=content, metadata=metadata or {})
+            node = before.revised(content=content, metadata=told)
         self._parts.nodes.write_node(node, self.request)
         self.settle()
         return uri
 
-    def commit_session(
+    def commit_session(  # noqa: PLR0913 - as before
         self,
         messages: Iterable[Mapping[str, object]],
         *,
         session_id: str,
         extract: bool = True,
+        min_confidence: float | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> "SessionCommit":
-        """Keep the messages of a session; the same twice are there once."""
-        if extract:
-            raise InvalidValueError(
-                "memories can't be extracted yet. Fix: commit the session with extract=False."
-            )
-        from holdfast.engine.sessions import Sessions  # noqa: PLC0415 - who has one pays
+        """Keep the messages of a session, and what can be learned from them.
 
-        done = Sessions(self._parts.nodes).commit(messages, session_id, self.request)
-        self.settle()
-        return done
+        The same twice changes nothing; so does what was begun before and stopped anywhere. With
+        more messages, it goes on with those. Secrets in them are masked. `extract=False` keeps and
+        indexes the messages only; a dry run writes nothing, and says what would be done.
+        """
+        from holdfast.engine.saving.saving import (  # noqa: PLC0415 - who has a session pays
+            LEAST_CONFIDENCE,
+            Wishes,
+            saving_for,
+        )
+
+        wishes = Wishes(
+            LEAST_CONFIDENCE if min_confidence is None else min_confidence,
+            extract=extract,
+            dry_run=dry_run,
+            progress=progress or (lambda _done, _all: None),
+        )
+        saving = saving_for(self._parts, replace(self.request, session_id=session_id), wishes)
+        return saving.commit(messages, session_id, self.request, settle=self.settle)
 
     def restore(self, uri: str, version: CID | When) -> ContextNode:
         """Let a node be again what it was at a moment, or with a content; return it.
@@ -215,6 +232,16 @@ def _question(
         filters=filters,
         project=project,
     )
+
+
+def _validated(
+    content: str, metadata: Mapping[str, JSON], *, mask_secrets: bool
+) -> tuple[str, Mapping[str, JSON]]:
+    """Return a text and what is told of it as they may be kept."""
+    from holdfast.engine.validate.secrets import SecretPolicy  # noqa: PLC0415 - who saves pays
+    from holdfast.engine.validate.validating import safe  # noqa: PLC0415 - as before
+
+    return safe(content, metadata, SecretPolicy.MASK if mask_secrets else SecretPolicy.REFUSE)
 
 
 def _slug(content: str) -> str:

@@ -4,49 +4,70 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.context.nodes import Nodes
+from holdfast.engine.validate.secrets import masked
 from holdfast.errors import InvalidValueError, NodeExistsError, NodeNotFoundError
 from holdfast.model import ContextNode, RequestContext, Uri
-from holdfast.model.transcript import PIECE_CHARACTERS, Message, Said, parse, pieces, render
+from holdfast.model.transcript import PIECE_CHARACTERS, Message, parse, pieces, render
 from holdfast.model.values import MAX_ABSTRACT, shortened, shown
 
 _NAME = "messages"
+_LEARNED = "learned_from"
+"""Metadata of the first node: from how many messages memories were made already."""
 
 Piece = tuple[int, int, Message]
 
 
 @dataclass(frozen=True, slots=True)
-class SessionCommit:
-    """Where the messages of a session are kept."""
+class Archived:
+    """The messages of a session as they are kept."""
 
-    session_id: str
-    uris: tuple[str, ...]
-    messages: int
-    """How many it has now."""
+    place: Uri
+    said: Sequence[Message]
     added: int
     """How many of them are new."""
+    uris: tuple[str, ...]
+    learned: int
+    """From how many, counted from the first, memories were made already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a session was learned from."""
+
+    node: ContextNode
+    messages: int
+
+    def moved(self, messages: int) -> ContextNode:
+        """Return the node that says that so many were."""
+        return self.node.revised(metadata={**self.node.metadata, _LEARNED: messages})
 
 
 class Sessions:
-    """Archives sessions. The same messages twice are there once; more of them are added."""
+    """Archives sessions. The same messages twice are there once; more of them are added.
+
+    Secrets are masked before anything is kept.
+    """
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
-    def commit(
-        self, messages: Iterable[Mapping[str, object]], session_id: str, ctx: RequestContext
-    ) -> SessionCommit:
+    def archive(
+        self,
+        messages: Iterable[Mapping[str, object]],
+        session_id: str,
+        ctx: RequestContext,
+        *,
+        dry_run: bool = False,
+    ) -> Archived:
         """Keep the messages of a session, or those that came since it was last committed.
 
         If it was committed with other messages than these begin with: `NodeExistsError`.
         """
-        given: object = messages
-        if not isinstance(given, Iterable):
-            raise InvalidValueError(f"{shown(messages)} are no messages. Fix: give a list of them.")
-        said = [Message.from_mapping(each) for each in messages]
+        said = kept_messages(messages)
         inside = replace(ctx, session_id=session_id)
         place = Uri(ctx.account_id, ("sessions", session_id))
         known = self._known(place, inside)
-        before = _whole(each for node in known for each in parse(node.content))
+        before = _said(known)
         common = min(len(before), len(said))
         if before[:common] != said[:common]:
             raise NodeExistsError(
@@ -54,12 +75,21 @@ class Sessions:
                 "Fix: commit it with all that was said before, or under another id."
             )
         parts = list(_parts(said))
-        if len(said) > len(before):
+        if len(said) > len(before) and not dry_run:
             self._nodes.because("session").write_nodes(_written(place, parts, known), inside)
         uris = tuple(str(_part(place, number)) for number in range(max(len(parts), len(known))))
-        return SessionCommit(
-            session_id, uris, max(len(said), len(before)), max(0, len(said) - len(before))
-        )
+        added = max(0, len(said) - len(before))
+        learned = _learned(known[0]) if known else 0
+        return Archived(place, said if added else before, added, uris, learned)
+
+    def messages(self, place: Uri, ctx: RequestContext) -> list[Message]:
+        """Return the messages that a session has."""
+        return _said(self._known(place, ctx))
+
+    def mark(self, archived: Archived, ctx: RequestContext) -> Mark:
+        """Return how far a session was learned from by now, by whomever."""
+        node = self._nodes.read_node(str(_part(archived.place, 0)), ctx)
+        return Mark(node, _learned(node))
 
     def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
         """Return the nodes with messages that the session has, in order."""
@@ -69,6 +99,20 @@ class Sessions:
                 found.append(self._nodes.read_node(str(_part(place, len(found))), ctx))
             except NodeNotFoundError:
                 return found
+
+
+def kept_messages(messages: Iterable[Mapping[str, object]]) -> list[Message]:
+    """Return messages as they may be kept: what is a secret in them is masked."""
+    given: object = messages
+    if not isinstance(given, Iterable):
+        raise InvalidValueError(f"{shown(messages)} are no messages. Fix: give a list of them.")
+    said = (Message.from_mapping(each) for each in messages)
+    return [replace(each, content=masked(each.content)[0]) for each in said]
+
+
+def _learned(node: ContextNode) -> int:
+    count = node.metadata.get(_LEARNED)
+    return count if isinstance(count, int) else 0
 
 
 def _part(place: Uri, number: int) -> Uri:
@@ -102,10 +146,10 @@ def _written(
             yield known[number].revised(content=content, abstract=_abstract(part))
 
 
-def _whole(said: Iterable[Said]) -> list[Message]:
-    """Return messages, each put together from its pieces."""
+def _said(nodes: Iterable[ContextNode]) -> list[Message]:
+    """Return the messages of some nodes, each put together from its pieces."""
     messages: list[Message] = []
-    for each in said:
+    for each in (said for node in nodes for said in parse(node.content)):
         if each.piece and messages:
             last = messages[-1]
             messages[-1] = replace(last, content=last.content + each.message.content)

@@ -86,13 +86,15 @@ class WritePlan:
     """What to do with a candidate, and why.
 
     To create, merge or append, `node` is what is to be written: its version says what it expects
-    to find. To skip or archive there is none.
+    to find. To skip or archive there is none, and nothing is superseded.
     """
 
     action: Action
     uri: str
     reason: str
     node: ContextNode | None = None
+    former: tuple[ContextNode, ...] = ()
+    """What it supersedes: nodes that are written in the same commit, and lead to `uri`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.action, Action):
@@ -106,6 +108,10 @@ class WritePlan:
             raise InvalidValueError(
                 f"to {self.action.value} {'needs a' if writes else 'takes no'} node. "
                 "Fix: give the node that is to be written, and only then."
+            )
+        if self.former and not writes:
+            raise InvalidValueError(
+                f"to {self.action.value} supersedes nothing. Fix: leave out what is former."
             )
         if self.node is not None and self.node.uri != self.uri:
             raise InvalidValueError(

@@ -10,13 +10,13 @@ from holdfast.engine.importing.contract import Conversation, Said
 from holdfast.engine.importing.standing import SOURCE_DIGEST, State, known_at, origin
 from holdfast.engine.importing.texts import stable_name
 from holdfast.engine.memory import Memory
-from holdfast.errors import NodeExistsError, NodeNotFoundError
+from holdfast.engine.sessions import Sessions, kept_messages
+from holdfast.errors import NodeExistsError
 from holdfast.model import ContextNode, Uri
-from holdfast.model.transcript import Message, parse
+from holdfast.model.transcript import Message
 from holdfast.model.values import JSON, MAX_ABSTRACT, shortened
 
 _ORIGIN = "origin"
-_MESSAGES = "messages"
 _COUNT = "source_messages"
 
 
@@ -51,7 +51,7 @@ class SessionImporter:
             if count <= len(item.messages) and common == note.metadata.get(SOURCE_DIGEST):
                 return State.SAME if count == len(item.messages) else State.CHANGED
         before = self._before(place)
-        said = [Message.from_mapping(each) for each in item.messages]
+        said = kept_messages(item.messages)
         both = min(len(before), len(said))
         if before[:both] != said[:both]:
             raise NodeExistsError(
@@ -65,21 +65,7 @@ class SessionImporter:
     def _before(self, place: Uri) -> list[Message]:
         """Return the messages that the session has, each put together from its pieces."""
         ctx = replace(self._memory.request, session_id=place.name)
-        found: list[Message] = []
-        number = 1
-        while True:
-            name = _MESSAGES if number == 1 else f"{_MESSAGES}-{number}"
-            try:
-                node = self._nodes.read_node(str(place.child(name)), ctx)
-            except NodeNotFoundError:
-                return found
-            for said in parse(node.content):
-                if said.piece and found:
-                    whole = found[-1].content + said.message.content
-                    found[-1] = replace(found[-1], content=whole)
-                else:
-                    found.append(said.message)
-            number += 1
+        return Sessions(self._nodes).messages(place, ctx)
 
     def _write(self, wanted: ContextNode, note: ContextNode | None, state: State) -> None:
         """Write the note, when the messages are there; it says how many of them were imported."""

@@ -65,6 +65,14 @@ def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.RE
     return Validated(clean, tuple(found.notes))
 
 
+def safe(
+    content: str, metadata: Mapping[str, JSON], policy: SecretPolicy = SecretPolicy.REFUSE
+) -> tuple[str, dict[str, JSON]]:
+    """Return a text and the metadata of a memory as they may be stored; refused as candidates."""
+    found = _Cleaning(policy)
+    return found.content(content), found.metadata(metadata)
+
+
 def _proof(candidate: CandidateMemory) -> tuple[str, str]:
     refuse_secrets(candidate.quote, "quote", _UNMASKABLE)
     refuse_secrets(candidate.speaker, "name of the speaker", _UNMASKABLE)

@@ -1,0 +1,38 @@
+"""What a merge policy promises, and whom it may ask."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+from holdfast.engine.merge.comparing import Comparison
+from holdfast.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
+
+Judge = Callable[[str, str], Comparison]
+"""Says whether two statements say the same, contradict each other, or may both stand."""
+
+
+class Known(Protocol):
+    """What memory knows already, as far as somebody may see it."""
+
+    def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
+        """Return the node at a place; None if none is in use there."""
+
+    def taken(self, place: Uri, ctx: RequestContext) -> bool:
+        """Whether something is there that is not in use: put away, or broken."""
+
+    def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
+        """Return nodes of the same owner and category that may speak of the same."""
+
+    def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
+        """Return what a page superseded."""
+
+
+@runtime_checkable
+class MergePolicy(Protocol):
+    """Decides what becomes of a candidate. It writes nothing.
+
+    The same candidate, with memory as it was left, gives a plan to skip: nothing is said twice.
+    What is superseded is in the plan too, as a node of its own; no plan destroys anything.
+    """
+
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        """Return the plan for a candidate that was validated; `ctx` says in which session."""

@@ -1,0 +1,138 @@
+"""The merge policies: how candidates of each kind become memories."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from holdfast.engine.merge import pages
+from holdfast.engine.merge.contract import Known, MergePolicy
+from holdfast.engine.merge.joining import Joining, Judged
+from holdfast.engine.merge.places import beside, is_near, place_of
+from holdfast.errors import NodeExistsError
+from holdfast.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
+from holdfast.model.uri import PROFILE
+
+
+class _PagePolicy:
+    """Lets a candidate join a page: the one that says the same, else the one of its name."""
+
+    def __init__(self, known: Known, joining: Joining) -> None:
+        self._known = known
+        self._joining = joining
+
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        place = self._free(place_of(candidate, ctx.account_id), candidate, ctx)
+        page = self._known.at(place, ctx)
+        judged = [
+            self._joining.judged(candidate, each) for each in self._pages(page, candidate, ctx)
+        ]
+        for each in judged:
+            if each.same is not None:
+                return self._joining.merged(each.same, candidate, ctx)
+        for each in judged:
+            if each.against and self._is_of(each, place):
+                return self._joining.superseded(
+                    each.against, candidate, ctx, partial(self._known.formers, each.page, ctx)
+                )
+        if page is not None:
+            return self._joining.appended(page, candidate, ctx)
+        return self._joining.created(place, candidate, ctx)
+
+    def _pages(
+        self, page: ContextNode | None, candidate: CandidateMemory, ctx: RequestContext
+    ) -> Iterator[ContextNode]:
+        if page is not None:
+            yield page
+        yield from (
+            each for each in self._near(candidate, ctx) if page is None or each.uri != page.uri
+        )
+
+    def _near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
+        del candidate, ctx
+        return ()
+
+    def _is_of(self, judged: Judged, place: Uri) -> bool:
+        """Whether a page is about what the candidate is about, so far as names tell."""
+        there = judged.page.place
+        return there == place or is_near(there.name, place.name)
+
+    def _free(self, place: Uri, candidate: CandidateMemory, ctx: RequestContext) -> Uri:
+        """Return the place of a candidate; another one if its owner put away what was there."""
+        if not self._known.taken(place, ctx):
+            return place
+        if candidate.category == PROFILE:
+            raise NodeExistsError(
+                f"{str(place)!a} is put away or broken, and there is one profile. "
+                "Fix: unarchive it, delete it, or run `holdfast repair`."
+            )
+        return beside(place, candidate.content)
+
+
+class ProfilePolicy(_PagePolicy):
+    """Who somebody is: every statement joins one page, which is always at the same place."""
+
+
+class SkillToolPolicy(_PagePolicy):
+    """How something is done: practice gathers on one page for each skill or tool, by its name."""
+
+
+class AggregateTopicPolicy(_PagePolicy):
+    """What is said of a topic joins the page of its name, or another one that says the same.
+
+    A page of nearly the same name is asked for contradictions too.
+    """
+
+    def _near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
+        return self._known.near(candidate, ctx)
+
+
+class AppendOnlyPolicy:
+    """What happened is a memory of its own, and never changed by another one."""
+
+    def __init__(self, known: Known, joining: Joining) -> None:
+        self._known = known
+        self._joining = joining
+
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        first = place_of(candidate, ctx.account_id)
+        for place in (first, beside(first, _identity(candidate))):
+            known = self._known.at(place, ctx)
+            if known is not None and _tells(known, candidate):
+                return WritePlan(action=Action.SKIP, uri=known.uri, reason="It is known.")
+            if known is None and not self._known.taken(place, ctx):
+                return self._created(place, candidate, ctx)
+        raise NodeExistsError(
+            f"something else is at {str(first)!a}, and beside it. Fix: move it elsewhere."
+        )
+
+    def _created(self, place: Uri, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        plan = self._joining.created(place, candidate, ctx)
+        node = plan.node
+        assert node is not None  # noqa: S101 - what is created is a node
+        more = {"who": candidate.who or None, "where": candidate.where or None}
+        metadata = {**node.metadata, **more}
+        told = {name: value for name, value in metadata.items() if value is not None}
+        return replace(plan, node=replace(node, content=f"{candidate.content}\n", metadata=told))
+
+
+def _identity(candidate: CandidateMemory) -> str:
+    return f"{candidate.when or ''} {candidate.content}"
+
+
+def _tells(node: ContextNode, candidate: CandidateMemory) -> bool:
+    stands = pages.statements(node.content)
+    return [each.text for each in stands] == [candidate.content.strip()]
+
+
+_KINDS: Mapping[str, Callable[[Known, Joining], MergePolicy]] = {
+    "profile": ProfilePolicy,
+    "event": AppendOnlyPolicy,
+    "case": AppendOnlyPolicy,
+    "skill": SkillToolPolicy,
+    "tool": SkillToolPolicy,
+}
+
+
+def policy_for(category: str, known: Known, joining: Joining) -> MergePolicy:
+    """Return how candidates of a category are merged; topics, unless something else is said."""
+    return _KINDS.get(category, AggregateTopicPolicy)(known, joining)

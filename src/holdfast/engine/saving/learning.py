@@ -1,0 +1,15 @@
+"""Who learns from a session."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.engine.extract.contract import CandidateExtractor
+from holdfast.engine.merge.contract import Judge
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """Who finds what is worth remembering, and who judges whether it is known."""
+
+    extractors: Sequence[CandidateExtractor]
+    judge: Judge

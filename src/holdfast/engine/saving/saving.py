@@ -1,0 +1,178 @@
+"""Saving a session: its messages first, then what can be learned from them, a part at a time.
+
+Each part is one commit: all that was learned from some messages, and the mark that they were
+learned from. So who is stopped anywhere goes on where the mark stands, and nothing is there twice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from holdfast.context.nodes import Nodes
+from holdfast.engine.answering import Answering, Parts
+from holdfast.engine.extract.evidence import evidence_of, verified
+from holdfast.engine.merge.contract import Known
+from holdfast.engine.merge.joining import Joining
+from holdfast.engine.merge.policies import policy_for
+from holdfast.engine.saving.knowing import Ahead, KnownNodes
+from holdfast.engine.saving.learning import Learning
+from holdfast.engine.saving.outcome import Change, Outcome, Planned, SessionCommit
+from holdfast.engine.saving.windows import AT_ONCE, Window
+from holdfast.engine.sessions import Archived, Sessions
+from holdfast.engine.validate.secrets import SecretPolicy
+from holdfast.engine.validate.validating import validated
+from holdfast.errors import (
+    ConcurrentModificationError,
+    ContextError,
+    NodeExistsError,
+    VersionMismatchError,
+)
+from holdfast.model import CandidateMemory, RequestContext
+
+_ATTEMPTS = 20
+LEAST_CONFIDENCE = 0.6
+"""What is less sure is left in the session, where recall finds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How a session is to be saved."""
+
+    least_confidence: float = LEAST_CONFIDENCE
+    extract: bool = True
+    """Learn from the messages; else only keep them."""
+    dry_run: bool = False
+    """Say what would be done, and write nothing."""
+    progress: Callable[[int, int], None] = lambda _done, _all: None
+    """Told after each part how many messages are done, of how many."""
+
+
+class Saving:
+    """Saves sessions. The same twice, or again after a crash, changes nothing."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        known: Known,
+        learning: Learning,
+        *,
+        wishes: Wishes | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._nodes = nodes
+        self._sessions = Sessions(nodes)
+        self._known = known
+        self._learning = learning
+        self._joining = Joining(learning.judge, clock)
+        self._wishes = wishes or Wishes()
+
+    def commit(
+        self,
+        messages: Iterable[Mapping[str, object]],
+        session_id: str,
+        ctx: RequestContext,
+        *,
+        settle: Callable[[], None] = lambda: None,
+    ) -> SessionCommit:
+        """Keep the messages, then learn from them; `settle` is called when something is kept."""
+        archived = self._sessions.archive(messages, session_id, ctx, dry_run=self._wishes.dry_run)
+        if not self._wishes.dry_run:
+            settle()
+        plans: list[Planned] = []
+        changes: dict[str, Change] = {}
+        for found, changed in self._parts(archived, replace(ctx, session_id=session_id)):
+            plans += found
+            for each in changed:
+                before = changes.get(each.uri, each).before
+                changes[each.uri] = replace(each, before=before)
+            if not self._wishes.dry_run:
+                settle()
+        kept = session_id, archived.uris, len(archived.said), archived.added
+        return SessionCommit(*kept, tuple(plans), tuple(changes.values()))
+
+    def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
+        ahead = Ahead(self._known) if self._wishes.dry_run else None
+        for window in _windows(archived) if self._wishes.extract else ():
+            yield self._learn(window, archived, ctx, ahead)
+            self._wishes.progress(window.end, len(archived.said))
+
+    # ------------------------------------------------------------ one part
+    def _learn(
+        self, window: Window, archived: Archived, ctx: RequestContext, ahead: Ahead | None
+    ) -> "_Learned":
+        candidates, unfit = self._candidates(window, ctx)
+        if ahead is not None:
+            plans = self._plans(candidates, ahead, ctx)
+            return [*unfit, *plans], list(ahead.changes())
+        for _ in range(_ATTEMPTS):
+            mark = self._sessions.mark(archived, ctx)
+            if mark.messages >= window.end:
+                return [], []
+            fresh = Ahead(self._known)
+            plans = self._plans(candidates, fresh, ctx)
+            nodes = [*fresh.nodes(), mark.moved(window.end)]
+            try:
+                self._nodes.because("session").write_nodes(nodes, ctx)
+            except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
+                continue  # somebody was faster: plan with what is there now
+            return [*unfit, *plans], list(fresh.changes())
+        raise ConcurrentModificationError(
+            f"others change the same memories all the time; {_ATTEMPTS} attempts came too late. "
+            "The messages are kept. Fix: commit the session again."
+        )
+
+    def _candidates(
+        self, window: Window, ctx: RequestContext
+    ) -> tuple[list[CandidateMemory], list[Planned]]:
+        """Return what may be remembered, as it was said; and what may not, with the reason."""
+        messages = window.messages
+        fit: list[CandidateMemory] = []
+        unfit: list[Planned] = []
+        for extractor in self._learning.extractors:
+            kept, refused = verified(extractor.extract(messages, ctx), messages)
+            unfit += (Planned(each.candidate, Outcome.FAILED, each.reason) for each in refused)
+            fit += window.placed(kept)
+        sure: list[CandidateMemory] = []
+        for candidate in sorted(fit, key=_said_at):
+            if candidate.confidence < self._wishes.least_confidence:
+                reason = f"Its confidence is {candidate.confidence:g}."
+                unfit.append(Planned(candidate, Outcome.FILTERED, reason))
+                continue
+            try:
+                sure.append(validated(candidate, SecretPolicy.MASK).candidate)
+            except ContextError as error:
+                unfit.append(Planned(candidate, Outcome.FAILED, str(error)))
+        return sure, unfit
+
+    def _plans(
+        self, candidates: Sequence[CandidateMemory], ahead: Ahead, ctx: RequestContext
+    ) -> list[Planned]:
+        return [self._plan(candidate, ahead, ctx) for candidate in candidates]
+
+    def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
+        policy = policy_for(candidate.category, ahead, self._joining)
+        try:
+            plan = policy.plan(candidate, ctx)
+        except ContextError as error:
+            return Planned(candidate, Outcome.FAILED, str(error))
+        ahead.take(plan, ctx)
+        return Planned.by(candidate, plan)
+
+
+_Learned = tuple[list[Planned], list[Change]]
+
+
+def saving_for(parts: Parts, ctx: RequestContext, wishes: Wishes) -> Saving:
+    """Return who saves a session of a memory."""
+    known = KnownNodes(parts.nodes, Answering(parts).match)
+    return Saving(parts.nodes, known, parts.learning(ctx), wishes=wishes)
+
+
+def _windows(archived: Archived) -> Iterator[Window]:
+    """Yield what nobody has learned from yet."""
+    for start in range(archived.learned, len(archived.said), AT_ONCE):
+        yield Window(archived.said, start, min(start + AT_ONCE, len(archived.said)))
+
+
+def _said_at(candidate: CandidateMemory) -> int:
+    return evidence_of(candidate)[0].message
