@@ -492,7 +492,6 @@ def test_what_can_not_be_asked_or_kept_is_refused_in_words(context: Context) -> 
         lambda: memory.recall("x", filters={"context_type": ["MEMORY", "bogus"]}),
         lambda: memory.recall("x", filters={"context_type": 5}),
         lambda: memory.commit_session(None, session_id="s", extract=False),  # type: ignore[arg-type]
-        lambda: memory.commit_session([], session_id="s"),
     ]
     for ask in refused:
         with pytest.raises(InvalidValueError, match="Fix: "):

@@ -66,7 +66,13 @@ class Nodes(NodeReader):
 
     def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
         """Write many nodes in one commit: all of them, or none."""
-        every = list(nodes)
+        self.exchange(nodes, (), ctx)
+
+    def exchange(
+        self, nodes: Iterable[ContextNode], without: Iterable[str], ctx: RequestContext
+    ) -> None:
+        """Write some nodes and remove others, in one commit: all of that, or nothing."""
+        every, gone = list(nodes), [self.reach.changed(uri, ctx) for uri in without]
         if len({node.uri for node in every}) < len(every):
             raise InvalidValueError("one node is to be written twice at once. Fix: write it once.")
         for node in every:
@@ -77,8 +83,14 @@ class Nodes(NodeReader):
         def plan(draft: Draft) -> None:
             for node in every:
                 self._plan_write(draft, node, ctx)
+            for place in gone:
+                draft.remove(place, self.active(place).files)
 
         self.write(plan, ctx)
+        for place in gone:
+            self.clear(place)
+            with self._told():
+                self._outbox.register_delete(str(place), ctx, owner_space=place.owner_space)
 
     def _plan_write(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> None:
         stored = self.load(node.place)

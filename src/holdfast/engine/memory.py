@@ -22,6 +22,7 @@ from holdfast.storage.history import RESTORE, BlamedLine, Version
 if TYPE_CHECKING:
     from holdfast.engine.past import Pasts
     from holdfast.engine.saving.outcome import SessionCommit
+    from holdfast.engine.unmerging import Unmerged
 
 
 class Memory:
@@ -112,6 +113,20 @@ class Memory:
         )
         saving = saving_for(self._parts, replace(self.request, session_id=session_id), wishes)
         return saving.commit(messages, session_id, self.request, settle=self.settle)
+
+    def unmerge(self, uri: str, statement: str = "") -> "Unmerged":
+        """Undo the last merge of a node, or the last one of a statement of it.
+
+        The node is again what it was before; what was merged is a memory of its own from then on,
+        and the two are not merged again. What was superseded holds again.
+        """
+        from holdfast.engine.unmerging import Unmerging  # noqa: PLC0415 - who takes apart pays
+
+        done = Unmerging(self._parts.nodes, self._parts.history).unmerge(
+            uri, self.request, statement
+        )
+        self.settle()
+        return done
 
     def restore(self, uri: str, version: CID | When) -> ContextNode:
         """Let a node be again what it was at a moment, or with a content; return it.

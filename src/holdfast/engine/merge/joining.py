@@ -1,13 +1,8 @@
-"""Joining a candidate to a page: merged with what says the same, put beside what differs.
+"""Joining a candidate to a page: merged with what says the same, put beside what differs."""
 
-What it contradicts is superseded: it leaves the page for a node of its own, which says how long it
-held and leads to the page.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import NamedTuple
+from datetime import datetime
 
 from holdfast.engine.merge import pages
 from holdfast.engine.merge.comparing import Verdict
@@ -15,21 +10,17 @@ from holdfast.engine.merge.contract import Judge
 from holdfast.engine.merge.grounds import MOST_SAID, Grounds, as_metadata, grounds_of
 from holdfast.engine.merge.merges import Merge, with_merge
 from holdfast.engine.merge.pages import Statement
-from holdfast.engine.merge.places import former_place
 from holdfast.model import (
     Action,
     CandidateMemory,
     ContextNode,
-    RelationEdge,
     RequestContext,
     Uri,
     WritePlan,
 )
-from holdfast.model.record import VALID_FROM, VALID_UNTIL
-from holdfast.model.values import JSON, MAX_ABSTRACT, read_moment, shortened
+from holdfast.model.record import VALID_FROM
+from holdfast.model.values import JSON, MAX_ABSTRACT, shortened
 
-SUPERSEDED_BY = "superseded_by"
-"""The type of the edge from what held once to what holds in its place."""
 DATE = "date"
 APART = "kept_apart_from"
 """What its owner took apart: it is never merged with these again."""
@@ -58,7 +49,6 @@ class Joining:
     """Makes plans for candidates and the pages they may join."""
 
     judge: Judge
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     # ------------------------------------------------------------ looking
     def judged(self, candidate: CandidateMemory, page: ContextNode) -> Judged:
@@ -85,7 +75,7 @@ class Joining:
         """Plan a page that says this and nothing else."""
         grounds = {pages.cid_of(candidate.content): Grounds.of(candidate, ctx.session_id)}
         node = ContextNode(uri=str(place), content=pages.item(candidate.content))
-        node = replace(node, metadata=_told(node.content, grounds))
+        node = replace(node, metadata=told(node.content, grounds))
         return WritePlan(
             action=Action.CREATE, uri=node.uri, reason="Nothing like it was known.", node=node
         )
@@ -103,10 +93,9 @@ class Joining:
             worded = (replace(each, wording=candidate.content) for each in new.said)
             new = replace(new, said=tuple(worded))
         grounds = {**grounds_of(page), match.statement.cid: known.joined(new)}
-        reason = f"It says the same as {_quoted(text)}. {match.reason}".strip()
-        return self._planned(
-            Action.MERGE, page, page.content, grounds, candidate=candidate, reason=reason
-        )
+        reason = f"It says the same as {quoted(text)}. {match.reason}".strip()
+        merge = merge_of(Action.MERGE, candidate, ctx, into=match.statement.cid)
+        return changed(page, page.content, grounds, merge, reason=reason)
 
     def appended(
         self, page: ContextNode, candidate: CandidateMemory, ctx: RequestContext
@@ -118,187 +107,38 @@ class Joining:
         content = pages.inserted(page.content, pages.item(candidate.content), before)
         grounds = {**known, pages.cid_of(candidate.content): new}
         reason = "It is of the same topic, and says something else."
-        return self._planned(
-            Action.APPEND, page, content, grounds, candidate=candidate, reason=reason
-        )
-
-    def superseded(
-        self,
-        matches: Sequence[Match],
-        candidate: CandidateMemory,
-        ctx: RequestContext,
-        formers: Callable[[], Sequence[ContextNode]] = tuple,
-    ) -> WritePlan:
-        """Plan for a candidate that can't hold together with some statements of one page.
-
-        The one that was said last is what holds. `formers` tells what the page superseded before.
-        """
-        page = matches[0].page
-        known = grounds_of(page)
-        when = candidate.when or self.clock()
-        last = max(_said_at(page, known, each.statement) for each in matches)
-        if when < last:
-            return self._held_before(matches, candidate, ctx, Past(when, last, formers()))
-        first, *others = matches
-        content = pages.replaced(
-            page.content, first.statement, pages.item(candidate.content, when.date())
-        )
-        for gone in others:
-            content = pages.without(content, _again(content, gone.statement))
-        kept = {cid: each for cid, each in known.items() if cid not in _cids(matches)}
-        grounds = {**kept, pages.cid_of(candidate.content): Grounds.of(candidate, ctx.session_id)}
-        former = tuple(
-            _former(page, each.statement, known, Until(when, candidate.content)) for each in matches
-        )
-        reason = f"It supersedes {_listed(matches)} {first.reason}".strip()
-        return self._planned(
-            Action.MERGE,
-            page,
-            content,
-            grounds,
-            candidate=candidate,
-            reason=reason,
-            former=former,
-        )
-
-    # ------------------------------------------------------------ what is told late
-    def _held_before(
-        self,
-        matches: Sequence[Match],
-        candidate: CandidateMemory,
-        ctx: RequestContext,
-        past: "Past",
-    ) -> WritePlan:
-        """Plan for what held before, and was told later: it goes where it would have gone."""
-        for each in past.formers:
-            again = self.judged(candidate, each).same
-            if again is not None and past.when < _until(each):
-                return self.merged(again, candidate, ctx)
-        page = matches[0].page
-        later = self._held_next(candidate, past)
-        if later is not None:
-            until = Until(_said_first(later), later.content.strip())
-            begun = later.revised(metadata={**later.metadata, VALID_FROM: until.when.isoformat()})
-            return _told_late(page, candidate, until, ctx, _before(matches), former=(begun,))
-        until = Until(past.last, matches[0].statement.text)
-        content = _since(page.content, matches, past.last)
-        plan = _told_late(page, candidate, until, ctx, _before(matches))
-        if content == page.content or plan.node is None:
-            return plan
-        return self._planned(
-            Action.MERGE,
-            page,
-            content,
-            grounds_of(page),
-            candidate=candidate,
-            reason=plan.reason,
-            former=(plan.node,),
-        )
-
-    def _held_next(self, candidate: CandidateMemory, past: "Past") -> ContextNode | None:
-        """Return what held after a candidate, before what holds now; None if nobody told of it."""
-        later = [
-            each
-            for each in past.formers
-            if past.when < _said_first(each) and self.judged(candidate, each).against
-        ]
-        return min(later, key=_said_first, default=None)
-
-    def _planned(  # noqa: PLR0913 - what a plan is made of, each once
-        self,
-        action: Action,
-        page: ContextNode,
-        content: str,
-        grounds: Mapping[str, Grounds],
-        *,
-        candidate: CandidateMemory,
-        reason: str,
-        former: tuple[ContextNode, ...] = (),
-    ) -> WritePlan:
-        merge = Merge(
-            version=page.version + 1,
-            action=action.value,
-            statement=pages.cid_of(candidate.content),
-            slug=candidate.slug,
-            former=tuple(each.uri for each in former),
-        )
-        metadata = {**page.metadata, **_told(content, grounds), **with_merge(page, merge)}
-        node = page.revised(content=content, metadata=metadata)
-        return WritePlan(action=action, uri=page.uri, reason=reason, node=node, former=former)
+        merge = merge_of(Action.APPEND, candidate, ctx)
+        return changed(page, content, grounds, merge, reason=reason)
 
 
-class Past(NamedTuple):
-    """What is known of a page before now."""
-
-    when: datetime
-    """When the candidate was said."""
-    last: datetime
-    """When that was said which holds now."""
-    formers: Sequence[ContextNode]
+def merge_of(
+    action: Action, candidate: CandidateMemory, ctx: RequestContext, into: str = ""
+) -> Merge:
+    """Return what a page is to remember of how a candidate joined it."""
+    return Merge(0, action.value, pages.cid_of(candidate.content), into, ctx.session_id)
 
 
-class Until(NamedTuple):
-    """When a statement ceased to hold, and what was said then."""
-
-    when: datetime
-    said: str
-
-
-def _former(
-    page: ContextNode, gone: Statement, known: Mapping[str, Grounds], until: Until
-) -> ContextNode:
-    """Return the node in which a statement is kept that no longer holds."""
-    end = until.when.isoformat()
-    place = former_place(page.place, gone.text, end)
-    grounds = {gone.cid: known[gone.cid]} if gone.cid in known else {}
-    metadata: dict[str, JSON] = {
-        **as_metadata(grounds),
-        VALID_FROM: gone.since.isoformat() if gone.since else None,
-        VALID_UNTIL: end,
-    }
-    told = {name: value for name, value in metadata.items() if value is not None}
-    reason = shortened(f"On {until.when.date()}: {until.said}", MAX_ABSTRACT)
-    edge = RelationEdge(str(place), page.uri, SUPERSEDED_BY, reason=reason)
-    return ContextNode(uri=str(place), content=f"{gone.text}\n", metadata=told, relations=(edge,))
-
-
-def _told_late(  # noqa: PLR0913 - what such a plan is made of, each once
+def changed(  # noqa: PLR0913 - what such a plan is made of, each once
     page: ContextNode,
-    candidate: CandidateMemory,
-    until: Until,
-    ctx: RequestContext,
-    reason: str,
+    content: str,
+    grounds: Mapping[str, Grounds],
+    merge: Merge,
     *,
+    reason: str,
     former: tuple[ContextNode, ...] = (),
 ) -> WritePlan:
-    gone = Statement(candidate.content, 0, 0, is_item=False)
-    node = _former(page, gone, {gone.cid: Grounds.of(candidate, ctx.session_id)}, until)
-    return WritePlan(action=Action.CREATE, uri=node.uri, reason=reason, node=node, former=former)
-
-
-def _since(content: str, matches: Sequence[Match], when: datetime) -> str:
-    """Return a page that says of some statements since when they hold, if it did not."""
-    for match in matches:
-        standing = _again(content, match.statement)
-        if standing.since is None and standing.is_item:
-            since = pages.item(standing.text, when.date())
-            content = pages.replaced(content, standing, since)
-    return content
-
-
-def _until(former: ContextNode) -> datetime:
-    return read_moment(former.metadata.get(VALID_UNTIL)) or former.updated_at
-
-
-def _said_first(former: ContextNode) -> datetime:
-    """Return when what held once began to, or was said."""
-    begun = read_moment(former.metadata.get(VALID_FROM))
-    times = [each.when for each in grounds_of(former).values() if each.when is not None]
-    return begun or min(times, default=_until(former))
+    """Plan the next version of a page, which remembers how it came about."""
+    uris = tuple(each.uri for each in former)
+    made = replace(merge, version=page.version + 1, former=uris)
+    metadata = {**page.metadata, **told(content, grounds), **with_merge(page, made)}
+    node = page.revised(content=content, metadata=metadata)
+    return WritePlan(
+        action=Action(merge.action), uri=page.uri, reason=reason, node=node, former=former
+    )
 
 
 # ---------------------------------------------------------------- what a node says of itself
-def _told(content: str, grounds: Mapping[str, Grounds]) -> dict[str, JSON]:
+def told(content: str, grounds: Mapping[str, Grounds]) -> dict[str, JSON]:
     """Return what a page says of itself: what it rests on, its day, and since when it holds."""
     stands = pages.statements(content)
     cids = {each.cid for each in stands}
@@ -341,32 +181,10 @@ def _order(when: datetime | None, text: str) -> tuple[bool, float, str]:
     return when is None, when.timestamp() if when else 0.0, text
 
 
-def _said_at(page: ContextNode, known: Mapping[str, Grounds], statement: Statement) -> datetime:
-    grounds = known.get(statement.cid)
-    return (grounds.when if grounds else None) or page.updated_at
-
-
-def _again(content: str, statement: Statement) -> Statement:
-    """Return the same statement where it stands now."""
-    return next(each for each in pages.statements(content) if each.text == statement.text)
-
-
-def _cids(matches: Iterable[Match]) -> set[str]:
-    return {each.statement.cid for each in matches}
-
-
 # ---------------------------------------------------------------- words for people
 def _skipped(page: ContextNode, reason: str) -> WritePlan:
     return WritePlan(action=Action.SKIP, uri=page.uri, reason=reason)
 
 
-def _before(matches: Sequence[Match]) -> str:
-    return f"It held before {_listed(matches)} {matches[0].reason}".strip()
-
-
-def _listed(matches: Sequence[Match]) -> str:
-    return f"{' and '.join(_quoted(each.statement.text) for each in matches)}."
-
-
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     return f'"{shortened(" ".join(text.split()), MAX_ABSTRACT).rstrip(".")}"'

@@ -23,7 +23,9 @@ class Merge:
     action: str
     statement: str
     """The CID of what was said."""
-    slug: str = ""
+    into: str = ""
+    """The CID of the statement that says the same, if there was one."""
+    session: str = ""
     former: tuple[str, ...] = ()
     """Where that is which it superseded."""
 
@@ -32,7 +34,8 @@ class Merge:
             "version": self.version,
             "action": self.action,
             "statement": self.statement,
-            "slug": self.slug,
+            "into": self.into,
+            "session": self.session,
             "former": self.former,
         }
         return {name: value for name, value in told.items() if value not in ("", ())}
@@ -56,13 +59,14 @@ def as_metadata(merges: Sequence[Merge]) -> dict[str, JSON]:
 def _merge(told: JSON) -> Merge | None:
     match told:
         case {"version": int(version), "action": str(action), "statement": str(cid), **rest}:
-            slug, former = rest.get("slug"), rest.get("former")
+            into, session, former = (rest.get(name) for name in ("into", "session", "former"))
             uris = former if isinstance(former, Sequence) and not isinstance(former, str) else ()
             return Merge(
                 version,
                 action,
                 cid,
-                slug if isinstance(slug, str) else "",
+                into if isinstance(into, str) else "",
+                session if isinstance(session, str) else "",
                 tuple(each for each in uris if isinstance(each, str)),
             )
     return None

@@ -2,23 +2,28 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from holdfast.engine.merge import pages
-from holdfast.engine.merge.contract import Known, MergePolicy
+from holdfast.engine.merge.contract import Judge, Known, MergePolicy
 from holdfast.engine.merge.joining import Joining, Judged
 from holdfast.engine.merge.places import beside, is_near, place_of
+from holdfast.engine.merge.superseding import Superseding
 from holdfast.errors import NodeExistsError
 from holdfast.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 from holdfast.model.uri import PROFILE
+
+Clock = Callable[[], datetime]
 
 
 class _PagePolicy:
     """Lets a candidate join a page: the one that says the same, else the one of its name."""
 
-    def __init__(self, known: Known, joining: Joining) -> None:
+    def __init__(self, known: Known, joining: Joining, superseding: Superseding) -> None:
         self._known = known
         self._joining = joining
+        self._superseding = superseding
 
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         place = self._free(place_of(candidate, ctx.account_id), candidate, ctx)
@@ -31,7 +36,7 @@ class _PagePolicy:
                 return self._joining.merged(each.same, candidate, ctx)
         for each in judged:
             if each.against and self._is_of(each, place):
-                return self._joining.superseded(
+                return self._superseding.superseded(
                     each.against, candidate, ctx, partial(self._known.formers, each.page, ctx)
                 )
         if page is not None:
@@ -89,7 +94,7 @@ class AggregateTopicPolicy(_PagePolicy):
 class AppendOnlyPolicy:
     """What happened is a memory of its own, and never changed by another one."""
 
-    def __init__(self, known: Known, joining: Joining) -> None:
+    def __init__(self, known: Known, joining: Joining, _superseding: Superseding) -> None:
         self._known = known
         self._joining = joining
 
@@ -124,7 +129,7 @@ def _tells(node: ContextNode, candidate: CandidateMemory) -> bool:
     return [each.text for each in stands] == [candidate.content.strip()]
 
 
-_KINDS: Mapping[str, Callable[[Known, Joining], MergePolicy]] = {
+_KINDS: Mapping[str, Callable[[Known, Joining, Superseding], MergePolicy]] = {
     "profile": ProfilePolicy,
     "event": AppendOnlyPolicy,
     "case": AppendOnlyPolicy,
@@ -133,6 +138,7 @@ _KINDS: Mapping[str, Callable[[Known, Joining], MergePolicy]] = {
 }
 
 
-def policy_for(category: str, known: Known, joining: Joining) -> MergePolicy:
+def policy_for(category: str, known: Known, judge: Judge, clock: Clock) -> MergePolicy:
     """Return how candidates of a category are merged; topics, unless something else is said."""
-    return _KINDS.get(category, AggregateTopicPolicy)(known, joining)
+    joining = Joining(judge)
+    return _KINDS.get(category, AggregateTopicPolicy)(known, joining, Superseding(joining, clock))

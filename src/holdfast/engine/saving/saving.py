@@ -12,7 +12,6 @@ from holdfast.context.nodes import Nodes
 from holdfast.engine.answering import Answering, Parts
 from holdfast.engine.extract.evidence import evidence_of, verified
 from holdfast.engine.merge.contract import Known
-from holdfast.engine.merge.joining import Joining
 from holdfast.engine.merge.policies import policy_for
 from holdfast.engine.saving.knowing import Ahead, KnownNodes
 from holdfast.engine.saving.learning import Learning
@@ -27,7 +26,7 @@ from holdfast.errors import (
     NodeExistsError,
     VersionMismatchError,
 )
-from holdfast.model import CandidateMemory, RequestContext
+from holdfast.model import CandidateMemory, RequestContext, WritePlan
 
 _ATTEMPTS = 20
 LEAST_CONFIDENCE = 0.6
@@ -63,7 +62,7 @@ class Saving:
         self._sessions = Sessions(nodes)
         self._known = known
         self._learning = learning
-        self._joining = Joining(learning.judge, clock)
+        self._clock = clock
         self._wishes = wishes or Wishes()
 
     def commit(
@@ -150,13 +149,22 @@ class Saving:
         return [self._plan(candidate, ahead, ctx) for candidate in candidates]
 
     def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
-        policy = policy_for(candidate.category, ahead, self._joining)
+        policy = policy_for(candidate.category, ahead, self._learning.judge, self._clock)
         try:
             plan = policy.plan(candidate, ctx)
+            self._refuse_put_away(plan, ahead, ctx)
         except ContextError as error:
             return Planned(candidate, Outcome.FAILED, str(error))
         ahead.take(plan, ctx)
         return Planned.by(candidate, plan)
+
+    def _refuse_put_away(self, plan: WritePlan, ahead: Ahead, ctx: RequestContext) -> None:
+        """Refuse a plan that would bring back what its owner put away."""
+        for node in plan.former:
+            if ahead.taken(node.place, ctx):
+                raise NodeExistsError(
+                    f"what it supersedes is put away at {node.uri!a}. Fix: unarchive or delete it."
+                )
 
 
 _Learned = tuple[list[Planned], list[Change]]
