@@ -1,0 +1,88 @@
+"""Killed at any moment, a commit of a session loses nothing, and the next one ends it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.app.learning import learning_for
+from holdfast.engine.saving import saving
+from holdfast.engine.saving.knowing import KnownNodes
+from holdfast.engine.saving.saving import Saving
+from holdfast.model import ContextNode, RequestContext
+from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
+from tests.context.opened import KINDS, Opened, opened
+from tests.engine.saving.sessions import said
+
+ANA = RequestContext("acme", "ana")
+PROFILE = "ctx://acme/users/ana/memories/profile"
+TALK = [
+    *said("I live in Lisbon.", "I prefer tabs over spaces."),
+    *said("I now live in Porto.", "I went to Rome yesterday.", "I love coffee.", day="2026-03-02"),
+]
+SAVED = ContextNode(uri=PROFILE, content="- Ana lives in Berlin.\n")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for no disk, and learn in several parts."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fdatasync", lambda _: None)
+    monkeypatch.setattr(saving, "AT_ONCE", 2)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=[MemoryGround, FolderGround])
+def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
+    made = request.param(tmp_path / "ground")
+    assert isinstance(made, Ground)
+    return made
+
+
+def commit(memory: Opened) -> None:
+    known = KnownNodes(memory.nodes, lambda *_: {})
+    Saving(memory.nodes, known, learning_for()).commit(TALK, "s", ANA)
+
+
+def test_who_is_killed_while_saving_loses_nothing_and_goes_on(
+    ground: Ground, kind: str, tmp_path: Path
+) -> None:
+    with opened(ground, kind) as memory:
+        memory.nodes.write_node(SAVED, ANA)
+    undisturbed = ground.copied(tmp_path / "undisturbed")
+
+    def run(ground: Ground) -> None:
+        with opened(ground, kind) as memory:
+            commit(memory)
+
+    run(undisturbed)
+    wanted = undisturbed.all_texts()
+    moments = 0
+    for moment, left in every_crash(ground, run):
+        moments += 1
+        with opened(left, kind) as memory:
+            check_whole(memory, moment)
+            commit(memory)
+            assert left.all_texts() == wanted, moment
+            events = memory.events()
+            commit(memory)
+            assert (left.all_texts(), memory.events()) == (wanted, events), moment
+    assert moments > 20, "nobody was killed"
+
+
+def check_whole(memory: Opened, moment: str) -> None:
+    """See to it that no statement is lost: it is on its page, or among what held once."""
+    texts = [
+        memory.nodes.read_node(str(place), ANA).content
+        for place in memory.nodes.walk(memory.nodes.read_node(PROFILE, ANA).place.parent)
+        if memory.nodes.is_active(place)
+    ]
+    said_of_home = [text for text in texts if "Berlin" in text]
+    assert len(said_of_home) == 1, moment
+    learned = sum("Lisbon" in text for text in texts)
+    assert learned <= 1, moment
+    assert sum("Porto" in text for text in texts) <= learned, moment
