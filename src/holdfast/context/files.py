@@ -25,6 +25,8 @@ ARCHIVED = ".archived"
 """The folder with a mark for each archived node beside it, so that listing need not read them."""
 OWNER = ".owner"
 """Whose a session is; written with its first node."""
+LEARNED = ".learned"
+"""How far a session was learned from; written with what was learned."""
 
 _FORMAT = 1
 

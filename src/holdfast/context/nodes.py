@@ -69,9 +69,16 @@ class Nodes(NodeReader):
         self.exchange(nodes, (), ctx)
 
     def exchange(
-        self, nodes: Iterable[ContextNode], without: Iterable[str], ctx: RequestContext
+        self,
+        nodes: Iterable[ContextNode],
+        without: Iterable[str],
+        ctx: RequestContext,
+        also: Callable[[Draft], None] = lambda _draft: None,
     ) -> None:
-        """Write some nodes and remove others, in one commit: all of that, or nothing."""
+        """Write some nodes and remove others, in one commit: all of that, or nothing.
+
+        `also` plans what else is to change with them.
+        """
         every, gone = list(nodes), [self.reach.changed(uri, ctx) for uri in without]
         if len({node.uri for node in every}) < len(every):
             raise InvalidValueError("one node is to be written twice at once. Fix: write it once.")
@@ -85,6 +92,7 @@ class Nodes(NodeReader):
                 self._plan_write(draft, node, ctx)
             for place in gone:
                 draft.remove(place, self.active(place).files)
+            also(draft)
 
         self.write(plan, ctx)
         for place in gone:

@@ -1,18 +1,26 @@
 """Keeping what was said in a session: its messages as nodes that people can read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
+from holdfast.context.marks import Marks
 from holdfast.context.nodes import Nodes
 from holdfast.engine.validate.secrets import masked
-from holdfast.errors import InvalidValueError, NodeExistsError, NodeNotFoundError
+from holdfast.errors import (
+    InvalidValueError,
+    NodeExistsError,
+    NodeNotFoundError,
+    VersionMismatchError,
+)
 from holdfast.model import ContextNode, RequestContext, Uri
 from holdfast.model.transcript import PIECE_CHARACTERS, Message, parse, pieces, render
 from holdfast.model.values import MAX_ABSTRACT, shortened, shown
 
 _NAME = "messages"
-_LEARNED = "learned_from"
-"""Metadata of the first node: from how many messages memories were made already."""
+_LONGEST = 12
+_ATTEMPTS = 20
 
 Piece = tuple[int, int, Message]
 
@@ -30,16 +38,8 @@ class Archived:
     """From how many, counted from the first, memories were made already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a session was learned from."""
-
-    node: ContextNode
-    messages: int
-
-    def moved(self, messages: int) -> ContextNode:
-        """Return the node that says that so many were."""
-        return self.node.revised(metadata={**self.node.metadata, _LEARNED: messages})
+class _TakenError(NodeExistsError):
+    """Somebody wrote a node of the session since it was looked at, or put one away."""
 
 
 class Sessions:
@@ -50,6 +50,7 @@ class Sessions:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
+        self._marks = Marks(nodes)
 
     def archive(
         self,
@@ -64,32 +65,45 @@ class Sessions:
         If it was committed with other messages than these begin with: `NodeExistsError`.
         """
         said = kept_messages(messages)
-        inside = replace(ctx, session_id=session_id)
         place = Uri(ctx.account_id, ("sessions", session_id))
-        known = self._known(place, inside)
+        inside = replace(ctx, session_id=session_id)
+        for _ in range(_ATTEMPTS):
+            with suppress(_TakenError):  # somebody was faster: look at what is there now
+                return self._archived(place, said, inside, dry_run=dry_run)
+        return self._archived(place, said, inside, dry_run=dry_run)
+
+    def _archived(
+        self, place: Uri, said: list[Message], ctx: RequestContext, *, dry_run: bool
+    ) -> Archived:
+        known = self._known(place, ctx)
         before = _said(known)
         common = min(len(before), len(said))
         if before[:common] != said[:common]:
             raise NodeExistsError(
-                f"the session {session_id[:80]!a} was committed with other messages. "
+                f"the session {place.name[:80]!a} was committed with other messages. "
                 "Fix: commit it with all that was said before, or under another id."
             )
         parts = list(_parts(said))
         if len(said) > len(before) and not dry_run:
-            self._nodes.because("session").write_nodes(_written(place, parts, known), inside)
+            self._write(_written(place, parts, known), ctx)
         uris = tuple(str(_part(place, number)) for number in range(max(len(parts), len(known))))
         added = max(0, len(said) - len(before))
-        learned = _learned(known[0]) if known else 0
-        return Archived(place, said if added else before, added, uris, learned)
+        kept = said if added else before
+        learned = self._learned(place, kept, ctx) if known else 0
+        return Archived(place, kept, added, uris, learned)
+
+    def _write(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
+        try:
+            self._nodes.because("session").write_nodes(nodes, ctx)
+        except (NodeExistsError, VersionMismatchError) as error:
+            raise _TakenError(*error.args) from error
 
     def messages(self, place: Uri, ctx: RequestContext) -> list[Message]:
         """Return the messages that a session has."""
         return _said(self._known(place, ctx))
 
-    def mark(self, archived: Archived, ctx: RequestContext) -> Mark:
-        """Return how far a session was learned from by now, by whomever."""
-        node = self._nodes.read_node(str(_part(archived.place, 0)), ctx)
-        return Mark(node, _learned(node))
+    def _learned(self, place: Uri, said: Sequence[Message], ctx: RequestContext) -> int:
+        return learned_from(self._marks.read(place, ctx), said)
 
     def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
         """Return the nodes with messages that the session has, in order."""
@@ -110,9 +124,28 @@ def kept_messages(messages: Iterable[Mapping[str, object]]) -> list[Message]:
     return [replace(each, content=masked(each.content)[0]) for each in said]
 
 
-def _learned(node: ContextNode) -> int:
-    count = node.metadata.get(_LEARNED)
-    return count if isinstance(count, int) else 0
+class Beginnings:
+    """The marks of how a session begins: each says that so many messages were learned from."""
+
+    def __init__(self, said: Sequence[Message]) -> None:
+        self._said = said
+        self._hashed = sha256()
+        self._count = 0
+
+    def mark(self, count: int) -> str:
+        """Return the mark of the first messages; the next one that is asked for is no shorter."""
+        for each in self._said[self._count : count]:
+            told = f"{each.role}\0{each.name}\0{each.time}\0{each.content}\0"
+            self._hashed.update(told.encode())
+        self._count = count
+        return f"{count} {self._hashed.hexdigest()}\n"
+
+
+def learned_from(mark: str, said: Sequence[Message]) -> int:
+    """Return how many of these messages a mark says were learned from; it knows them."""
+    told = mark.partition(" ")[0]
+    count = int(told) if told.isdecimal() and len(told) < _LONGEST else 0
+    return count if mark == Beginnings(said).mark(count) else 0
 
 
 def _part(place: Uri, number: int) -> Uri:

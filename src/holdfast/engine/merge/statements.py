@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from holdfast.engine.merge import words
 from holdfast.engine.merge.inflection import is_gerund, is_participle, is_past
@@ -15,6 +16,7 @@ _NOMINAL = ("ion", "ment", "al", "er", "or", "ness", "ity")
 """How nouns that are made of verbs end."""
 
 
+@lru_cache(maxsize=2048)
 def read(text: str) -> Statement:
     return _Reader(rephrased(_unhyphened(measured(tokens(text))))).read()
 

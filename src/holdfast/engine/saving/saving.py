@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from holdfast.context.marks import Marks
 from holdfast.context.nodes import Nodes
 from holdfast.engine.answering import Answering, Parts
 from holdfast.engine.extract.evidence import evidence_of, verified
@@ -17,7 +18,7 @@ from holdfast.engine.saving.knowing import Ahead, KnownNodes
 from holdfast.engine.saving.learning import Learning
 from holdfast.engine.saving.outcome import Change, Outcome, Planned, SessionCommit
 from holdfast.engine.saving.windows import AT_ONCE, Window
-from holdfast.engine.sessions import Archived, Sessions
+from holdfast.engine.sessions import Archived, Beginnings, Sessions, learned_from
 from holdfast.engine.validate.secrets import SecretPolicy
 from holdfast.engine.validate.validating import validated
 from holdfast.errors import (
@@ -60,6 +61,7 @@ class Saving:
     ) -> None:
         self._nodes = nodes
         self._sessions = Sessions(nodes)
+        self._marks = Marks(nodes)
         self._known = known
         self._learning = learning
         self._clock = clock
@@ -90,28 +92,35 @@ class Saving:
         return SessionCommit(*kept, tuple(plans), tuple(changes.values()))
 
     def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
-        ahead = Ahead(self._known) if self._wishes.dry_run else None
+        ahead, beginnings = Ahead(self._known), Beginnings(archived.said)
         for window in _windows(archived) if self._wishes.extract else ():
-            yield self._learn(window, archived, ctx, ahead)
+            if self._wishes.dry_run:
+                yield self._foresee(window, ahead, ctx)
+            else:
+                yield self._learn(window, archived, beginnings, ctx)
             self._wishes.progress(window.end, len(archived.said))
 
     # ------------------------------------------------------------ one part
-    def _learn(
-        self, window: Window, archived: Archived, ctx: RequestContext, ahead: Ahead | None
-    ) -> "_Learned":
+    def _foresee(self, window: Window, ahead: Ahead, ctx: RequestContext) -> "_Learned":
+        """Say what would be learned from some messages, after what went before."""
         candidates, unfit = self._candidates(window, ctx)
-        if ahead is not None:
-            plans = self._plans(candidates, ahead, ctx)
-            return [*unfit, *plans], list(ahead.changes())
+        return [*unfit, *self._plans(candidates, ahead, ctx)], list(ahead.changes())
+
+    def _learn(
+        self, window: Window, archived: Archived, beginnings: Beginnings, ctx: RequestContext
+    ) -> "_Learned":
+        """Keep what can be learned from some messages, and that it was learned."""
+        candidates, unfit = self._candidates(window, ctx)
+        before, after = beginnings.mark(window.start), beginnings.mark(window.end)
         for _ in range(_ATTEMPTS):
-            mark = self._sessions.mark(archived, ctx)
-            if mark.messages >= window.end:
+            mark = self._marks.read(archived.place, ctx)
+            if mark != before and learned_from(mark, archived.said) >= window.end:
                 return [], []
             fresh = Ahead(self._known)
             plans = self._plans(candidates, fresh, ctx)
-            nodes = [*fresh.nodes(), mark.moved(window.end)]
+            moved = self._marks.moved(archived.place, mark, after)
             try:
-                self._nodes.because("session").write_nodes(nodes, ctx)
+                self._nodes.because("session").exchange(fresh.nodes(), (), ctx, also=moved)
             except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
                 continue  # somebody was faster: plan with what is there now
             return [*unfit, *plans], list(fresh.changes())
