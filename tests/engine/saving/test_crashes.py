@@ -17,8 +17,8 @@ from tests.engine.saving.sessions import said
 ANA = RequestContext("acme", "ana")
 PROFILE = "ctx://acme/users/ana/memories/profile"
 TALK = [
-    *said("I live in Lisbon.", "I prefer tabs over spaces."),
-    *said("I now live in Porto.", "I went to Rome yesterday.", "I love coffee.", day="2026-03-02"),
+    *said("I live in Lisbon.", "I prefer tabs over spaces.", day="2027-01-05"),
+    *said("I now live in Porto.", "I went to Rome yesterday.", "I love coffee.", day="2027-03-02"),
 ]
 SAVED = ContextNode(uri=PROFILE, content="- Ana lives in Berlin.\n")
 
