@@ -1,6 +1,6 @@
 """What all proofs that a suite bites have in common."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,3 +35,19 @@ def repeatable_search() -> Iterator[None]:
     settings.load_profile("repeatable")
     yield
     settings.load_profile(before)
+
+
+def run_with_each_parameter(test: Callable[..., None]) -> None:
+    """Run a test as pytest would, with each of the parameters that it is marked with."""
+    for given in _parameters(test):
+        test(**given)
+
+
+def _parameters(test: Callable[..., None]) -> Iterator[dict[str, object]]:
+    marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
+    if not marks:
+        yield {}
+    for mark in marks:
+        names, values = mark.args
+        for value in values:
+            yield {names: value} if isinstance(names, str) else dict(zip(names, value, strict=True))

@@ -370,6 +370,20 @@ class TestLanguageModel:
         assert load_config(environ).llm == LanguageModelSettings()
         assert LanguageModelSettings().provider == "none"
 
+    def test_a_model_that_is_there_is_still_asked_for_nothing(
+        self, file: Path, environ: dict[str, str]
+    ) -> None:
+        file.write_text('[llm]\nprovider = "openai"\nmodel = "small"\n')
+
+        llm = load_config(environ).llm
+
+        assert (llm.extract, llm.merge) == (False, False)
+
+    def test_what_is_off_needs_no_model(self, file: Path, environ: dict[str, str]) -> None:
+        file.write_text("[llm]\nextract = false\nmerge = false\n")
+
+        assert load_config(environ).llm == LanguageModelSettings()
+
     def test_all_of_it_is_read(self, file: Path, environ: dict[str, str]) -> None:
         file.write_text(
             """[llm]
@@ -388,6 +402,8 @@ tokens_per_day = 3
 dollars_per_call = 0.1
 dollars_per_session = 0.2
 dollars_per_day = 0
+extract = true
+merge = true
 """
         )
 
@@ -410,6 +426,8 @@ dollars_per_day = 0
             0.1,
             0.2,
             0,
+            extract=True,
+            merge=True,
         )
         assert "'k'" not in repr(llm)
 
@@ -438,6 +456,10 @@ dollars_per_day = 0
             ("input_price = -1\noutput_price = 1", 2, "not a number"),
             ("input_price = nan\noutput_price = 1", 2, "not a number"),
             ("dollars_per_day = 1", 2, "nobody knows what the model costs"),
+            ("extract = 1", 2, "not true or false"),
+            ('merge = "yes"', 2, "not true or false"),
+            ("extract = true", 2, "extract is on, but there is no language model to ask"),
+            ('provider = "none"\nmerge = true', 3, "set provider and model, or merge = false"),
         ],
     )
     def test_what_is_wrong_is_refused_with_its_line(

@@ -39,6 +39,8 @@ _LLM = {
     "output_price": float,
     **{f"tokens_per_{span}": int for span in _SPANS},
     **{f"dollars_per_{span}": float for span in _SPANS},
+    "extract": bool,
+    "merge": bool,
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "embedding": {"provider": _PROVIDERS},
@@ -48,7 +50,7 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
         "limit_name": _LIMIT_NAMES,
     },
 }
-_KINDS = {str: "a text in quotes", int: "a number", float: "a number"}
+_KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
 
 
@@ -87,6 +89,10 @@ class LanguageModelSettings:
     dollars_per_call: float | None = None
     dollars_per_session: float | None = None
     dollars_per_day: float | None = None
+    extract: bool = False
+    """Whether it is asked what of a session is worth remembering."""
+    merge: bool = False
+    """Whether it is asked if two statements say the same, where only their words differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +265,10 @@ def _llm(
             what = "money is limited, but nobody knows what the model costs"
             fix = "set input_price and output_price, or limit tokens only"
             raise file.refuse(["llm", f"dollars_per_{span}"], what, fix)
+    for use in ("extract", "merge"):
+        if given.get(use) and provider == "none":
+            what = f"{use} is on, but there is no language model to ask"
+            raise file.refuse(["llm", use], what, f"set provider and model, or {use} = false")
     key = environ.get(str(given.get("api_key_variable", "")), "")
     return LanguageModelSettings(**given, api_key=key)  # type: ignore[arg-type] # each was checked
 
@@ -287,8 +297,8 @@ def _value(
 
 
 def _is_a(kind: type, value: object) -> bool:
-    if isinstance(value, bool):
-        return False
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
     if kind is str:
         return isinstance(value, str) and bool(value)
     if kind is int:

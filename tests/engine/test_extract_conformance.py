@@ -1,11 +1,13 @@
 """Every extractor that ships passes the whole contract."""
 
+from holdfast.engine.extract.asked import entity_event, preference, procedure, profile
 from holdfast.engine.extract.contract import CandidateExtractor
 from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
 from holdfast.engine.extract.rules.preference import PreferenceExtractor
 from holdfast.engine.extract.rules.procedure import ProcedureExtractor
 from holdfast.engine.extract.rules.profile import ProfileExtractor
 from holdfast.testing.extract import DATES, ExtractorSuite
+from tests.engine.reading_model import reading_llm
 
 
 class TestProfile(ExtractorSuite):
@@ -54,3 +56,51 @@ class TestProcedure(ExtractorSuite):
     @staticmethod
     def open_extractor() -> CandidateExtractor:
         return ProcedureExtractor()
+
+
+class TestAskedProfile(ExtractorSuite):
+    promises = frozenset()
+    telling = "I live in Porto."
+    asking = "Do I live in Porto?"
+    denying = "I don't live in Porto any more."
+    unsure = "I think I live in Porto."
+
+    @staticmethod
+    def open_extractor() -> CandidateExtractor:
+        return profile.ProfileExtractor(reading_llm())
+
+
+class TestAskedPreference(ExtractorSuite):
+    promises = frozenset()
+    telling = "I prefer tabs over spaces."
+    asking = "Do I prefer tabs over spaces?"
+    denying = "I don't like tabs."
+    unsure = "Maybe I prefer tabs over spaces."
+
+    @staticmethod
+    def open_extractor() -> CandidateExtractor:
+        return preference.PreferenceExtractor(reading_llm())
+
+
+class TestAskedEntityEvent(ExtractorSuite):
+    promises = frozenset({DATES})
+    telling = "I sold my boat yesterday."
+    asking = "Who sold my boat yesterday?"
+    denying = "I didn't sell my boat yesterday."
+    unsure = "I think I sold my boat yesterday."
+
+    @staticmethod
+    def open_extractor() -> CandidateExtractor:
+        return entity_event.EntityEventExtractor(reading_llm())
+
+
+class TestAskedProcedure(ExtractorSuite):
+    promises = frozenset()
+    telling = "To deploy the site, run `make ship`."
+    asking = "To deploy the site, should I run `make ship`?"
+    denying = "Running `make ship` does not deploy the site."
+    unsure = "I think that to deploy the site, you can run `make ship`."
+
+    @staticmethod
+    def open_extractor() -> CandidateExtractor:
+        return procedure.ProcedureExtractor(reading_llm())

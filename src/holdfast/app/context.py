@@ -150,11 +150,10 @@ class Context:
         return Memory(parts, self.request)
 
     def learning(self, request: RequestContext) -> "Learning":
-        """Return who learns from a session: rules, which need no model."""
+        """Return who learns from a session, on behalf of somebody."""
         from holdfast.app.learning import learning_for  # noqa: PLC0415 - as before
 
-        del request
-        return learning_for()
+        return learning_for(self.config.llm, lambda: self.language_model, request)
 
     def close(self) -> None:
         self._closing.close()

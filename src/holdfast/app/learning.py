@@ -1,18 +1,49 @@
-"""Who learns from sessions: rules."""
+"""Who learns from sessions: rules, or the language model that the owner switched on for it."""
 
-from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
-from holdfast.engine.extract.rules.preference import PreferenceExtractor
-from holdfast.engine.extract.rules.procedure import ProcedureExtractor
-from holdfast.engine.extract.rules.profile import ProfileExtractor
+from typing import TYPE_CHECKING
+
+from holdfast.config import LanguageModelSettings
+from holdfast.engine.extract.rules.extractors import extractors
 from holdfast.engine.merge.comparing import compare
 from holdfast.engine.saving.learning import Learning
+from holdfast.model import RequestContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.app.llm import LanguageModel
+    from holdfast.engine.llm.contract import LLM
 
 
-def learning_for() -> Learning:
-    extractors = (
-        ProfileExtractor(),
-        PreferenceExtractor(),
-        EntityEventExtractor(),
-        ProcedureExtractor(),
+def learning_by_rules() -> Learning:
+    """Return who learns without a model."""
+    return Learning(extractors(), compare)
+
+
+def learning_for(
+    settings: LanguageModelSettings,
+    language_model: "Callable[[], LanguageModel | None]",
+    ctx: RequestContext,
+) -> Learning:
+    """Return who learns from a session; a model is asked only for what it was switched on for."""
+    learning = learning_by_rules()
+    if not (settings.extract or settings.merge):
+        return learning
+    from holdfast.engine.extract.asked import extractors as asked  # noqa: PLC0415 - who asks pays
+    from holdfast.engine.merge.asking import AskingJudge  # noqa: PLC0415 - as before
+
+    model = language_model()
+    if model is None:
+        return learning
+    return Learning(
+        asked.extractors(_asked(model, ctx, "extract"))
+        if settings.extract
+        else learning.extractors,
+        AskingJudge(_asked(model, ctx, "merge")) if settings.merge else learning.judge,
     )
-    return Learning(extractors, compare)
+
+
+def _asked(model: "LanguageModel", ctx: RequestContext, purpose: str) -> "LLM":
+    from holdfast.engine.llm.occasion import Occasion  # noqa: PLC0415 - as before
+
+    return model.on(Occasion(ctx.account_id, f"user:{ctx.user_id}", ctx.session_id, purpose))

@@ -175,6 +175,18 @@ def test_every_text_has_an_answer_and_a_reason(old: str, new: str) -> None:
     assert 0 <= found.similarity <= 1
 
 
+@given(statements, st.sampled_from(["only", "yet", "anymore", "support", "not", "than"]))
+def test_a_statement_with_a_word_more_has_an_answer(text: str, more: str) -> None:
+    for changed in _with_more(text, more):
+        assert comparing.compare(text, changed).reason
+
+
+def test_what_is_preferred_may_be_preferred_only() -> None:
+    assert (
+        verdict("Prefers Ana's design to Bob's.", "Prefers Ana's design only to Bob's.") is not SAME
+    )
+
+
 @pytest.mark.parametrize("old", ["", " ", "...", "the"])
 def test_nothing_is_not_the_same_as_something(old: str) -> None:
     assert verdict(old, "Likes soup.") is DIFFERENT

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app.learning import learning_for
+from holdfast.app.learning import learning_by_rules
 from holdfast.engine.saving import saving
 from holdfast.engine.saving.knowing import KnownNodes
 from holdfast.engine.saving.saving import Saving
@@ -45,7 +45,7 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
 
 def commit(memory: Opened) -> None:
     known = KnownNodes(memory.nodes, lambda *_: {})
-    Saving(memory.nodes, known, learning_for()).commit(TALK, "s", ANA)
+    Saving(memory.nodes, known, learning_by_rules()).commit(TALK, "s", ANA)
 
 
 def test_who_is_killed_while_saving_loses_nothing_and_goes_on(

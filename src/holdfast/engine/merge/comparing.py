@@ -5,6 +5,7 @@ the same, is negated alike and stands where it may. A digit, a name or a "not" m
 whatever the similarity.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -16,6 +17,7 @@ from holdfast.engine.merge.order import is_same_order
 from holdfast.engine.merge.statements import read
 from holdfast.engine.merge.terms import Statement, Term
 from holdfast.engine.merge.tokens import Kind
+from holdfast.engine.merge.wording import is_plain
 
 MAX_STATEMENT = 2000
 """Longer texts, in characters, are no short statements, and are the same only word for word."""
@@ -35,6 +37,13 @@ class Comparison:
     """A short sentence that names what decided."""
     similarity: float
     """The share of terms that both statements have, from 0 to 1. It decides nothing."""
+    only_words: bool = False
+    """They are different, and only plain words make them so: no number, date, name, identifier,
+    negation, person, duty, time or order. Who knows more than words may judge otherwise."""
+
+
+Judge = Callable[[str, str], Comparison]
+"""Says what two statements are to each other, an older one and a newer one."""
 
 
 def compare(old: str, new: str) -> Comparison:
@@ -55,7 +64,8 @@ def compare(old: str, new: str) -> Comparison:
         return Comparison(Verdict.SAME, "All terms have a partner.", alignment.similarity)
     if reason := contradiction(alignment):
         return Comparison(Verdict.CONTRADICTS, reason, alignment.similarity)
-    return Comparison(Verdict.DIFFERENT, difference, alignment.similarity)
+    only_words = is_plain(alignment) and unlike(alignment) is None
+    return Comparison(Verdict.DIFFERENT, difference, alignment.similarity, only_words)
 
 
 def _of_long(old: str, new: str) -> Comparison:
@@ -67,9 +77,8 @@ def _of_long(old: str, new: str) -> Comparison:
 # ---------------------------------------------------------------- what differs
 def _difference(alignment: Alignment) -> str | None:
     """Return the first thing that keeps the two from being the same, in a sentence, or None."""
-    for look in (_alone, _negated, _about_others, _in_time, _connected):
-        if difference := look(alignment):
-            return difference
+    if difference := _alone(alignment) or unlike(alignment):
+        return difference
     if not alignment.pairs:
         return "They say nothing that can be compared."
     return (
@@ -77,6 +86,14 @@ def _difference(alignment: Alignment) -> str | None:
         if is_same_order(alignment)
         else "The same words stand in an order that says something else."
     )
+
+
+def unlike(alignment: Alignment) -> str | None:
+    """Return how what both have is said otherwise, in a sentence: negated, of others, of a time."""
+    for look in (_negated, _about_others, _in_time, _connected):
+        if difference := look(alignment):
+            return difference
+    return None
 
 
 def _alone(alignment: Alignment) -> str | None:

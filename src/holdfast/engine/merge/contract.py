@@ -1,13 +1,9 @@
 """What a merge policy promises, and whom it may ask."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from holdfast.engine.merge.comparing import Comparison
 from holdfast.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
-
-Judge = Callable[[str, str], Comparison]
-"""Says whether two statements say the same, contradict each other, or may both stand."""
 
 
 class Known(Protocol):

@@ -49,6 +49,8 @@ def _flip(flipped: Sequence[tuple[Term, Term]]) -> str | None:
 def _turned(alignment: Alignment) -> str | None:
     """Return whether the two sides of a preference have changed places."""
     terms = alignment.old.terms
+    if alignment.old_alone or alignment.new_alone:
+        return None
     if terms and "prefer" in terms[0].keys and any("~than" in term.keys for term in terms):
         return None if is_same_order(alignment) else "What is preferred over what is turned around."
     return None

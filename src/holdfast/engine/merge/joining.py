@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from holdfast.engine.merge import pages
-from holdfast.engine.merge.comparing import Verdict
-from holdfast.engine.merge.contract import Judge
+from holdfast.engine.merge.comparing import Judge, Verdict
 from holdfast.engine.merge.grounds import MOST_SAID, Grounds, as_metadata, grounds_of
 from holdfast.engine.merge.merges import Merge, with_merge
 from holdfast.engine.merge.pages import Statement

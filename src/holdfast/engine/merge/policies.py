@@ -6,7 +6,8 @@ from datetime import datetime
 from functools import partial
 
 from holdfast.engine.merge import pages
-from holdfast.engine.merge.contract import Judge, Known, MergePolicy
+from holdfast.engine.merge.comparing import Judge
+from holdfast.engine.merge.contract import Known, MergePolicy
 from holdfast.engine.merge.joining import Joining, Judged
 from holdfast.engine.merge.places import beside, is_near, place_of
 from holdfast.engine.merge.superseding import Superseding

@@ -91,6 +91,10 @@ _SHORT_DAYS = {day[:3]: day for day in _DAYS} | {
     "thur": "thursday",
     "thurs": "thursday",
 }
+MEASURING = frozenset(
+    {*_VALUES, *_SCALES, *_ORDINALS, *_TIMES, *_UNITS, *_MONTH, *_SHORT_MONTH, *_DAYS, *_SHORT_DAYS}
+)
+"""Words that numbers, measures, dates and times are made of."""
 _NUMBER = re.compile(
     r"v?(?P<money>[$\u20ac\u00a3\u00a5])?(?P<value>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)*)"
     r"(?P<suffix>%|[^\W\d_]{1,4}|\u00b0[A-Za-z])?",

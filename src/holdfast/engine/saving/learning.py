@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.engine.extract.contract import CandidateExtractor
-from holdfast.engine.merge.contract import Judge
+from holdfast.engine.merge.comparing import Judge
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Extractors that go by rules, and need no model. They never import each other."""
+"""Extractors that go by rules, and need no model. The four never import each other."""

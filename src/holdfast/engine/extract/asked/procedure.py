@@ -1,0 +1,46 @@
+"""What an agent learns from work, as a model reads it."""
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.engine.extract.asked.asking import Draft, candidates, items_of, slug_about
+from holdfast.engine.extract.asked.items import Item
+from holdfast.engine.llm.contract import LLM
+from holdfast.model import CandidateMemory, RequestContext
+
+_SPEAKERS = {
+    "skill": frozenset({"user", "assistant"}),
+    "case": frozenset({"user", "assistant"}),
+    "pattern": frozenset({"user"}),
+}
+"""Whose word counts for what. What a tool puts out is nobody's."""
+
+
+class ProcedureExtractor:
+    """Finds commands and what they are for, errors with what helped, and how things are done.
+
+    These are memories of the agent: they say how to work, not who somebody is.
+    """
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+
+    def extract(
+        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
+    ) -> list[CandidateMemory]:
+        found = items_of(self._llm, messages, ctx)
+        drafts = (
+            _draft(each)
+            for each in found
+            if each.message.role in _SPEAKERS.get(each.category, frozenset())
+        )
+        return candidates(drafts, f"agent:{ctx.agent_id}", ctx)
+
+
+def _draft(item: Item) -> Draft:
+    return Draft(
+        item=item,
+        category=item.category,
+        slug=slug_about(item),
+        when=item.message.time,
+        who=(),
+    )

@@ -1,0 +1,83 @@
+"""The judge that asks, and what merges texts, with one fault each."""
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.engine.merge import asking, comparing, texts, wording
+
+Patch = pytest.MonkeyPatch
+
+
+def asks_about_everything(patch: Patch) -> None:
+    compare = comparing.compare
+    patch.setattr(asking, "compare", lambda *two: replace(compare(*two), only_words=True))
+
+
+def takes_names_for_words(patch: Patch) -> None:
+    patch.setattr(wording, "is_fixed", lambda _: False)
+
+
+def takes_limits_for_words(patch: Patch) -> None:
+    patch.setattr(wording, "_LIMITS", frozenset())
+
+
+def takes_states_for_words(patch: Patch) -> None:
+    patch.setattr(wording, "EXCLUSIVE", {})
+
+
+def does_not_care_who_is_first(patch: Patch) -> None:
+    patch.setattr(wording, "_is_swapped", lambda _: False)
+
+
+def does_not_care_how_much_more_is_said(patch: Patch) -> None:
+    patch.setattr(wording, "_MOST", 99)
+
+
+def does_not_care_when(patch: Patch) -> None:
+    patch.setattr(comparing, "unlike", lambda _: None)
+
+
+def pays_for_anything(patch: Patch) -> None:
+    patch.setattr(asking, "WORTH_ASKING", 0.0)
+
+
+def asks_in_the_order_that_was_given(patch: Patch) -> None:
+    patch.setattr(asking, "sorted", list, raising=False)
+
+
+def shows_statements_as_they_are(patch: Patch) -> None:
+    patch.setattr(asking, "line_of", lambda value: str(value["statement"]))
+
+
+def tells_reasons_as_they_are(patch: Patch) -> None:
+    patch.setattr(asking, "visible", lambda text: text)
+
+
+def believes_any_text(patch: Patch) -> None:
+    patch.setattr(asking, "is_made_of", lambda *_: True)
+
+
+def believes_no_text(patch: Patch) -> None:
+    patch.setattr(asking, "is_made_of", lambda *_: False)
+
+
+def lets_texts_lose_something(patch: Patch) -> None:
+    patch.setattr(texts, "_loses_nothing", lambda *_: True)
+
+
+def lets_texts_add_something(patch: Patch) -> None:
+    patch.setattr(texts, "_adds_nothing", lambda *_: True)
+
+
+def lets_texts_speak_of_others(patch: Patch) -> None:
+    patch.setattr(texts, "_speaks_of", lambda *_: True)
+    patch.setattr(texts, "unlike", lambda _: None)
+
+
+def lets_texts_turn_things_around(patch: Patch) -> None:
+    patch.setattr(texts, "rises", lambda _: True)
+
+
+def takes_the_shorter_text(patch: Patch) -> None:
+    patch.setattr(texts, "merged_text", lambda old, new: min(old, new, key=len))
