@@ -19,19 +19,22 @@ from holdfast.engine.building import Building
 from holdfast.engine.indexing import Following, Indexer
 from holdfast.engine.logged import Logged
 from holdfast.engine.made import Caught, Made
-from holdfast.engine.recall import packing, recalling, scoring
+from holdfast.engine.recall import holding, packing, planning, recalling, scoring
+from holdfast.engine.recall.holding import Holding
 from holdfast.engine.recall.packing import Packed, Tier
 from holdfast.engine.recall.recalling import Confirming, Question, Recaller
 from holdfast.engine.recall.result import Hit, RecallResult
 from holdfast.engine.recall.retrieval import Retriever
+from holdfast.engine.recall.superseding import Superseding
 from holdfast.engine.upkeep import Upkeep
+from holdfast.engine.validate import texts
 from holdfast.engine.worker import Round, Worker
 from holdfast.errors import HoldfastError
 from holdfast.index import memo, records
 from holdfast.index.contract import Embedder
 from holdfast.index.embedders.hashing import Hashing
 from holdfast.index.stores.sqlite import SqliteIndex
-from holdfast.model import IndexRecord, Level, RequestContext, Role, Uri
+from holdfast.model import SUPERSEDED_BY, IndexRecord, Level, RequestContext, Role, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
 from holdfast.storage.history import History
 from holdfast.storage.wrappers.view import View
@@ -257,6 +260,90 @@ def hears_assistants_first(patch: Patch) -> None:
 
 def hears_no_names(patch: Patch) -> None:
     patch.setattr(scoring, "by_speaker", _nothing)
+
+
+# ---------------------------------------------------------------- what holds
+def takes_all_to_hold(patch: Patch) -> None:
+    patch.setattr(holding, "holds", lambda *_: True)
+
+
+def hides_what_lapsed(patch: Patch) -> None:
+    patch.setattr(Holding, "_wait", _nothing)
+
+
+def doubts_what_was_said(patch: Patch) -> None:
+    holds = holding.holds
+    patch.setattr(holding, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
+
+
+def knows_no_successors(patch: Patch) -> None:
+    patch.setattr(Superseding, "of", lambda *_: [])
+
+
+def follows_one_edge(patch: Patch) -> None:
+    def chain(self: Superseding, uri: str) -> list[str]:
+        return self._confirming.related(uri, SUPERSEDED_BY)
+
+    patch.setattr(Superseding, "_chain", chain)
+
+
+def follows_edges_out_of_reach(patch: Patch) -> None:
+    asks_nobody_for_reach(patch)
+    _unfiltered(patch, "passage", 2)
+
+
+def follows_edges_past_filters(patch: Patch) -> None:
+    _unfiltered(patch, "passage", 2)
+
+
+def tells_how_a_page_begins(patch: Patch) -> None:
+    passage = Retriever.passage
+
+    def first(self: Retriever, uri: str, _: str, filters: Mapping[str, Any]) -> object:
+        return passage(self, uri, "", filters)
+
+    patch.setattr(Retriever, "passage", first)
+
+
+def demotes_all_alike(patch: Patch) -> None:
+    lapsed = Holding._lapsed
+
+    def alike(self: Holding, hit: Hit) -> Hit:
+        self._demoted = 0
+        return lapsed(self, hit)
+
+    patch.setattr(Holding, "_lapsed", alike)
+
+
+def hears_no_past(patch: Patch) -> None:
+    patch.setattr(planning, "_PAST", re.compile("(?!)"))
+
+
+def knows_no_periods(patch: Patch) -> None:
+    patch.setattr(holding, "_overlaps", lambda *_: False)
+
+
+def takes_today_for_the_past(patch: Patch) -> None:
+    patch.setattr(holding, "_contains", lambda *_: False)
+
+
+def gives_former_statements_nothing(patch: Patch) -> None:
+    patch.setattr(scoring, "by_former", _nothing)
+
+
+def demotes_whatever_the_filter_says(patch: Patch) -> None:
+    holds = holding.holds
+
+    def hits(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+        for hit in confirmed(self, candidates):
+            yield replace(hit, holds=holds(hit, datetime.now(UTC)))
+
+    confirmed = Confirming.hits
+    patch.setattr(Confirming, "hits", hits)
+
+
+def packs_what_was_remembered_to_the_letter(patch: Patch) -> None:
+    patch.setattr(texts, "presentable", str)
 
 
 # ---------------------------------------------------------------- keeping up

@@ -1,6 +1,7 @@
 """Random histories of a small memory, and what it answers."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -9,12 +10,12 @@ from holdfast.app import Context
 from holdfast.artifacts import IndexState
 from holdfast.engine.recall.result import Hit
 from holdfast.errors import ContextError
-from holdfast.model import RelationEdge, RequestContext
+from holdfast.model import SUPERSEDED_BY, RelationEdge, RequestContext
 from holdfast.storage import Locator
 from tests.engine.remembering import ADMIN, ANA, BOB, of
 
 WORDS = ("tabs", "coffee", "train", "cat", "lisbon", "soup")
-QUESTIONS = ("tabs coffee", "who likes the cat in lisbon?", "train", "soup?")
+QUESTIONS = ("tabs coffee", "who likes the cat in lisbon?", "train", "soup before?")
 SLUGS = ("one", "two", "three")
 WHO = (ANA, BOB)
 
@@ -59,6 +60,19 @@ def relating(who: int, slug: str) -> Step:
     folder = f"ctx://local/users/{WHO[who].user_id}/memories/preference"
     edge = RelationEdge(f"{folder}/{slug}", f"{folder}/none", "knows")
     return lambda context: context.relations.upsert_edges([edge], WHO[who])
+
+
+def superseding(who: int, slug: str, text: str, until: str) -> Step:
+    """Let a text be what a memory said formerly; without a day, until just now."""
+    memories = f"ctx://local/users/{WHO[who].user_id}/memories"
+    edge = RelationEdge(f"{memories}/former/{slug}", f"{memories}/preference/{slug}", SUPERSEDED_BY)
+
+    def run(context: Context) -> None:
+        told = {"valid_until": until or datetime.now(UTC).isoformat()}
+        of(context, WHO[who]).save(text, category="former", slug=slug, metadata=told)
+        context.relations.upsert_edges([edge], WHO[who])
+
+    return run
 
 
 def forgetting(who: int) -> Step:
@@ -116,6 +130,7 @@ STEPS = st.one_of(
         SLUGGED,
         SLUGGED,
     ),
+    st.builds(superseding, PEOPLE, SLUGGED, TEXTS, st.sampled_from(["", "2020-01-01"])),
     st.builds(saying, PEOPLE, st.sampled_from(["s", "t"]), st.lists(TEXTS, max_size=4)),
     st.builds(editing, SLUGGED, TEXTS),
 )
@@ -161,7 +176,10 @@ def answers(recall: Callable[[str, RequestContext], Sequence[Hit]]) -> list[tupl
         (
             question,
             who,
-            [(hit.uri, hit.cid, hit.snippet, hit.score) for hit in recall(question, who)],
+            [
+                (hit.uri, hit.cid, hit.snippet, hit.score, hit.holds)
+                for hit in recall(question, who)
+            ],
         )
         for question in QUESTIONS
         for who in (ANA, BOB, ADMIN)

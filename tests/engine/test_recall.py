@@ -257,8 +257,8 @@ class TestBudget:
 
         assert len(result.hits) >= 2
         assert not set(result.context) & set("\x1b\x07\u202e\x9b\U000e0041\x00\u2028\r")
-        written = r"\x1b]0;x\x07\u202e\x9b\U000e0041\x00"
-        assert rf"{written}\r!\u2028\r" + "\nin a cup" in result.context
+        written = "␛]0;x␇\\x9b␀"
+        assert f"{written}\n!\\u2028\n\nin a cup" in result.context
         assert f"Bo{written}" in result.context
         assert tokens_in(result.context) == result.tokens
 

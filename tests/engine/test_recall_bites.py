@@ -18,6 +18,8 @@ from tests.engine import broken_recall as broken
 from tests.engine import (
     test_another_model,
     test_answering,
+    test_holding,
+    test_packing,
     test_passages_of_records,
     test_past,
     test_recall,
@@ -62,6 +64,8 @@ HEALED = "test_every_difference_is_named_and_healed"
 EDITED = "test_an_edit_by_hand_is_found_as_it_is_now"
 BUDGET = "TestBudget.test_it_is_never_exceeded_and_snippets_stay_whole"
 ON, OFF = {"semantic": True}, {"semantic": False}
+SUPERSEDED = "test_what_superseded_a_statement_comes_before_it"
+FORMERLY = "test_who_asks_for_what_was_finds_it_first"
 BITES = (
     # filters and confirmation
     Bite(broken.confirms_nothing, test_recall, "test_a_snippet_is_what_the_content_says"),
@@ -114,6 +118,81 @@ BITES = (
         test_recall_rules,
         "test_no_more_hits_than_were_asked_for",
         given=OFF,
+    ),
+    # what holds
+    Bite(broken.takes_all_to_hold, test_holding, SUPERSEDED, given={"question": "Lisbon"}),
+    Bite(broken.hides_what_lapsed, test_holding, SUPERSEDED, given={"question": "Lisbon"}),
+    Bite(
+        broken.knows_no_successors,
+        test_holding,
+        SUPERSEDED,
+        given={"question": "Lisbon"},
+        semantic=False,
+    ),
+    Bite(
+        broken.doubts_what_was_said,
+        test_holding,
+        "test_what_was_said_holds_whatever_its_clock_showed",
+    ),
+    Bite(
+        broken.follows_one_edge,
+        test_holding,
+        "test_a_chain_is_followed_to_its_end",
+        semantic=False,
+    ),
+    Bite(
+        broken.follows_edges_out_of_reach,
+        test_holding,
+        "test_an_edge_to_what_is_somebody_elses_leads_nowhere",
+    ),
+    Bite(
+        broken.follows_edges_past_filters,
+        test_holding,
+        "test_filters_decide_what_may_come_with_it",
+    ),
+    Bite(
+        broken.tells_how_a_page_begins,
+        test_holding,
+        "test_the_passage_that_superseded_it_is_told_of_a_long_page",
+    ),
+    Bite(
+        broken.demotes_all_alike,
+        test_holding,
+        "test_former_statements_do_not_crowd_out_what_holds",
+        semantic=False,
+    ),
+    Bite(
+        broken.hears_no_past,
+        test_holding,
+        FORMERLY,
+        given={"question": "Where did Ana live before?"},
+    ),
+    Bite(
+        broken.knows_no_periods,
+        test_holding,
+        FORMERLY,
+        given={"question": "Where did Ana live in 2025?"},
+    ),
+    Bite(
+        broken.gives_former_statements_nothing,
+        test_holding,
+        FORMERLY,
+        given={"question": "Where did Ana live in 2025?"},
+    ),
+    Bite(
+        broken.takes_today_for_the_past,
+        test_holding,
+        "test_a_period_that_is_not_over_asks_for_what_holds",
+    ),
+    Bite(
+        broken.demotes_whatever_the_filter_says,
+        test_holding,
+        "test_with_a_valid_time_the_filter_decides_alone",
+    ),
+    Bite(
+        broken.packs_what_was_remembered_to_the_letter,
+        test_packing,
+        "test_orders_in_what_was_remembered_are_marked_as_quoted",
     ),
     # what is told
     Bite(

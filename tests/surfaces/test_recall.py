@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.app import open_context
 from holdfast.engine.recall.packing import tokens_in
+from holdfast.model import RelationEdge
 from holdfast.surfaces.telling import width_of, wrapped
 from tests.index.endpoints import says, serving
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, objects, one, position, told
@@ -140,6 +141,42 @@ def test_at_a_terminal_the_words_are_highlighted(memory: Path, tmp_path: Path) -
 )
 def test_no_line_is_wider_than_there_is_room(memory: Path, text: str, lines: list[str]) -> None:
     assert list(wrapped(8, text)) == lines
+
+
+@pytest.fixture
+def moved(tabs: Path) -> Path:
+    """Have a statement, and the one that it superseded."""
+    with open_context(os.environ) as context:
+        memory, told = context.memory, {"valid_from": "2026-03-02"}
+        page = memory.save("Lives in Porto.", category="fact", slug="home", metadata=told)
+        told = {"valid_until": "2026-03-02"}
+        before = memory.save("Lives in Lisbon.", category="former", slug="home", metadata=told)
+        edge = RelationEdge(before, page, "superseded_by")
+        context.relations.upsert_edges([edge], context.request)
+    return tabs
+
+
+@pytest.mark.usefixtures("moved")
+def test_what_holds_no_longer_is_marked(memory: Path) -> None:
+    printed = told("recall", "Does she live in Lisbon?").splitlines()
+
+    assert printed[0].startswith(" 1 fact · 20")
+    assert printed[0].endswith(" · since 2026-03-02")
+    assert printed[4].startswith(" 2 former · 20")
+    assert printed[4].endswith(" · until 2026-03-02 · does not hold")
+
+
+@pytest.mark.usefixtures("moved")
+def test_json_says_when_a_hit_holds(memory: Path) -> None:
+    now, then = hits("Does she live in Lisbon?")
+
+    assert (now["valid_from"], now["valid_until"], now["holds"]) == (
+        "2026-03-02T00:00:00.000Z",
+        None,
+        True,
+    )
+    assert (then["valid_from"], then["holds"]) == (None, False)
+    assert str(then["valid_until"]).startswith("2026-03-02")
 
 
 # ---------------------------------------------------------------- for programs

@@ -32,6 +32,7 @@ PYTHONS_OWN = {
 NOT_THIS_QUESTION = {
     "holdfast.engine.recall.events",
     "holdfast.engine.recall.times",
+    "holdfast.engine.validate.texts",
     "holdfast.index.embedders.minilm",
     "holdfast.index.account.matrix",
     "numpy",

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from holdfast.storage.wrappers.view import View
 KEPT = 4
 """So many moments are kept at hand."""
 
+_EPOCH = datetime.fromtimestamp(0, UTC)
 When = IndexState | datetime | date | str
 
 
@@ -102,7 +103,8 @@ class Pasts:
         relations = RelationReader(reader, ScannedLinks(reader))
         sources = Sources(reader, relations, index, self._embedder, self._why_words)
         time = self._history.store.catalogue.commit_at(state.position)[1]
-        moment = datetime.fromtimestamp(time / 1000, UTC)
+        # a commit is timed in whole milliseconds: whatever it says of "now" is no later than this
+        moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)
         recaller = Recaller(sources, config=self._config, clock=lambda: moment)
         return _Answering(recaller, Following(self._history, index, indexer))
 

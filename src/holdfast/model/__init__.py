@@ -6,7 +6,7 @@ from holdfast.exports import exports
 
 if TYPE_CHECKING:
     from holdfast.model.candidate import Action, CandidateMemory, WritePlan
-    from holdfast.model.edge import MENTIONS, RelationEdge
+    from holdfast.model.edge import MENTIONS, SUPERSEDED_BY, RelationEdge
     from holdfast.model.event import EventStatus, EventType, OutboxEvent
     from holdfast.model.node import ContextNode, ContextType, NodeStatus
     from holdfast.model.record import IndexRecord, Level, SeedHit
@@ -17,7 +17,7 @@ else:
         __name__,
         {
             "candidate": "Action CandidateMemory WritePlan",
-            "edge": "MENTIONS RelationEdge",
+            "edge": "MENTIONS SUPERSEDED_BY RelationEdge",
             "event": "EventStatus EventType OutboxEvent",
             "node": "ContextNode ContextType NodeStatus",
             "record": "IndexRecord Level SeedHit",
@@ -28,6 +28,7 @@ else:
 
 __all__ = [
     "MENTIONS",
+    "SUPERSEDED_BY",
     "Action",
     "CandidateMemory",
     "ContextNode",

@@ -10,6 +10,9 @@ from holdfast.model.values import MAX_ABSTRACT, bounded, moment, share
 MENTIONS = "mentions"
 """The type of the edges that `[[links]]` in a content are; nobody writes those."""
 
+SUPERSEDED_BY = "superseded_by"
+"""The type of the edges from what held once to what holds in its place."""
+
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 

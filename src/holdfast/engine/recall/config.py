@@ -82,5 +82,10 @@ class RetrievalConfig:
     """And so many passages are taken out of each."""
     kind: float = 0.1
     """What a skill or a resource gets if the question asks for one."""
+    lapsed: float = 0.5
+    """The share that is left to what does not hold any more, or not yet; each further one has this
+    share of that of the one before."""
+    former: float = 0.3
+    """What a former statement gets if the question is about another time than now."""
     phrase: float = 0.3
     """What a passage gets that has all that the question quotes."""

@@ -48,17 +48,20 @@ def _tokens(piece: str) -> int:
 def compose(tiers: Iterable[Tier], budget: int) -> Packed:
     """Return as many hits as fit, in the order of tiers and scores; none is cut, none comes twice.
 
-    One that does not fit is left out, and smaller ones after it still get their chance. Controls
-    are written out, but for line ends and tabs.
+    One that does not fit is left out, and smaller ones after it still get their chance. Orders in
+    what was remembered are marked as quoted, HTML does nothing, and secrets are masked; controls
+    are shown or taken out, but for line ends and tabs.
     """
     sections, hits, seen = [INTRODUCTION + "\n"], list[Hit](), set[str]()
     used = tokens_in(sections[0])
     for tier in tiers:
         heading = f"\n## {tier.heading}\n"
         for hit in tier.hits:
+            if hit.snippet in seen or used + tokens_in(hit.snippet) > budget:
+                continue
             section = _without_controls(heading + _entry(hit))
             cost = tokens_in(section)
-            if hit.snippet not in seen and used + cost <= budget:
+            if used + cost <= budget:
                 sections.append(section)
                 hits.append(hit)
                 seen.add(hit.snippet)
@@ -73,7 +76,9 @@ def _without_controls(text: str) -> str:
 
 def _entry(hit: Hit) -> str:
     """Return a hit with its title and date, in a fence that nothing in it can end."""
-    said = f"{hit.about}\n{hit.snippet}"
+    from holdfast.engine.validate.texts import presentable  # noqa: PLC0415 - who packs pays
+
+    said = f"{presentable(hit.about)}\n{presentable(hit.snippet)}"
     fence = "`" * (1 + max(map(len, _FENCE.findall(said)), default=2))
     citation = f"{hit.uri} {hit.where}".rstrip()
     return f"\n{fence}memory {citation}\n{said}\n{fence}\n"

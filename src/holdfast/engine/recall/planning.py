@@ -44,6 +44,17 @@ _MAY_NAME_A_TIME = re.compile(
     r"|morning|afternoon|night|noon|hour|minute|second|time|summer)",
     re.IGNORECASE,
 )
+_PAST = re.compile(
+    r"\b(?:"
+    + "".join(rf"(?<!\b{verb}\s)" for verb in ("is", "are", "be", "get", "been", "being", "got"))
+    + r"used to|did\b[^?.!]{1,80}\buse to|former(?:ly)?|previous(?:ly)?|back (?:then|when)"
+    r"|earlier|originally|initially|at first|at (?:the|that|one) time|in (?:the past|those days)"
+    r"|(?:long|years) ago|no longer|(?:has|have|had|did)\b[^?.!]{1,80}\bever"
+    r"|before (?:that|then|now|this)|before(?=\s{0,3}(?:[?.!,;]|\Z))"
+    r"|(?:did|was|were|had)\b[^?.!]{1,80}\b(?:before|prior to|until)"
+    r"|(?:'s|\u2019s|my|our|your|his|her|their|the) old)\b",
+    re.IGNORECASE,
+)
 _EVENT = timedelta(days=3)
 """So long before and after its date an event may have been."""
 _MOST_CHARACTERS = 10_000
@@ -65,6 +76,8 @@ class Plan(NamedTuple):
     """The words that are not of a time; all of them if there are no others."""
     to_assistant: bool
     """Whether it speaks to the assistant, or of a conversation with it."""
+    past: bool
+    """Whether it asks for what was, rather than for what is."""
     types: frozenset[ContextType]
     """The kinds of node that it names, which then count more."""
 
@@ -84,6 +97,7 @@ def plan(question: str, now: datetime) -> Plan:
         timeless=tuple(word for word in words if word not in of_times) or words,
         events=events,
         to_assistant=bool(_TO_ASSISTANT.search(_COURTESY.sub(" ", asked))),
+        past=bool(_PAST.search(asked)),
         types=frozenset(kind for kind, said in _TYPES.items() if said.search(asked)),
     )
 

@@ -9,10 +9,12 @@ from holdfast.context.reading import NodeReader, Stored
 from holdfast.context.relations import RelationReader
 from holdfast.engine.recall.candidates import Candidate
 from holdfast.engine.recall.config import RetrievalConfig
+from holdfast.engine.recall.holding import Holding
 from holdfast.engine.recall.packing import Packed, Tier, compose
 from holdfast.engine.recall.planning import Plan, plan
 from holdfast.engine.recall.result import Hit, RecallResult, Step
 from holdfast.engine.recall.retrieval import Retriever
+from holdfast.engine.recall.superseding import Superseding
 from holdfast.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -20,11 +22,11 @@ from holdfast.errors import (
     InvalidValueError,
     NodeNotFoundError,
 )
-from holdfast.index.contract import Embedder, KeptIndex
+from holdfast.index.contract import Embedder, Filters, KeptIndex
 from holdfast.index.memo import embed
 from holdfast.model import ContextType, RequestContext, Uri
-from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT
-from holdfast.model.values import JSON, counted, encodable, moment
+from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, VALID_FROM, VALID_UNTIL
+from holdfast.model.values import JSON, counted, encodable, moment, read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
 _ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
@@ -45,7 +47,7 @@ class Question:
     top_k: int = 10
     budget_tokens: int | None = None
     valid_at: datetime | None = None
-    """Only what held at that time is of interest."""
+    """Only what held at that time is of interest; if it is None, what holds now comes first."""
     filters: Mapping[str, JSON] | None = None
     """Only what is filed so: category, context_type, session_id, uri."""
     project: str = ""
@@ -109,18 +111,29 @@ class Recaller:
         self._index = sources.index
         self._embedder = sources.embedder
         self._why_words = sources.why_words
-        self._retriever = Retriever(sources.index, sources.relations, config)
+        self._config = config or RetrievalConfig()
+        self._retriever = Retriever(sources.index, sources.relations, self._config)
         self._clock = clock
 
     def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Return the best hits that the caller may see, each as canonical state has it now."""
-        asked = plan(question.text, self._clock())
+        now = self._clock()
+        asked = plan(question.text, now)
         filters = self._filters(question, ctx)
         embedding = _Embedding(self._embedder, self._why_words)
         ranking = self._retriever.rank(asked, embedding.vector, filters, ctx)
         confirming = Confirming(self._reader, ctx)
-        hits = tuple(_first(confirming.hits(ranking.candidates), question.top_k))
-        steps = (_plan_step(asked), *ranking.steps, confirming.step())
+        holding = Holding(
+            asked,
+            now,
+            self._superseding(confirming, filters).of,
+            most=question.top_k,
+            config=self._config,
+        )
+        confirmed = confirming.hits(ranking.candidates)
+        ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
+        hits = tuple(_first(ordered, question.top_k))
+        steps = (_plan_step(asked), *ranking.steps, *holding.steps(), confirming.step())
         packed = self._packed(question, hits, confirming)
         return RecallResult(
             query=question.text,
@@ -133,6 +146,12 @@ class Recaller:
             context=packed.markdown if packed else "",
             tokens=packed.tokens if packed else 0,
         )
+
+    def _superseding(self, confirming: "Confirming", filters: Filters) -> Superseding:
+        def passage(uri: str, text: str) -> Candidate | None:
+            return self._retriever.passage(uri, text, filters)
+
+        return Superseding(confirming, passage)
 
     def _packed(
         self, question: Question, hits: Sequence[Hit], confirming: "Confirming"
@@ -220,7 +239,16 @@ class Confirming:
                     score=0.0,
                     category=stored.node.category,
                     owner_space=stored.node.owner_space,
+                    valid_from=_time(stored, VALID_FROM),
+                    valid_until=_time(stored, VALID_UNTIL),
                 )
+
+    def related(self, uri: str, relation_type: str) -> list[str]:
+        """Return the nodes that the edges of this type lead to, in use and within reach."""
+        stored = self._stored(uri)
+        edges = stored.node.relations if stored else ()
+        targets = [edge.to_uri for edge in edges if edge.relation_type == relation_type]
+        return sorted(target for target in targets if self._stored(target) is not None)
 
     def is_of(self, uri: str, project: str) -> bool:
         """Whether a node that was confirmed says that it is of a project."""
@@ -276,7 +304,13 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         message_indexes=(message,) if isinstance(message, int) else (),
         category=stored.node.category,
         owner_space=stored.node.owner_space,
+        valid_from=_time(stored, VALID_FROM),
+        valid_until=_time(stored, VALID_UNTIL),
     )
+
+
+def _time(stored: Stored, name: str) -> datetime | None:
+    return read_moment(stored.node.metadata.get(name))
 
 
 def _lines(value: JSON) -> tuple[int, int] | None:
@@ -298,6 +332,7 @@ def _plan_step(asked: Plan) -> Step:
         "names": asked.names,
         "phrases": asked.phrases,
         "times": [time.text for time in asked.times],
+        "about": ["what was"] if asked.past else [],
         "events": [event.phrase for event in asked.events],
         "kinds": sorted(kind.value for kind in asked.types),
     }

@@ -16,6 +16,7 @@ class Hit:
     date: datetime | None
     """When it was said, or when it is about, or when it was last written."""
     snippet: str
+    """The passage to the letter. For a prompt, take the `context` of the result instead."""
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
     """What the score is the sum of."""
@@ -28,6 +29,12 @@ class Hit:
     """Which messages of the session it is from, counted from 0."""
     category: str = ""
     owner_space: str = ""
+    valid_from: datetime | None = None
+    """Since when it holds, if its node says so; a message holds since it was said."""
+    valid_until: datetime | None = None
+    """When it ceased to hold, or will."""
+    holds: bool = True
+    """Whether it held at the time that the answer is of: now, or what `at` or `valid_at` said."""
 
     @property
     def where(self) -> str:
@@ -38,19 +45,30 @@ class Hit:
 
     @property
     def about(self) -> str:
-        """Title, day and speaker, in one line.
+        """Title, day, speaker, and when it holds, in one line.
 
         A note that is called by how it begins, and begins the snippet, is named by its category.
         """
-        day = self.date.date().isoformat() if self.date else ""
         name = self.category if self._begins_with_title else self.title
-        return " · ".join(filter(None, (name, day, self.speaker)))
+        return " · ".join(filter(None, (name, _day(self.date), self.speaker, self.validity)))
+
+    @property
+    def validity(self) -> str:
+        """When it holds, in words: "since" a day, "until" one, or both; empty if nobody said."""
+        if self.valid_until is None:
+            return f"since {_day(self.valid_from)}" if self.valid_from else ""
+        began = f"from {_day(self.valid_from)} " if self.valid_from else ""
+        return f"{began}until {_day(self.valid_until)}"
 
     @property
     def _begins_with_title(self) -> bool:
         line = " ".join(self.snippet.strip().partition("\n")[0].split())
         title = self.title.removesuffix("…")
         return line == title or (line.startswith(title) and title != self.title)
+
+
+def _day(time: datetime | None) -> str:
+    return time.date().isoformat() if time else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +95,9 @@ class RecallResult:
     """What the caller should know of how the answer came about."""
     trace: tuple[Step, ...] = ()
     context: str = ""
-    """The hits as Markdown for a prompt, within the budget that was asked for."""
+    """The hits as Markdown for a prompt, within the budget that was asked for.
+
+    Orders in what is remembered are marked as quoted, HTML does nothing, and secrets are masked.
+    """
     tokens: int = 0
     """How many tokens the context has, counted so as not to be too few."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.context.relations import RelationReader
 from holdfast.engine.recall import scoring
-from holdfast.engine.recall.candidates import Candidate, Candidates
+from holdfast.engine.recall.candidates import Candidate, Candidates, key_of
 from holdfast.engine.recall.config import RetrievalConfig
 from holdfast.engine.recall.planning import Plan, around, content_words
 from holdfast.engine.recall.result import Step
@@ -21,6 +21,8 @@ from holdfast.model.values import ROLES
 
 _PASSAGES = {"level": Level.CONTENT.value}
 _WHOLES = {"level": Level.OVERVIEW.value}
+_MOST_WORDS = 40
+"""So many words of a text are looked for in another one."""
 _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 
 
@@ -71,9 +73,20 @@ class Retriever:
         scoring.by_kind(found, plan, config)
         scoring.by_phrase(found, plan, config)
         scoring.by_hotness(found, config)
+        scoring.by_former(found, plan, config)
         self._by_relations(found, filters, ctx)
         steps.append(Step("ranking", f"{len(found)} candidates, {len(wholes)} nodes as a whole"))
         return Ranking(scoring.ranked(found), steps)
+
+    def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
+        """Return the passage of a node that is most like a text; None if filters leave it out."""
+        first = self._index.look([record_id(uri, Level.CONTENT)], filters)
+        if not first:
+            return None
+        words = content_words(text)[:_MOST_WORDS]
+        of_node = {**filters, **_PASSAGES, "uri": uri}
+        hit = next(iter(self._index.search_by_text(words, of_node, 1)), first[0])
+        return Candidate(key_of(hit), hit)
 
     # ------------------------------------------------------------ words
     def _by_text(self, plan: Plan, filters: Filters, top_k: int) -> list[SeedHit]:

@@ -200,8 +200,20 @@ def by_hotness(found: Candidates, config: RetrievalConfig) -> None:
             candidate.parts["hotness"] = config.hotness * 0.5**halvings
 
 
+def by_former(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+    """Score former statements, if the question is about another time.
+
+    What then turns out not to be of that time loses it again.
+    """
+    if plan.past or plan.times:
+        for candidate in found:
+            if _FORMER in candidate.hit.uri:
+                candidate.parts["former"] = config.former
+
+
+_FORMER = "/memories/former/"
 _UNRELATED = frozenset(
-    {"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness", "event"}
+    {"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness", "event", "former"}
 )
 """Parts that by themselves say nothing of what a passage has to do with a question."""
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from holdfast.context.nodes import Nodes
 from holdfast.engine.merge.contract import Known
 from holdfast.engine.merge.merges import as_metadata, merges_of
-from holdfast.engine.merge.superseding import SUPERSEDED_BY
 from holdfast.engine.recall.planning import content_words
 from holdfast.engine.saving.outcome import Change
 from holdfast.errors import AccessDeniedError, BrokenNodeError, NodeNotFoundError
 from holdfast.index.contract import Filters
 from holdfast.model import (
+    SUPERSEDED_BY,
     CandidateMemory,
     ContextNode,
     Level,

@@ -32,6 +32,7 @@ _TOLD_OF_MODELS = "told-of-models"
 """A file in the home, of one who knows that there could be a model."""
 _INDENT = "   "
 _MORE = "…"
+_LAPSED = "does not hold"
 _MOST_LINES = 6
 _NARROWEST = 40
 
@@ -71,7 +72,8 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     """Find what memory has to say to a question.
 
     What is remembered is compared by its words and, if a model is installed, by its meaning. Each
-    hit says where it stands, so that it can be cited.
+    hit says where it stands, so that it can be cited. What holds no longer comes after what
+    superseded it, and is marked.
     """
     state = None
     if at is not None:
@@ -162,7 +164,8 @@ def _is_news(mark: Path) -> bool:
 def _lines(
     memory: Memory, number: int, hit: Hit, words: re.Pattern[str] | None, *, explain: bool
 ) -> Iterator[str]:
-    yield f"{number:>2} {styled(shown(hit.about), bold=True)}"
+    mark = "" if hit.holds else f" · {styled(_LAPSED, fg='red')}"
+    yield f"{number:>2} {styled(shown(hit.about), bold=hit.holds, dim=not hit.holds)}{mark}"
     for line in _snippet(hit.snippet, words):
         yield _INDENT + _highlighted(shown(line), words)
     yield _INDENT + styled(_cited(memory, hit), fg="blue")
@@ -242,7 +245,7 @@ def _json_of(hit: Hit) -> dict[str, object]:
         "uri": hit.uri,
         "cid": hit.cid,
         "title": hit.title,
-        "date": None if hit.date is None else stamp(hit.date),
+        "date": _stamp(hit.date),
         "snippet": hit.snippet,
         "score": hit.score,
         "parts": dict(hit.parts),
@@ -252,4 +255,11 @@ def _json_of(hit: Hit) -> dict[str, object]:
         "message_indexes": list(hit.message_indexes),
         "category": hit.category or None,
         "owner_space": hit.owner_space,
+        "valid_from": _stamp(hit.valid_from),
+        "valid_until": _stamp(hit.valid_until),
+        "holds": hit.holds,
     }
+
+
+def _stamp(time: datetime | None) -> str | None:
+    return None if time is None else stamp(time)
