@@ -18,6 +18,8 @@ from holdfast.testing.artifacts import MemoryDisk, RecordingDisk, crash_states
 from holdfast.testing.artifacts.faulty_disk import Fault, FaultyDisk
 from tests.artifacts.archives import exported, literal, open_store
 
+pytestmark = pytest.mark.search
+
 RELATIONS = [How.RESTORED, How.CONTINUED, How.REPLAYED]
 
 

@@ -45,6 +45,8 @@ from tests.artifacts.archives import (
 if TYPE_CHECKING:
     from holdfast.artifacts.canonical import Value
 
+pytestmark = pytest.mark.search
+
 KEY = SigningKey("ana", bytes(range(32)))
 MUTATIONS = 20_000
 SECRET = b"a secret"

@@ -22,6 +22,8 @@ from holdfast.testing.artifacts.workloads import (
 )
 from tests.artifacts.crash_bugs import BUGS, Bug, broken, opening
 
+pytestmark = pytest.mark.search
+
 LITTLE = Effort(states=10, again=5, share=8)
 BARELY = Effort(states=2, again=2, share=64)
 ENOUGH_TO_BITE = 1500

@@ -21,6 +21,8 @@ from holdfast.errors import HoldfastError, RetentionError
 from holdfast.testing.artifacts.faulty_disk import Call, Fault, FaultyDisk, syncs_tried_again
 from holdfast.testing.artifacts.memory_disk import MemoryDisk
 
+pytestmark = pytest.mark.search
+
 SEGMENT_BYTES = 700
 LARGE = b"large" * 30
 KINDS: dict[str, tuple[Fault, set[str]]] = {

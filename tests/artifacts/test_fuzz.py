@@ -29,6 +29,8 @@ from holdfast.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
 from holdfast.errors import DamageError, HoldfastError
 from holdfast.testing.artifacts.memory_disk import MemoryDisk
 
+pytestmark = pytest.mark.search
+
 SEGMENTS = 40_000
 TABLES = 16_000
 OTHERS = 4_500

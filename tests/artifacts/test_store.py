@@ -459,6 +459,7 @@ class TestDerived:
             store.put(Derived("dice", "1"))
         assert [fault.what for fault in store.verify().faults]
 
+    @pytest.mark.search
     def test_a_chain_of_100_000_is_made(self, tmp_path: Path) -> None:
         artifact: Literal | Derived = HELLO
         for _ in range(100_000):

@@ -164,6 +164,7 @@ KILLED = [
 ]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(("kind", "verb"), KILLED)
 def test_who_is_killed_leaves_whole_nodes_and_repair_ends_it(
     verb: str, ground: Ground, kind: str

@@ -117,6 +117,7 @@ def read(folder: Path) -> None:
     assert sum(versions.values()) > len(URIS), "it saw nothing"
 
 
+@pytest.mark.search
 @pytest.mark.timeout(600)
 def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path) -> None:
     with opened(tmp_path) as (nodes, _):

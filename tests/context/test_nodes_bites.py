@@ -30,6 +30,8 @@ from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is u
 from tests.context import broken_nodes as broken
 from tests.context import test_nodes_conformance as conformance
 
+pytestmark = pytest.mark.search
+
 Broken = type[Nodes] | type[Relations] | Callable[[pytest.MonkeyPatch], None]
 
 BITES = (

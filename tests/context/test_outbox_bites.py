@@ -16,6 +16,8 @@ from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is u
 from tests.context import broken_outboxes as broken
 from tests.context import test_outbox_conformance
 
+pytestmark = pytest.mark.search
+
 Suite = type[OutboxSuite]
 Broken = type[MemoryOutbox] | type[SqliteOutbox]
 

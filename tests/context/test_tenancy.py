@@ -54,6 +54,7 @@ def note(uri: str, content: str = "", **more: Any) -> ContextNode:  # noqa: ANN4
 
 
 # ---------------------------------------------------------------- the property
+@pytest.mark.search
 @requirement("003-contextfs-access-every-method")
 def test_nothing_out_of_reach_is_told_or_touched_in_memory() -> None:
     asked = run_tenancy(open_in_memory, examples=25, steps=30)
@@ -86,6 +87,7 @@ def test_each_role_does_what_it_may_and_no_more(row: Row) -> None:
     assert check_row(open_in_memory, row) == []
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_memory_without_one_check_is_caught(name: str) -> None:
     break_it, verbs = BROKEN[name]

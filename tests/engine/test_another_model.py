@@ -29,6 +29,7 @@ from tests.engine.changing_models import (
     after,
     at_step,
     go_on,
+    have_a_copy,
     have_many,
     made_by,
     rewrite,
@@ -42,9 +43,17 @@ MOST = 220
 """So many vectors at the most has a memory of so many notes: one each, and those of folders."""
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Have a memory that is only copied."""
+    home = tmp_path_factory.mktemp("many")
+    have_many(home)
+    return home
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    have_many(tmp_path)
+def home(tmp_path: Path, many: Path) -> Path:
+    have_a_copy(tmp_path, many)
     return tmp_path
 
 
@@ -631,6 +640,7 @@ def embedded_again(log: Path) -> list[str]:
     return again
 
 
+@pytest.mark.search
 def test_killed_at_any_point_it_loses_nothing_and_embeds_nothing_again(home: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     deaths = 0

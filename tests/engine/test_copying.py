@@ -69,6 +69,7 @@ def never() -> Iterator[None]:
         yield
 
 
+@pytest.mark.search
 @settings(
     max_examples=25,
     deadline=None,

@@ -8,6 +8,8 @@ from tests.bites import Bite, run_with_each_parameter
 from tests.engine import broken_asking as broken
 from tests.engine import test_extract_asked as tests
 
+pytestmark = pytest.mark.search
+
 ORDERS = "test_nothing_that_a_message_says_ends_the_record_or_adds_to_it"
 BITES = (
     Bite(broken.shows_texts_as_they_are, ORDERS, (ValueError, IndexError)),

@@ -14,6 +14,8 @@ from tests.bites import Bite, repeatable_search
 from tests.engine import broken_extractors as broken
 from tests.engine import test_extract_conformance as conformance
 
+pytestmark = pytest.mark.search
+
 __all__ = ["repeatable_search"]
 
 BITES = (

@@ -367,6 +367,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("what", DELETIONS)
 def test_a_deletion_that_was_killed_is_finished_by_resume(
     what: str, kind: str, tmp_path: Path

@@ -36,6 +36,7 @@ def _every(view: View, folder: Locator) -> list[Locator]:
     return found
 
 
+@pytest.mark.search
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=3, max_size=10), st.data(), st.booleans())
 def test_recall_as_of_a_state_is_recall_on_a_memory_built_to_it(
@@ -57,6 +58,7 @@ def test_recall_as_of_a_state_is_recall_on_a_memory_built_to_it(
     assert then == built
 
 
+@pytest.mark.search
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=3, max_size=10), st.booleans())
 def test_every_derived_thing_can_be_thrown_away(

@@ -34,6 +34,8 @@ from tests.engine.changing_models import have_many
 from tests.engine.recall_tenants import Moody
 from tests.engine.remembering import BOB, of, opened, save_all
 
+pytestmark = pytest.mark.search
+
 Errors = tuple[type[BaseException], ...]
 FAILED: Errors = (AssertionError, pytest.fail.Exception)
 SILENT: Errors = (*FAILED, IndexError)

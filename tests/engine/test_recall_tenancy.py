@@ -44,6 +44,7 @@ def a_world(*, semantic: bool) -> Iterator[World]:
 
 
 # ---------------------------------------------------------------- the property
+@pytest.mark.search
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(STEP, min_size=3, max_size=9),

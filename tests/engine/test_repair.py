@@ -638,6 +638,7 @@ def plantings(draw: st.DrawFn) -> list[tuple[str, str, str | None]]:
     return planted
 
 
+@pytest.mark.search
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(kind=st.sampled_from(KINDS), planted=plantings(), archived=st.booleans())
 def test_whatever_lies_there_repair_ends_and_loses_no_content(
@@ -697,6 +698,7 @@ def all_contents(memory: Opened) -> dict[Locator, str]:
 # ---------------------------------------------------------------- killed while it mends
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("plant", TABLE, ids=lambda plant: plant.__name__)
 def test_a_repair_that_was_killed_is_finished_by_the_next(
     plant: Callable[[Opened, Planter], None], kind: str, ground: MemoryGround, tmp_path: Path

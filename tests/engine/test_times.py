@@ -389,6 +389,7 @@ def test_a_day_without_a_year_is_the_nearest_before_now(now: datetime, day: int)
     assert timedelta(0) <= now.replace(tzinfo=UTC) - span.start <= timedelta(days=366)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("hostile", "size"),
     [

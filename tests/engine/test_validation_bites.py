@@ -10,6 +10,8 @@ from tests.bites import Bite, repeatable_search
 from tests.engine import broken_validators as broken
 from tests.engine.test_validation import TestValidation as Rules
 
+pytestmark = pytest.mark.search
+
 __all__ = ["repeatable_search"]
 
 BITES = (

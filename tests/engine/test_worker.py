@@ -81,6 +81,20 @@ def test_events_are_done_and_gone(context: Context) -> None:
     assert indexed(context) == {"one", "two"}
 
 
+@pytest.mark.timeout(60)
+def test_it_ends_where_files_lie_that_no_log_tells_of(context: Context) -> None:
+    root = Path(context.recorded.identity) / "accounts/local/users/ana/memories/preference"
+    (root / "one").mkdir(parents=True)
+    (root / "one/content.md").write_text("one text")
+    assert context.recorded.history.position() == 0
+
+    worker(context).drain("local")
+    write(context, "two")
+    worker(context).drain("local")
+
+    assert indexed(context) >= {"two"}
+
+
 def test_all_texts_of_a_round_are_embedded_together(context: Context, embedder: Moving) -> None:
     write(context, *(f"n{number}" for number in range(40)))
 
@@ -261,6 +275,7 @@ print(seen)
 """
 
 
+@pytest.mark.search
 def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     ended = 0

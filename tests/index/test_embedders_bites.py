@@ -14,6 +14,8 @@ from tests.bites import Bite
 from tests.index import broken_embedders as broken
 from tests.index import test_embedders as conformance
 
+pytestmark = pytest.mark.search
+
 BITES = (
     # shape
     Bite(broken.HasNoParameters, "test_it_has_the_shape_of_an_embedder"),

@@ -15,6 +15,8 @@ from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is u
 from tests.index import broken_indexes as broken
 from tests.index import test_index_conformance
 
+pytestmark = pytest.mark.search
+
 Suite = type[IndexSuite]
 Broken = type[MemoryIndex] | type[SqliteIndex]
 

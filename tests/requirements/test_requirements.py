@@ -35,7 +35,8 @@ REQUIREMENTS = tuple(each for found in REQUIREMENTS_OF.values() for each in foun
 def tests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """Return what each test of the repository holds, however the present run was selected."""
     collected = tmp_path_factory.mktemp("requirements") / "collected.json"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    ours = ("PYTEST_ADDOPTS", "COVERAGE_PROCESS_CONFIG")  # nothing runs, so nothing is counted
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
     command = (sys.executable, "-m", "pytest", "--collect-only", "-q")
     collection = subprocess.run(
         (*command, "-p", "tests.requirements.collected"),

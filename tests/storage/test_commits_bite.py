@@ -34,6 +34,8 @@ from tests.storage.transacting import (
     check_views,
 )
 
+pytestmark = pytest.mark.search
+
 Patch = pytest.MonkeyPatch
 
 

@@ -16,6 +16,8 @@ from holdfast.testing.requirement import requirement
 from holdfast.testing.storage.conditions import count_up
 from holdfast.testing.storage.processes import finish, start
 
+pytestmark = pytest.mark.search
+
 PROCESSES = 16
 LOOPS = 200
 COUNTER = Locator("counter.md")

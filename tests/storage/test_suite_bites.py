@@ -23,6 +23,8 @@ from holdfast.testing.storage.processes import ProcessTests
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.storage import broken, test_conformance
 
+pytestmark = pytest.mark.search
+
 Suite = type[StorageConformance]
 Broken = type[StorageBackend] | type[Mirror]
 

@@ -38,6 +38,14 @@ class TestOnce:
         assert (waiting(), one("index", "status")["behind"]) == (0, 0)
         assert told("worker", "--once") == DONE.format("0 events", "0 places")
 
+    @pytest.mark.timeout(60)
+    def test_it_ends_where_files_lie_that_no_log_tells_of(self, memory: Path) -> None:
+        folder = memory / "accounts/local/users/ana/memories/preference/tea"
+        folder.mkdir(parents=True)
+        (folder / "content.md").write_text("Likes tea.")
+
+        assert told("worker", "--once") == DONE.format("0 events", "0 places")
+
     def test_it_works_for_all_accounts(self, tabs: Path) -> None:
         told("write", "preference/soup", "Likes soup.", "--account", "acme")
 

@@ -39,7 +39,16 @@ class Round:
     dead: int = 0
     """Failed too often; an operator decides."""
     indexed: int = 0
-    """Places whose records were made."""
+    """Places whose records were made, in an index that is finished."""
+
+    @classmethod
+    def of(cls, caught: Caught) -> "Round":
+        """Count what was indexed, unless the index is as unfinished as before.
+
+        While the log is empty no index is ever finished, so files that lie there would be looked at
+        without an end.
+        """
+        return cls(indexed=len(caught.places) if caught.position else 0)
 
     def __add__(self, other: "Round") -> "Round":
         return Round(
@@ -132,7 +141,7 @@ class Worker:
         return [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
 
     def _settle(self, leased: Leased, caught: Caught) -> Round:
-        outcome = Round(indexed=len(caught.places))
+        outcome = Round.of(caught)
         for uri, event in leased:
             error = caught.failed.get(event.uri)
             if error is not None:

@@ -17,6 +17,8 @@ from tests.engine.importing import broken_importers as importers
 from tests.engine.importing import checks
 from tests.engine.importing.test_formats_conformance import TestClaude as Conformance
 
+pytestmark = pytest.mark.search
+
 __all__ = ["repeatable_search"]
 
 SAME_TWICE = checks.the_same_twice_changes_nothing.__name__

@@ -36,6 +36,7 @@ def spoiled(values: list[Any], odd: object) -> Iterator[list[Any]]:
         yield copy
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("odd", [*ODD, GONE], ids=lambda odd: "gone" if odd is GONE else None)
 @pytest.mark.parametrize("name", [name for name in EVERYTHING if name != "markdown"])
 def test_an_odd_value_anywhere_is_survived(name: str, odd: object, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from tests.bites import Bite
 from tests.engine.llm import broken_llms as broken
 from tests.engine.llm import test_llms as conformance
 
+pytestmark = pytest.mark.search
+
 BITES = (
     Bite(broken.HasNoTools, "test_it_has_the_shape_of_a_language_model"),
     # JSON

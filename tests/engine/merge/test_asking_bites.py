@@ -10,6 +10,8 @@ from tests.engine.merge import test_asking as tests
 
 __all__ = ["repeatable_search"]
 
+pytestmark = pytest.mark.search
+
 KINDS = "test_whatever_the_model_says_what_differs_by_more_than_words_is_kept_apart"
 WORDS = "test_what_may_be_more_than_words_is_not_asked_about"
 ELSE = "test_a_text_that_says_anything_else_does_not"

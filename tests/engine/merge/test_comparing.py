@@ -66,6 +66,7 @@ def test_the_order_of_a_pair_does_not_matter(pair: Labelled) -> None:
     assert comparing.compare(pair.old, pair.new) == comparing.compare(pair.new, pair.old)
 
 
+@pytest.mark.search
 def test_a_not_more_is_never_the_same() -> None:
     merged = [
         negated
@@ -84,6 +85,7 @@ def _with_more(text: str, word: str) -> Iterator[str]:
         yield " ".join([*words[:place], word, *words[place:]])
 
 
+@pytest.mark.search
 def test_another_digit_is_never_the_same() -> None:
     merged = [
         changed
@@ -192,6 +194,7 @@ def test_nothing_is_not_the_same_as_something(old: str) -> None:
     assert verdict(old, "Likes soup.") is DIFFERENT
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     "unit",
     [

@@ -11,6 +11,8 @@ from tests.bites import FAILED, repeatable_search  # noqa: F401 - the fixture is
 from tests.engine.merge import broken_judges as broken
 from tests.engine.merge import test_comparing
 
+pytestmark = pytest.mark.search
+
 
 @dataclass(frozen=True, slots=True)
 class Bite:

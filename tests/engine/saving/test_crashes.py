@@ -14,6 +14,8 @@ from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround,
 from tests.context.opened import KINDS, Opened, opened
 from tests.engine.saving.sessions import said
 
+pytestmark = pytest.mark.search
+
 ANA = RequestContext("acme", "ana")
 PROFILE = "ctx://acme/users/ana/memories/profile"
 TALK = [

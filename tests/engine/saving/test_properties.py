@@ -22,6 +22,8 @@ from tests.engine.saving.sessions import (
     said,
 )
 
+pytestmark = pytest.mark.search
+
 UNRELATED = [
     said("I live in Lisbon."),
     said("I work as a nurse.", day="2026-01-06"),

@@ -17,6 +17,8 @@ from tests.engine.saving.sessions import ANA, open_home
 
 __all__ = ["repeatable_search"]
 
+pytestmark = pytest.mark.search
+
 TWICE = "test_the_same_session_twice_changes_nothing"
 DELETED = "test_what_its_owner_deleted_does_not_come_back_with_the_same_session"
 LEARNED = "test_what_was_said_becomes_memories"

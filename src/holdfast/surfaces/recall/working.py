@@ -82,7 +82,7 @@ class _Working:
         if present.otherwise is not None and self._rests(account):
             present = present.otherwise
         if self._is_long(present, account):
-            return _indexed(present.following.build_on(account, self._goes_on, lambda _: None))
+            return self._indexed(present.following.build_on(account, self._goes_on, lambda _: None))
         with self._resting_after(account):
             done = Worker(self._context.outbox, present.following).work(account)
         if done.failed or done.dead:
@@ -107,6 +107,12 @@ class _Working:
         words = present.meanwhile or self._context.indexes.embedder is None
         return words and not following.index.cursor(account) and not following.is_little(account)
 
+    def _indexed(self, caught: Caught | None) -> Round:
+        """Count what was indexed; of an index that we stopped making, too."""
+        if caught is None:
+            return Round()
+        return Round(indexed=len(caught.places)) if self._ending.is_set() else Round.of(caught)
+
     def _goes_on(self) -> bool:
         return not self._ending.is_set()
 
@@ -120,7 +126,7 @@ class _Working:
             caught = background.go_on(account, self._goes_on, telling.tell)
         if caught is not None:
             telling.tell_end(caught)
-        return _indexed(caught)
+        return self._indexed(caught)
 
     def _rests(self, account: str) -> bool:
         return time.monotonic() < self._resting.get(account, 0.0)
@@ -166,10 +172,6 @@ class _Telling:
     def _mention(self, more: str) -> None:
         made, places = self._progress(self._account)
         mention(f"{shown(self._account)}: {made:,} of {places:,} places are embedded{more}")
-
-
-def _indexed(caught: Caught | None) -> Round:
-    return Round() if caught is None else Round(indexed=len(caught.places))
 
 
 @contextmanager
