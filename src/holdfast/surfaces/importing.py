@@ -23,6 +23,8 @@ class Options(TypedDict):
     into: str
     of: str
     archive_gone: bool
+    learn: bool
+    mask_secrets: bool
     dry_run: bool
 
 
@@ -34,6 +36,8 @@ class Options(TypedDict):
 @click.option("--into", metavar="NAME", default="", help="Documents: into which resources.")
 @click.option("--of", metavar="ID", default="", help="Memories: only this user's, as named there.")
 @click.option("--archive-gone", is_flag=True, help="Documents: put away those without a file.")
+@click.option("--learn", is_flag=True, help="Conversations: make memories of what was said.")
+@click.option("--mask-secrets", is_flag=True, help="Mask secrets; else what has one is refused.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @as_json(ONE_OBJECT)
 @with_memory
@@ -53,7 +57,7 @@ def import_command(
             context.memory.on_behalf_of(memory.request),
             context.nodes,
             context.relations,
-            Wishes(options["dry_run"], options["into"], options["of"], options["archive_gone"]),
+            _wishes(options),
         )
         with _progress(source) as progress:
             report = importing.run(format_, source, progress)
@@ -68,6 +72,17 @@ def import_command(
         )
 
 
+def _wishes(options: Options) -> Wishes:
+    return Wishes(
+        options["dry_run"],
+        options["into"],
+        options["of"],
+        options["archive_gone"],
+        options["learn"],
+        options["mask_secrets"],
+    )
+
+
 def _tell(report: Report, name: str, options: Options) -> None:
     if options["dry_run"]:
         mention("nothing is written; this is what would be")
@@ -79,6 +94,9 @@ def _tell(report: Report, name: str, options: Options) -> None:
         tell_line("there is nothing to import")
     if options["archive_gone"] and report.gone:
         tell_line(f"{counted(report.gone, 'document')} without a file put away")
+    if report.learned:
+        told = ", ".join(f"{count} {name}" for name, count in report.learned.items())
+        tell_line(f"learned: {told}")
     for finding in report.findings:
         mention(f"{'refused' if finding.refused else 'told'}: {shown(str(finding))}")
     if report.more:
@@ -95,6 +113,7 @@ def _json(report: Report, name: str, *, dry_run: bool) -> dict[str, object]:
         },
         "refused": report.refused,
         "gone": report.gone,
+        "learned": dict(report.learned),
         "findings": [
             {
                 "file": each.file,

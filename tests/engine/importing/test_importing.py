@@ -443,3 +443,49 @@ def test_very_many_findings_are_counted(
     report = taken(context, place, "mcp-memory", {"memory.json": b"{\n" * 10})
 
     assert (len(report.findings), report.more, report.refused) == (3, 7, 10)
+
+
+# ---------------------------------------------------------------- what is made of it
+def test_conversations_are_learned_from_if_that_is_wished_for(
+    context: Context, place: Path
+) -> None:
+    lives = samples.chatgpt_node("a", "root", "user", "I live in Porto.")
+    files = {"conversations.json": as_json([samples.chatgpt("home", lives, current="a")])}
+    profile = "ctx://local/users/ana/memories/profile"
+    taken(context, place, "chatgpt", files)
+    assert not context.nodes.exists(profile, OWNER)
+
+    report = taken(context, place, "chatgpt", files, wishes=Wishes(learn=True))
+
+    assert context.nodes.read_node(profile, OWNER).content == "- The user lives in Porto.\n"
+    assert report.learned == {"extracted": 1, "created": 1}
+    again = taken(context, place, "chatgpt", files, wishes=Wishes(learn=True))
+    assert again.learned == {}
+
+
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("mem0", {"mem0.json": as_json([samples.mem0("1", f"The token is {SECRET}")])}),
+        ("markdown", {"note.md": f"# Token\n\nIt is {SECRET}\n".encode()}),
+    ],
+)
+def test_secrets_are_refused_or_masked(
+    context: Context, place: Path, name: str, files: samples.Files
+) -> None:
+    refused = taken(context, place, name, files)
+    assert refused.refused == 1
+    assert SECRET not in str(refused.findings)
+
+    masked = taken(context, place, name, files, wishes=Wishes(mask_secrets=True))
+
+    assert masked.refused == 0
+    history = context.recorded.history
+    texts = [history.text(each) for each in history.changes() if not each.unbound]
+    assert any("[secret: GitHub token]" in text for text in texts)
+    assert not any(SECRET in text for text in texts)
+    again = taken(context, place, name, files, wishes=Wishes(mask_secrets=True))
+    assert list(counted(again).values()) == [{"same": 1}]

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from holdfast.context.nodes import Nodes
 from holdfast.engine.importing.contract import Document
 from holdfast.engine.importing.outline import abstract_of, outline_of
 from holdfast.engine.importing.standing import SOURCE, SOURCE_ID, State, known_at, origin, stand
+from holdfast.engine.validate.secrets import SecretPolicy
+from holdfast.engine.validate.texts import without_secrets
 from holdfast.errors import BrokenNodeError, NodeNotFoundError
 from holdfast.model import ContextNode, NodeStatus, RequestContext, Uri
 
@@ -17,12 +20,17 @@ _GONE = "source_gone"
 class DocumentImporter:
     """Writes documents below one folder of the resources."""
 
-    def __init__(self, nodes: Nodes, ctx: RequestContext, folder: str) -> None:
+    def __init__(
+        self, nodes: Nodes, ctx: RequestContext, folder: str, secrets: SecretPolicy
+    ) -> None:
         self._nodes = nodes.because("import")
         self._ctx = ctx
+        self._secrets = secrets
         self._root = Uri(ctx.account_id, ("resources", folder))
 
     def put(self, item: Document, *, dry_run: bool) -> State:
+        fix = "take it out, or let secrets be masked with --mask-secrets."
+        item = replace(item, text=without_secrets(item.text, "document", self._secrets, fix))
         place = self._root.child(*item.source_id.split("/"))
         known = known_at(self._nodes, place, self._ctx)
         if known is not None and known.metadata.get(_GONE) is True:

@@ -1,7 +1,7 @@
 """Importing: each item goes in on its own, in the order of its file; what can't is told."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from holdfast.context.nodes import Nodes
@@ -23,6 +23,7 @@ from holdfast.engine.importing.sources import Source
 from holdfast.engine.importing.standing import SOURCE_ID, State
 from holdfast.engine.importing.texts import digest
 from holdfast.engine.memory import Memory
+from holdfast.engine.validate.secrets import SecretPolicy
 from holdfast.errors import ContextError, NodeExistsError, UnregisteredError
 
 MOST_FINDINGS = 1_000
@@ -47,6 +48,14 @@ class Wishes:
     """Whose memories, as the source calls them; by default everybody's."""
     archive_gone: bool = False
     """Put away documents whose files are not there any more."""
+    learn: bool = False
+    """Make memories of what was said in conversations, too."""
+    mask_secrets: bool = False
+    """Mask secrets; else what holds one is refused. In conversations they are masked anyway."""
+
+    @property
+    def secrets(self) -> SecretPolicy:
+        return SecretPolicy.MASK if self.mask_secrets else SecretPolicy.REFUSE
 
 
 @dataclass(slots=True)
@@ -59,6 +68,8 @@ class Report:
     """Findings beyond the most that are kept."""
     gone: int = 0
     """Documents whose files are not there any more."""
+    learned: Mapping[str, int] = field(default_factory=dict)
+    """What came of learning from conversations, as the counts of a `SessionCommit`."""
 
     def count(self, kind: str, state: State) -> None:
         self.counts.setdefault(kind, Counter())[state] += 1
@@ -90,9 +101,10 @@ class Importing:
         self._memory = memory
         self._nodes = nodes
         self._wishes = wishes or Wishes()
-        self._sessions = SessionImporter(memory, nodes)
-        self._statements = StatementImporter(memory, nodes)
-        self._graph = GraphImporter(memory, nodes, relations)
+        secrets = self._wishes.secrets
+        self._sessions = SessionImporter(memory, nodes, learn=self._wishes.learn)
+        self._statements = StatementImporter(memory, nodes, secrets)
+        self._graph = GraphImporter(memory, nodes, relations, secrets)
         self._seen: dict[tuple[str, str], str] = {}
         self._waiting: list[Relation] = []
 
@@ -116,11 +128,13 @@ class Importing:
         self._tell_gone(format_, source, documents, report)
         if not self._wishes.dry_run:
             self._memory.settle()
+        report.learned = {name: each for name, each in self._sessions.learned.items() if each}
         return report
 
     def _documents(self, source: Source) -> DocumentImporter:
         folder = self._wishes.into or source.name or "imported"
-        return DocumentImporter(self._nodes, self._memory.request, folder)
+        secrets = self._wishes.secrets
+        return DocumentImporter(self._nodes, self._memory.request, folder, secrets)
 
     def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
         for name in source.links:

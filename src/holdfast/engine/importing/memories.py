@@ -8,6 +8,8 @@ from holdfast.engine.importing.contract import Entity, Relation, Statement
 from holdfast.engine.importing.standing import State, known_at, origin, stand
 from holdfast.engine.importing.texts import stable_name, stable_slug
 from holdfast.engine.memory import Memory
+from holdfast.engine.validate.secrets import SecretPolicy
+from holdfast.engine.validate.validating import safe
 from holdfast.errors import InvalidValueError, NodeNotFoundError
 from holdfast.model import MENTIONS, ContextNode, RelationEdge, Uri, slugify
 from holdfast.model.values import JSON, MAX_ABSTRACT, shortened
@@ -22,17 +24,19 @@ _MOST_OF_A_KIND = 100
 class StatementImporter:
     """Saves what was remembered elsewhere, under a slug that is made of its id there."""
 
-    def __init__(self, memory: Memory, nodes: Nodes) -> None:
+    def __init__(self, memory: Memory, nodes: Nodes, secrets: SecretPolicy) -> None:
         self._memory = memory
         self._nodes = nodes
+        self._secrets = secrets
 
     def put(self, item: Statement, *, dry_run: bool) -> State:
         slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
         known, category = self._known(slug, item.category)
-        state = stand(item, item.content, known)
+        content, told = safe(item.content, item.metadata, self._secrets)
+        state = stand(item, content, known)
         if state is not State.SAME and not dry_run:
-            metadata = {**item.metadata, **origin(item, item.content)}
-            self._memory.save(item.content, category=category, slug=slug, metadata=metadata)
+            metadata = {**told, **origin(item, content)}
+            self._memory.save(content, category=category, slug=slug, metadata=metadata)
         return state
 
     def _known(self, slug: str, category: str) -> tuple[ContextNode | None, str]:
@@ -49,14 +53,17 @@ class StatementImporter:
 class GraphImporter:
     """Saves entities, each as one memory; relations wait until all entities are there."""
 
-    def __init__(self, memory: Memory, nodes: Nodes, relations: Relations) -> None:
+    def __init__(
+        self, memory: Memory, nodes: Nodes, relations: Relations, secrets: SecretPolicy
+    ) -> None:
         self._memory = memory
         self._nodes = nodes
         self._relations = relations
+        self._secrets = secrets
         self._arriving: set[str] = set()
 
     def put(self, item: Entity, *, dry_run: bool) -> State:
-        place, content = self._place(item.source_id), _described(item)
+        place, (content, _) = self._place(item.source_id), safe(_described(item), {}, self._secrets)
         state = stand(item, content, known_at(self._nodes, place, self._memory.request))
         if state is not State.SAME and not dry_run:
             metadata: dict[str, JSON] = {**origin(item, content), "entity_type": item.kind or None}

@@ -1,6 +1,7 @@
 """Conversations become sessions: their messages, and a note that says where they came from."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -23,9 +24,12 @@ _COUNT = "source_messages"
 class SessionImporter:
     """Archives conversations. One that grew is continued; one that differs is left alone."""
 
-    def __init__(self, memory: Memory, nodes: Nodes) -> None:
+    def __init__(self, memory: Memory, nodes: Nodes, *, learn: bool = False) -> None:
         self._memory = memory
         self._nodes = nodes
+        self._learn = learn
+        self.learned: Counter[str] = Counter()
+        """What came of learning from them."""
 
     def put(self, item: Conversation, *, dry_run: bool) -> State:
         session_id = stable_name(item.source, item.source_id)
@@ -35,11 +39,14 @@ class SessionImporter:
         state = self._state(item, place, note)
         wanted = _note(item, place)
         titled = note is not None and note.content == wanted.content
+        if not dry_run and (state is not State.SAME or self._learn):
+            done = self._memory.commit_session(
+                item.messages, session_id=session_id, extract=self._learn
+            )
+            self.learned += Counter(done.counts)
         if state is State.SAME and titled:
             return state
         if not dry_run:
-            if state is not State.SAME:
-                self._memory.commit_session(item.messages, session_id=session_id, extract=False)
             self._write(wanted, note, state)
         return State.CHANGED if state is State.SAME and note is not None else state
 

@@ -53,6 +53,13 @@ def presentable(text: str) -> str:
     return inert(quoted(masked(visible(text))[0]))
 
 
+def without_secrets(text: str, where: str, policy: SecretPolicy, fix: str) -> str:
+    """Return a text that is kept to the letter but for its secrets, masked or refused."""
+    if policy is SecretPolicy.REFUSE:
+        refuse_secrets(text, where, fix)
+    return masked(text)[0]
+
+
 def refuse_secrets(text: str, where: str, fix: str) -> None:
     """Let a text pass that holds no secret, else `SecretRefusedError`; never with the value."""
     found = secrets_in(visible(text))
