@@ -3,6 +3,7 @@
     python     executed, in one namespace for each document
     pycon      the same, and each answer is compared
     toml       a file; the config must be one that `holdfast doctor` can open
+    json       a file of JSON lines
     console    commands behind `$ `, run for real, and each answer is compared
     sh         commands, run for real
     text       not run
@@ -15,6 +16,7 @@ what they seem: `make` only says what it would do, and `pip install` stays off t
 """
 
 import doctest
+import json
 import os
 import re
 import shlex
@@ -153,6 +155,15 @@ def _check_file(block: Block, _: Example) -> str | None:
     return _run("holdfast doctor", wrong=block.wrong) if block.title == CONFIG else None
 
 
+def _check_json(block: Block, _: Example) -> str | None:
+    if block.title is None:
+        return 'say which file it is: json title="talk.jsonl"'
+    block.write()
+    for line in block.source.splitlines():
+        json.loads(line)
+    return None
+
+
 def _make_vault(tables: dict[str, object]) -> None:
     match tables:
         case {"storage": {"vault": {"path": str(path)}}}:
@@ -184,6 +195,7 @@ LANGUAGES: dict[str, tuple[Run, frozenset[str]]] = {
     "python": (_run_python, frozenset({"title"})),
     "pycon": (_run_session, frozenset()),
     "toml": (_check_file, frozenset({"title", "wrong"})),
+    "json": (_check_json, frozenset({"title"})),
     "console": (_run_console, frozenset({"wrong"})),
     "sh": (_run_commands, frozenset()),
 }

@@ -99,6 +99,8 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(tmp_path: Path) -> None
     assert "memories: plan.md" in done.stdout
     assert "Uses vim, for the sake of [[style/tabs|indentation]]." in done.stdout
     assert "└── tabs  Prefers tabs, but not in YAML." in done.stdout
+    assert "merged      profile  Ana lives in Lisbon." in done.stdout
+    assert '└── Ana: "I live in Berlin" (sessions/march, message 0: found there)' in done.stdout
     assert "2 Session kick-off · 2026-03-02 · Tom\n      From main, every second" in done.stdout
     assert "Lies awake after coffee in the afternoon.\n      habit/coffee lines 1-1" in done.stdout
     assert "```memory ctx://local/sessions/kick-off/messages message 1" in done.stdout

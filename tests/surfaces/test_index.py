@@ -11,7 +11,7 @@ from holdfast.errors import AccessDeniedError, DamageError
 from holdfast.index.embedders.hashing import Hashing
 from holdfast.model.values import JSON
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, refusal, told
-from tests.surfaces.test_nodes_processes import at_a_terminal
+from tests.surfaces.terminals import at_a_terminal
 
 pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -10,49 +9,14 @@ from pathlib import Path
 
 import pytest
 
-HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+from tests.surfaces.terminals import HOLDFAST, at_a_terminal, environment, holdfast
+
 HEAVY = (
     "sqlite3 yaml cbor2 google_crc32c cryptography holdfast.app holdfast.artifacts "
     "holdfast.context holdfast.engine holdfast.model holdfast.storage"
 )
 HOSTILE = "A lamp \x1b[2J\x1b]0;pwned\x07 \u202e \x9b"
 TABS = "ctx://local/users/ana/memories/preference/indentation"
-
-
-def environment(home: Path, **more: str) -> dict[str, str]:
-    return {"HOME": str(home), "USER": "ana", "PATH": os.environ["PATH"], **more}
-
-
-def holdfast(
-    home: Path, *words: str | bytes, typed: str = "", **environ: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [HOLDFAST, *words],
-        env=environment(home, **environ),
-        input=typed,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
-def at_a_terminal(home: Path, *words: str, typed: str = "", **environ: str) -> tuple[int, str]:
-    """Run it with a terminal of 80 columns for everything; return the code and what was seen."""
-    ours, theirs = pty.openpty()
-    environ = environment(home, TERM="xterm", COLUMNS="80", **environ)
-    command = [HOLDFAST, *words]
-    with subprocess.Popen(command, env=environ, stdin=theirs, stdout=theirs, stderr=theirs) as run:
-        os.close(theirs)
-        os.write(ours, typed.encode())
-        seen = b""
-        try:
-            while data := os.read(ours, 4096):
-                seen += data
-        except OSError:  # the other end was closed
-            pass
-        os.close(ours)
-    return run.returncode, seen.decode().replace("\r\n", "\n")
 
 
 @pytest.fixture

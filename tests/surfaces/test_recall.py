@@ -13,7 +13,7 @@ from holdfast.model import RelationEdge
 from holdfast.surfaces.telling import width_of, wrapped
 from tests.index.endpoints import says, serving
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, objects, one, position, told
-from tests.surfaces.test_nodes_processes import at_a_terminal
+from tests.surfaces.terminals import at_a_terminal
 
 pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
 

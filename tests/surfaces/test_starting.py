@@ -38,6 +38,7 @@ NOT_THIS_QUESTION = {
     "numpy",
 }
 WRITING = {
+    "holdfast.engine.saving.saving",
     "holdfast.engine.sessions",
     "holdfast.engine.upkeep",
     "holdfast.index.passages",
@@ -48,6 +49,7 @@ WRITING = {
     "holdfast.storage.sweep",
 }
 LOOKING_BACK = {
+    "holdfast.engine.why.asking",
     "holdfast.artifacts.catalogue",
     "holdfast.artifacts.lines",
     "holdfast.artifacts.sweep",

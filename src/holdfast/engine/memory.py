@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.engine.past import Pasts
     from holdfast.engine.saving.outcome import SessionCommit
     from holdfast.engine.unmerging import Unmerged
+    from holdfast.engine.why.provenance import Provenance
 
 
 class Memory:
@@ -166,6 +167,15 @@ class Memory:
         """Return the lines of the content of a node, each with the version that brought it."""
         place = self._parts.nodes.reach.seen(uri, self.request)
         return self._parts.history.blame(self._parts.nodes.file(place, CONTENT))
+
+    def why(self, uri: str) -> "Provenance":
+        """Return where a node comes from: evidence, versions, merges, edges, what it superseded.
+
+        Evidence is looked up anew. What the caller may not see is counted, or not told of at all.
+        """
+        from holdfast.engine.why.asking import Asking  # noqa: PLC0415 - who asks why pays
+
+        return Asking(self._parts.nodes, self._parts.history, self.request).why(uri)
 
     # ------------------------------------------------------------ finding
     def recall(  # noqa: PLR0913 - the public verb, with a name for each

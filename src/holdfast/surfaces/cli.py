@@ -25,9 +25,16 @@ def _finder(module: str, name: str, told: str) -> Later:
     return Later(f"{_HERE}.recall.{module}:{name}_command", told)
 
 
+def _saver(module: str, name: str, told: str) -> Later:
+    return Later(f"{_HERE}.saving.{module}:{name}_command", told)
+
+
 SECTIONS = {
     "Memories": {
         "recall": _finder("recalling", "recall", "Find what memory has to say to a question."),
+        "save": _saver("saving", "save", "Remember one thing."),
+        "commit": _saver("committing", "commit", "Keep a conversation, and learn from it."),
+        "why": _saver("explaining", "why", "Say why memory says what it says."),
         "write": _verb("writing", "write", "Write a node, or the next version of one."),
         "read": _verb("reading", "read", "Print the content of a node."),
         "edit": _verb("editing", "edit", "Change a node in your editor."),

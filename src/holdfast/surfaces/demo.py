@@ -1,5 +1,6 @@
 """What exists so far, shown on the embedded default."""
 
+import json
 import multiprocessing
 import os
 import shlex
@@ -39,6 +40,14 @@ SAID = (
     ("Tom", "From main, every second Thursday."),
     ("Ana", "Then I book the train for Wednesday."),
 )
+TALKS = {
+    "march": [
+        {"content": "I live in Berlin. I prefer tea over coffee.", "time": "2026-03-02T10:00:00Z"},
+    ],
+    "may": [
+        {"content": "I moved: I live in Lisbon now.", "time": "2026-05-02T10:00:00Z"},
+    ],
+}
 
 
 @click.command("demo")
@@ -59,6 +68,7 @@ def run(say: Say) -> None:
         environ_of_ana = {**environ, "USER": "ana", "MEMORY_VAULT_PATH": str(Path(folder, "Notes"))}
         _show_history(say, environ_of_ana)
         _show_verbs(say, environ_of_ana)
+        _show_learning(say, environ_of_ana)
         _show_recall(say, environ_of_ana)
         _show_refusals(say, environ)
     say("\nNext: `make test` proves it; README.md tells the rest.")
@@ -175,6 +185,7 @@ def _type(say: Say, environ: Environment, *words: str) -> None:
     done = subprocess.run(  # noqa: S603 - it is this program
         [sys.executable, "-c", "from holdfast.surfaces.cli import main; main()", *words],
         env={**os.environ, "HOLDFAST_HOME": f"{environ['HOME']}/.holdfast", **environ},
+        cwd=environ["HOME"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -190,8 +201,22 @@ def _position(environ: Environment) -> str:
         return str(memory.history.position())
 
 
+def _show_learning(say: Say, environ: Environment) -> None:
+    say(
+        "\n7. Learned from what was said, with the words to prove it; what is said later supersedes"
+    )
+    for name, talk in TALKS.items():
+        file = Path(environ["HOME"], f"{name}.jsonl")
+        lines = (json.dumps({"role": "user", "name": "Ana", **message}) for message in talk)
+        file.write_text("".join(f"{line}\n" for line in lines))
+        for message in talk:
+            say(f"   (in {name} Ana says: {message['content']})")
+        _type(say, environ, "commit", file.name)
+    _type(say, environ, "why", "profile")
+
+
 def _show_recall(say: Say, environ: Environment) -> None:
-    say("\n7. Found again by words and by meaning, with the place to cite, now or as of a moment")
+    say("\n8. Found again by words and by meaning, with the place to cite, now or as of a moment")
     has_model = _borrow_model(Path(environ["HOME"], ".holdfast"))
     with open_context(environ) as context:
         _save_habit(context, "Lies awake after coffee in the afternoon.")
@@ -208,7 +233,7 @@ def _show_recall(say: Say, environ: Environment) -> None:
         _save_habit(context, "Sleeps well, since she drinks tea.")
     say("   (Ana changes her habit, and the agent its note)")
     _type(say, environ, "recall", "coffee in the afternoon", "--top", "1", "--at", before)
-    _type(say, environ, "recall", "When is the release?", "--budget", "200")
+    _type(say, environ, "recall", "When is the release?", "--budget", "260")
 
 
 def _save_habit(context: Context, text: str) -> None:
@@ -235,7 +260,7 @@ def _messages() -> list[dict[str, str]]:
 
 
 def _show_refusals(say: Say, environ: Environment) -> None:
-    say("\n8. What goes wrong is said, with the fix, and nothing is done instead")
+    say("\n9. What goes wrong is said, with the fix, and nothing is done instead")
     absent = str(Path(environ["HOME"], "NotMounted"))
     attempts: list[Callable[[], object]] = [
         lambda: Locator("../../etc/passwd"),

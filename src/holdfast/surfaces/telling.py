@@ -16,6 +16,7 @@ _AT_ONCE = 500
 _WIDEST = 40
 _UNITS = ("kB", "MB", "GB", "TB")
 _THOUSAND = 1000
+_COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
 
 def tell(text: str) -> None:
@@ -124,6 +125,21 @@ def coloured() -> bool:
 
 def styled(text: str, **style: bool | str) -> str:
     return click.style(text, **style) if coloured() else text  # type: ignore[arg-type] # click's own names
+
+
+def tell_diff(changed: str) -> None:
+    """Print the unified diff of one text, on a terminal in colours."""
+    if not coloured():
+        tell(readable(changed))
+        return
+    old, new, *rest = readable(changed).removesuffix("\n").split("\n")
+    heads = [click.style(line, bold=True) for line in (old, new)]
+    tell("".join(f"{line}\n" for line in (*heads, *map(_coloured_line, rest))))
+
+
+def _coloured_line(line: str) -> str:
+    colour = _COLOURS.get(line[:1])
+    return click.style(line, fg=colour) if colour else line
 
 
 # ---------------------------------------------------------------- values

@@ -16,19 +16,16 @@ from holdfast.surfaces.history.asking import Which, choose, choosing_version, pa
 from holdfast.surfaces.history.opening import Memory, with_memory
 from holdfast.surfaces.history.telling import shown_reason, told_event
 from holdfast.surfaces.telling import (
-    coloured,
     local_date,
     local_time,
     mention,
     readable,
     shown,
-    tell,
+    tell_diff,
     tell_json,
     tell_table,
     tell_text,
 )
-
-_COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
 
 # ---------------------------------------------------------------- log
@@ -126,7 +123,7 @@ def diff_command(
         begin = None if first is None else first.number
         tell_json({"key": locator.key, "from": begin, "to": last.number, "diff": changed})
     elif changed:
-        tell(_coloured(readable(changed)))
+        tell_diff(changed)
     else:
         mention("no difference")
 
@@ -140,19 +137,6 @@ def _diff(history: History, first: Version | None, last: Version) -> str:
         return history.diff(Locator(last.key), first, last)
     text = "" if last.unbound else history.text(last)
     return lines.diff("", text, old_name="/dev/null", new_name=f"{last.key}\tversion {last.number}")
-
-
-def _coloured(changed: str) -> str:
-    if not coloured():
-        return changed
-    old, new, *rest = lines.split(changed)
-    heads = [click.style(line, bold=True) for line in (old, new)]
-    return "".join([*heads, *map(_coloured_line, rest)])
-
-
-def _coloured_line(line: str) -> str:
-    colour = _COLOURS.get(line[:1])
-    return click.style(line.removesuffix("\n"), fg=colour) + "\n" if colour else line
 
 
 # ---------------------------------------------------------------- blame

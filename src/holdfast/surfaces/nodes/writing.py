@@ -1,6 +1,5 @@
 """`write`."""
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +7,15 @@ from typing import TypedDict, Unpack
 
 import click
 
-from holdfast.errors import InvalidValueError, NodeExistsError, NotTextError, VersionMismatchError
+from holdfast.errors import NodeExistsError, VersionMismatchError
 from holdfast.model import ContextNode, Uri
 from holdfast.model.values import JSON
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.nodes.describing import gist, time, version_line
+from holdfast.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
 from holdfast.surfaces.telling import cut_to, mention, shown, tell_json, tell_line
 
-_STDIN = "-"
-_MOST_BYTES = 1_000_000
 _ATTEMPTS = 20
 _GIST = 60
 
@@ -62,51 +60,12 @@ class Said:
         return {name: text for name, text in every if text is not None}
 
 
-def parse_meta(text: str) -> tuple[str, JSON]:
-    """Read `key=text` or, with anything that JSON can say, `key:=value`."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.rstrip(":"):
-        raise click.BadParameter(f"{text!a} is no key=value. Fix: write it so.")
-    if not key.endswith(":"):
-        return key, value
-    try:
-        return key.removesuffix(":"), json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise click.BadParameter(
-            f"{value!a} is no JSON. Fix: write {key.removesuffix(':')}={value} for a text."
-        ) from error
-
-
-class Writing(click.Command):
-    """Takes a text that begins with a dash, as a list in Markdown does, for a text."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        options = [param for param in self.params if isinstance(param, click.Option)]
-        valued = {name for option in options if not option.is_flag for name in option.opts}
-        given = args[: args.index("--")] if "--" in args else args
-        for at, arg in enumerate(given):
-            if _is_dashed_text(arg) and (at == 0 or args[at - 1] not in valued):
-                return super().parse_args(ctx, [*args[:at], *args[at + 1 :], "--", arg])
-        return super().parse_args(ctx, args)
-
-
-def _is_dashed_text(arg: str) -> bool:
-    """Whether it begins like an option, and has a space where no option has one."""
-    return arg.startswith("-") and any(c.isspace() for c in arg.partition("=")[0])
-
-
-@click.command("write", cls=Writing, epilog=NAMES)
+@click.command("write", cls=TakesText, epilog=NAMES)
 @click.argument("node")
 @click.argument("text", required=False)
 @click.option("--abstract", metavar="TEXT", help="What it says in one sentence.")
 @click.option("--overview", metavar="TEXT", help="What it says in some more.")
-@click.option(
-    "--meta",
-    type=parse_meta,
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Something of your own, kept with it; KEY:=VALUE is JSON, and KEY:=null takes it away.",
-)
+@with_meta
 @click.option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
 @click.option(
     "--version", type=click.IntRange(min=1), metavar="N", help="Follow this version, and no other."
@@ -143,28 +102,16 @@ def write_command(memory: Memory, node: str, *, as_json: bool, **options: Unpack
 def _said(options: Options) -> Said:
     text = options["text"]
     others = options["abstract"], options["overview"], dict(options["meta"])
-    if text is not None and text != _STDIN:
+    if text is not None and text != STDIN:
         return Said(text, *others)
-    piped = "" if text is None and sys.stdin.isatty() else _piped()
-    if piped:
-        return Said(piped, *others)
+    typed = "" if text is None and sys.stdin.isatty() else piped()
+    if typed:
+        return Said(typed, *others)
     if text is None and any(each or each == "" for each in others):
         return Said(None, *others)
     raise click.UsageError(
         'there is no text. Fix: give it behind the name, or pipe it in; "" is an empty one.'
     )
-
-
-def _piped() -> str:
-    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise InvalidValueError(
-            f"more than {_MOST_BYTES:,} bytes came on stdin. Fix: split it into several nodes."
-        )
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise NotTextError("what came on stdin is no text. Fix: give it as UTF-8.") from error
 
 
 # ---------------------------------------------------------------- writing

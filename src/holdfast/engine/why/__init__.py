@@ -1,0 +1,1 @@
+"""Why memory says what it says."""

@@ -1,0 +1,318 @@
+"""Where memories come from: what they rest on, whether that is still there, and who may know."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Context
+from holdfast.engine.extract.evidence import Evidence, cid_of
+from holdfast.engine.merge import pages
+from holdfast.engine.merge.grounds import Grounds, Saying, as_metadata
+from holdfast.engine.merge.merges import Merge, with_merge
+from holdfast.engine.why.provenance import Claim, Kind, Quote
+from holdfast.errors import AccessDeniedError, NodeNotFoundError
+from holdfast.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
+from tests.engine.remembering import ADMIN, ANA, of, opened
+
+MEMORIES = "ctx://local/users/ana/memories"
+PROFILE = f"{MEMORIES}/profile"
+SKILL = "ctx://local/agents/default/skills/deploy"
+BERLIN = {
+    "role": "user",
+    "name": "Ana",
+    "content": "I live in Berlin.",
+    "time": "2026-03-02T10:00:00Z",
+}
+LISBON = {**BERLIN, "content": "I moved: I live in Lisbon now.", "time": "2026-05-02T10:00:00Z"}
+BEN = RequestContext("local", "ben")
+"""Of the same account and agent as Ana; her sessions are none of his."""
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[Context]:
+    with opened(tmp_path, semantic=False) as context:
+        of(context).commit_session([BERLIN], session_id="march")
+        yield context
+
+
+def moved(context: Context) -> None:
+    of(context).commit_session([LISBON], session_id="may")
+
+
+def only(context: Context, uri: str = PROFILE, request: RequestContext = ANA) -> Claim:
+    (claim,) = of(context, request).why(uri).claims
+    return claim
+
+
+def file_of(tmp_path: Path, key: str) -> Path:
+    return tmp_path / ".holdfast" / "memory" / "accounts" / "local" / key / "content.md"
+
+
+class TestEvidence:
+    def test_a_statement_has_the_words_it_rests_on(self, context: Context) -> None:
+        claim = only(context)
+
+        assert claim.text == "Ana lives in Berlin."
+        assert claim.extracted
+        assert claim.when == datetime(2026, 3, 2, 10, tzinfo=UTC)
+        assert (claim.confidence, claim.topic, claim.since) == (0.9, "home", None)
+        (said,) = claim.said
+        assert (said.session, said.speaker, said.wording) == ("march", "Ana", "")
+        assert said.quotes == (Quote(0, "I live in Berlin"),)
+        assert claim.holds
+
+    def test_it_was_said_wherever_it_was_said_again(self, context: Context) -> None:
+        of(context).commit_session([BERLIN], session_id="april")
+
+        assert [each.session for each in only(context).said] == ["april", "march"]
+
+    def test_a_message_that_was_changed_proves_nothing(
+        self, context: Context, tmp_path: Path
+    ) -> None:
+        messages = file_of(tmp_path, "sessions/march/messages")
+        messages.write_text(messages.read_text().replace("live", "lived"))
+
+        claim = only(context)
+
+        assert [q.trouble for q in claim.said[0].quotes] == ["the message was changed since"]
+        assert not claim.holds
+        assert not of(context).why(PROFILE).holds
+
+    def test_a_session_that_is_gone_proves_nothing(self, context: Context) -> None:
+        context.nodes.delete_node("ctx://local/sessions/march/messages", ANA)
+
+        claim = only(context, request=ADMIN)
+
+        assert [q.trouble for q in claim.said[0].quotes] == ["the session is not there any more"]
+
+    @pytest.mark.parametrize(
+        ("evidence", "trouble"),
+        [
+            (Evidence(7, cid_of("I live in Berlin."), "Berlin"), "the session has no message 7"),
+            (Evidence(-1, cid_of("I live in Berlin."), "Berlin"), "the session has no message -1"),
+            (Evidence(0, cid_of("I live in Berlin."), "Rome"), "the message does not say this"),
+            (Evidence(0, cid_of("I live in Rome."), "Rome"), "the message was changed since"),
+            (Evidence(0, cid_of("I live in Berlin."), " "), "the message does not say this"),
+        ],
+    )
+    def test_words_that_are_not_in_their_message_prove_nothing(
+        self, context: Context, evidence: Evidence, trouble: str
+    ) -> None:
+        uri = f"{MEMORIES}/entity/rome"
+        write(context, uri, "Ana lives in Rome.", Saying("march", (evidence,), "Ana"))
+
+        (quote,) = only(context, uri).said[0].quotes
+
+        assert quote.trouble.startswith(trouble)
+
+    def test_words_of_somebody_else_prove_nothing(self, context: Context) -> None:
+        said = Evidence(0, cid_of("I live in Berlin."), "I live in Berlin")
+        uri = f"{MEMORIES}/entity/tom"
+        write(context, uri, "Tom lives in Berlin.", Saying("march", (said,), "Tom"))
+
+        assert only(context, uri).said[0].quotes[0].trouble == "somebody else said this"
+
+    @pytest.mark.parametrize("session", ["", "no-such", "x" * 500])
+    def test_a_session_that_never_was_proves_nothing(self, context: Context, session: str) -> None:
+        saying = Saying(session, (Evidence(0, cid_of("x"), "x"),), "Ana")
+        uri = f"{MEMORIES}/entity/rome"
+        write(context, uri, "Ana lives in Rome.", saying)
+
+        assert not only(context, uri, ADMIN).holds
+
+    def test_what_was_worded_otherwise_is_told_so(self, context: Context) -> None:
+        said = Saying("march", (Evidence(0, cid_of("x"), "x"),), "Ana", "Ana's home is Berlin.")
+        uri = f"{MEMORIES}/entity/berlin"
+        write(context, uri, "Ana lives in Berlin.", said)
+
+        assert only(context, uri).said[0].wording == "Ana's home is Berlin."
+
+
+def write(context: Context, uri: str, text: str, *said: Saying) -> None:
+    """Write a page as if it had been extracted."""
+    grounds = {pages.cid_of(text): Grounds(said=said)}
+    node = ContextNode(uri=uri, content=f"{text}\n", metadata=as_metadata(grounds))
+    context.nodes.write_node(node, ADMIN)
+
+
+class TestSuperseding:
+    def test_what_was_superseded_is_told_with_its_own_evidence(self, context: Context) -> None:
+        moved(context)
+
+        found = of(context).why(PROFILE)
+
+        (former,) = found.superseded
+        assert former.text == "Ana lives in Berlin."
+        assert former.reason == "On 2026-05-02: Ana lives in Lisbon."
+        assert former.valid_until == datetime(2026, 5, 2, 10, tzinfo=UTC)
+        assert former.claims[0].said[0].session == "march"
+        assert found.claims[0].since == date(2026, 5, 2)
+        assert found.incoming == ()
+
+    def test_what_no_longer_holds_says_what_does(self, context: Context) -> None:
+        moved(context)
+        (former,) = of(context).why(PROFILE).superseded
+
+        found = of(context).why(former.uri)
+
+        assert [each.uri for each in found.superseded_by] == [PROFILE]
+        assert (found.edges, found.superseded, found.merges) == ((), (), ())
+
+    def test_a_chain_is_told_to_its_end_and_a_circle_once(self, context: Context) -> None:
+        uris = [f"{MEMORIES}/entity/{name}" for name in ("one", "two", "three")]
+        for uri in uris:
+            write(context, uri, f"It is {uri}.")
+        ends = zip(uris, (*uris[1:], uris[0]), strict=True)
+        edges = [RelationEdge(start, end, SUPERSEDED_BY) for start, end in ends]
+        context.relations.upsert_edges(edges, ANA)
+
+        (two,) = of(context).why(uris[2]).superseded
+
+        assert two.uri == uris[1]
+        assert [each.uri for each in two.superseded] == [uris[0]]
+        assert two.superseded[0].superseded == ()
+
+    def test_a_circle_further_back_is_told_once_too(self, context: Context) -> None:
+        now, one, two = uris = [f"{MEMORIES}/entity/{name}" for name in ("now", "one", "two")]
+        for uri in uris:
+            write(context, uri, f"It is {uri}.")
+        ends = ((one, now), (two, one), (one, two))
+        edges = [RelationEdge(start, end, SUPERSEDED_BY) for start, end in ends]
+        context.relations.upsert_edges(edges, ANA)
+
+        (first,) = of(context).why(now).superseded
+
+        assert [(each.uri, each.superseded) for each in first.superseded] == [(two, ())]
+
+    def test_merges_tell_what_went_in_when_and_whether_it_can_be_undone(
+        self, context: Context
+    ) -> None:
+        moved(context)
+
+        (merged,) = of(context).why(PROFILE).merges
+
+        assert (merged.version, merged.action, merged.text) == (2, "merge", "Ana lives in Lisbon.")
+        assert merged.when is not None
+        assert len(merged.former) == 1
+        assert merged.undoable
+
+    def test_a_merge_whose_statement_is_gone_can_not_be_undone(self, context: Context) -> None:
+        moved(context)
+        node = of(context).read(PROFILE)
+        context.nodes.write_node(node.revised(content="- Ana lives in Rome.\n"), ANA)
+
+        (merged,) = of(context).why(PROFILE).merges
+
+        assert not merged.undoable
+        assert (merged.text, merged.statement) == ("", "")
+
+
+class TestKinds:
+    def test_what_was_written_by_hand_rests_on_nothing(self, context: Context) -> None:
+        uri = of(context).save("- Tabs.\n- No milk.", category="habit", slug="all")
+
+        found = of(context).why(uri)
+
+        assert [(each.text, each.extracted) for each in found.claims] == [
+            ("Tabs.", False),
+            ("No milk.", False),
+        ]
+        assert found.holds
+        assert [(each.number, each.actor) for each in found.versions] == [(1, "ana/default")]
+
+    def test_a_line_that_was_added_by_hand_is_told_from_what_was_learned(
+        self, context: Context, tmp_path: Path
+    ) -> None:
+        with file_of(tmp_path, "users/ana/memories/profile").open("a") as file:
+            file.write("- Ana has a dog.\n")
+
+        found = of(context).why(PROFILE)
+
+        assert [each.extracted for each in found.claims] == [True, False]
+        assert found.unrecorded
+        assert not of(context).why("ctx://local/sessions/march/messages").unrecorded
+
+    def test_the_messages_of_a_session_are_what_others_rest_on(self, context: Context) -> None:
+        found = of(context).why("ctx://local/sessions/march/messages")
+
+        assert (found.kind, found.messages, found.claims) == (Kind.SESSION, 1, ())
+
+    def test_a_resource_is_a_document(self, context: Context) -> None:
+        uri = "ctx://local/resources/guide"
+        node = ContextNode(
+            uri=uri, content="# Guide\n\n- a\n- b\n", metadata={"source": "markdown"}
+        )
+        context.nodes.write_node(node, ADMIN)
+
+        found = of(context).why(uri)
+
+        assert (found.kind, found.source, found.claims) == (Kind.DOCUMENT, "markdown", ())
+
+    def test_edges_are_told_both_ways(self, context: Context) -> None:
+        uri = of(context).save("See [[profile]].", category="habit", slug="link")
+
+        assert [each.from_uri for each in of(context).why(PROFILE).incoming] == [uri]
+        assert [each.to_uri for each in of(context).why(uri).edges] == [PROFILE]
+
+    def test_metadata_that_is_no_evidence_is_none(self, context: Context) -> None:
+        uri = of(context).save("Tabs.", category="habit", slug="odd")
+        odd = {"statements": [1], "merges": {"a": 1}, "source": 3}
+        context.nodes.write_node(of(context).read(uri).revised(metadata=odd), ANA)
+
+        found = of(context).why(uri)
+
+        assert (found.claims[0].extracted, found.merges, found.source) == (False, (), "")
+
+    def test_there_must_be_a_node(self, context: Context) -> None:
+        with pytest.raises(NodeNotFoundError):
+            of(context).why(f"{MEMORIES}/habit/none")
+
+
+class TestReach:
+    @pytest.fixture
+    def shared(self, context: Context) -> Context:
+        """Let a skill of the agent whom both have rest on what Ana said."""
+        said = Saying("march", (Evidence(0, cid_of("I live in Berlin."), "Berlin"),), "Ana", "W")
+        write(context, SKILL, "Deploy from Berlin.", said)
+        return context
+
+    def test_of_a_session_out_of_reach_nothing_is_told_but_that_there_is_one(
+        self, shared: Context
+    ) -> None:
+        claim = only(shared, SKILL, BEN)
+
+        assert (claim.said, claim.out_of_reach) == ((), 1)
+        told = repr(of(shared, BEN).why(SKILL))
+        assert "march" not in told
+        assert "I live" not in told
+        assert "Ana" not in told
+
+    def test_its_owner_and_those_who_govern_are_told(self, shared: Context) -> None:
+        for request in (ANA, ADMIN):
+            claim = only(shared, SKILL, request)
+            assert (claim.out_of_reach, claim.said[0].session, claim.holds) == (0, "march", True)
+
+    def test_a_node_out_of_reach_is_refused(self, context: Context) -> None:
+        with pytest.raises(AccessDeniedError):
+            of(context, BEN).why(PROFILE)
+
+    def test_what_a_merge_superseded_out_of_reach_is_not_told(self, shared: Context) -> None:
+        node = shared.nodes.read_node(SKILL, ADMIN)
+        cid = pages.cid_of("Deploy from Berlin.")
+        metadata = with_merge(node, Merge(2, "merge", cid, former=(PROFILE, "no uri")))
+        shared.nodes.write_node(node.revised(metadata={**node.metadata, **metadata}), ADMIN)
+
+        assert of(shared).why(SKILL).merges[0].former == (PROFILE,)
+        assert of(shared, BEN).why(SKILL).merges[0].former == ()
+
+    def test_what_superseded_out_of_reach_is_not_told(self, shared: Context) -> None:
+        edge = RelationEdge(PROFILE, SKILL, SUPERSEDED_BY, reason="Ana lives in Berlin.")
+        back = RelationEdge(SKILL, PROFILE, "about", reason="Ana lives in Berlin.")
+        shared.relations.upsert_edges([edge, back], ADMIN)
+
+        assert len(of(shared).why(SKILL).superseded) == 1
+        found = of(shared, BEN).why(SKILL)
+        assert (found.superseded, found.edges, found.incoming) == ((), (), ())
+        assert "Ana lives" not in repr(found)

@@ -1,0 +1,422 @@
+"""`holdfast commit`: a conversation in a file becomes memories."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.memory import Memory
+from holdfast.errors import (
+    AbsentError,
+    DirectoryInTheWayError,
+    InvalidValueError,
+    NodeExistsError,
+    UnreadableSourceError,
+)
+from holdfast.surfaces.saving.conversation import session_of
+from holdfast.testing.validate.tokens import token
+from tests.surfaces.nodes import MEMORIES, holdfast, lines, one, position, refusal, told
+from tests.surfaces.terminals import HOLDFAST, at_a_terminal, environment
+from tests.surfaces.terminals import holdfast as run
+
+BERLIN = {
+    "role": "user",
+    "name": "Ana",
+    "content": "I live in Berlin. I prefer tabs over spaces.",
+    "time": "2026-03-02T10:00:00Z",
+}
+NOTED = {"role": "assistant", "content": "Noted."}
+LISBON = {**BERLIN, "content": "I moved: I live in Lisbon now.", "time": "2026-05-02T10:00:00Z"}
+HOSTILE = "\x1b[2J\x1b]0;pwned\x07\u202e"
+
+
+def write(folder: Path, name: str, *messages: Mapping[str, object] | str) -> str:
+    """Write a conversation, a line for each message; return its path."""
+    text = (each if isinstance(each, str) else json.dumps(each) for each in messages)
+    path = folder / name
+    path.write_text("".join(f"{line}\n" for line in text))
+    return str(path)
+
+
+@pytest.fixture
+def march(tmp_path: Path) -> str:
+    return write(tmp_path, "march.jsonl", BERLIN, NOTED)
+
+
+@pytest.fixture
+def may(tmp_path: Path) -> str:
+    return write(tmp_path, "may.jsonl", LISBON)
+
+
+class TestCommitting:
+    def test_it_says_what_was_learned_in_few_lines(self, memory: Path, march: str) -> None:
+        done = holdfast("commit", march)
+
+        assert done.exit_code == 0
+        assert done.stdout == (
+            "sessions/march: 2 messages, 2 of them new\n"
+            "2 extracted, 2 created\n"
+            "  created     profile  Ana lives in Berlin.\n"
+            "  created     preference/tabs-over-spaces  Ana prefers tabs over spaces.\n"
+        )
+        assert done.stderr == "`holdfast why profile` says what it rests on\n"
+        assert told("read", "profile") == "- Ana lives in Berlin.\n"
+
+    def test_the_same_again_changes_nothing(self, memory: Path, march: str) -> None:
+        told("commit", march)
+        before = position()
+
+        assert told("commit", march) == (
+            "sessions/march: 2 messages, 0 of them new\nit was committed before; nothing changed\n"
+        )
+        assert position() == before
+
+    def test_what_is_superseded_is_told(self, memory: Path, march: str, may: str) -> None:
+        told("commit", march)
+
+        answer = lines(told("commit", may))
+
+        assert ["1", "extracted,", "1", "merged,", "1", "superseded"] in answer
+        assert answer[2][:2] == ["merged", "profile"]
+        assert answer[3][0] == "superseded"
+        assert answer[3][1].startswith("former/profile-ana-lives-in-berlin-")
+        assert answer[3][2:] == ["Ana", "lives", "in", "Berlin."]
+
+    def test_more_messages_are_added(self, memory: Path, tmp_path: Path, march: str) -> None:
+        told("commit", march)
+        write(tmp_path, "march.jsonl", BERLIN, NOTED, LISBON)
+
+        assert told("commit", march).startswith("sessions/march: 3 messages, 1 of them new\n")
+
+    def test_other_messages_are_refused_with_the_option_that_helps(
+        self, memory: Path, tmp_path: Path, march: str
+    ) -> None:
+        told("commit", march)
+        write(tmp_path, "march.jsonl", LISBON)
+
+        refused = refusal("commit", march)
+
+        assert isinstance(refused, NodeExistsError)
+        assert "or with --session ID." in str(refused)
+        assert told("commit", march, "--session", "other").startswith("sessions/other: 1 message")
+
+    def test_a_list_will_do_and_so_will_stdin(self, memory: Path, tmp_path: Path) -> None:
+        path = tmp_path / "talk.json"
+        path.write_text(json.dumps([BERLIN, NOTED], indent=2))
+
+        assert told("commit", str(path)).startswith("sessions/talk: 2 messages")
+        answer = told("commit", "-", "--session", "piped", typed=path.read_bytes())
+        assert answer.startswith("sessions/piped: 2 messages")
+
+    def test_stdin_has_no_name(self, memory: Path) -> None:
+        done = holdfast("commit", "-", typed=b"{}")
+
+        assert done.exit_code == 2
+        assert "Fix: add --session ID." in done.stderr
+
+    def test_nothing_need_be_learned(self, memory: Path, march: str) -> None:
+        answer = told("commit", march, "--no-extract")
+
+        assert answer.endswith("nothing was learned from it\n")
+        assert holdfast("read", "profile").exit_code == 1
+        assert "2 created" in told("commit", march), "it can be learned from later"
+
+    def test_only_what_is_sure_is_learned_if_wished_for(self, memory: Path, march: str) -> None:
+        answer = told("commit", march, "--min-confidence", "0.95")
+
+        assert answer.endswith("2 extracted, 2 filtered\n")
+        assert holdfast("commit", march, "--min-confidence", "7").exit_code == 2
+
+    def test_a_user_learns_for_themselves(self, memory: Path, march: str) -> None:
+        told("commit", march, "--user", "bob")
+
+        assert "Berlin" in told("read", "profile", "--user", "bob")
+        assert isinstance(refusal("commit", march, "--user", "eve"), PermissionError)
+
+    def test_secrets_are_masked_wherever_they_are_shown(self, memory: Path, tmp_path: Path) -> None:
+        secret = token("aws")
+        path = write(tmp_path, "a.jsonl", {**BERLIN, "content": f"I prefer {secret} over tabs."})
+
+        for words in (("--dry-run",), ("--json",), ()):
+            done = holdfast("commit", path, *words)
+            assert done.exit_code == 0
+            assert secret not in done.output
+
+
+class TestDryRun:
+    def test_it_shows_the_plan_and_the_diff_and_writes_nothing(
+        self, memory: Path, march: str, may: str
+    ) -> None:
+        told("commit", march)
+        before = position()
+
+        done = holdfast("commit", may, "--dry-run")
+
+        assert done.stderr == "nothing is written; this is what would be\n"
+        answer = lines(done.stdout)
+        assert answer[3][:4] == ["outcome", "sure", "memory", "what"]
+        assert answer[4][:4] == ["merged", "0.9", "profile", "Ana"]
+        assert "It supersedes" in done.stdout
+        assert "\n-- Ana lives in Berlin.\n" in done.stdout
+        assert "\n+- Ana lives in Lisbon. (since 2026-05-02)\n" in done.stdout
+        assert "\x1b" not in done.stdout
+        assert position() == before
+
+    def test_it_says_what_the_commit_will_say(self, memory: Path, march: str) -> None:
+        planned, done = one("commit", march, "--dry-run"), one("commit", march)
+
+        assert (planned.pop("dry_run"), done.pop("dry_run")) == (True, False)
+        assert planned == done
+
+
+class TestJson:
+    def test_it_has_counts_plans_and_changes(self, memory: Path, march: str, may: str) -> None:
+        told("commit", march)
+
+        answer = one("commit", may)
+
+        assert answer["session"] == "may"
+        assert answer["uris"] == ["ctx://local/sessions/may/messages"]
+        assert (answer["messages"], answer["added"], answer["left_out"]) == (1, 1, [])
+        assert answer["counts"] == {
+            "extracted": 1,
+            "created": 0,
+            "merged": 1,
+            "appended": 0,
+            "skipped": 0,
+            "filtered": 0,
+            "failed": 0,
+            "superseded": 1,
+        }
+        changes = answer["changes"]
+        plans = answer["plans"]
+        assert isinstance(plans, list)
+        assert isinstance(changes, list)
+        former = plans[0].pop("superseded")
+        assert plans == [
+            {
+                "outcome": "merged",
+                "uri": f"{MEMORIES}/profile",
+                "category": "profile",
+                "content": "Ana lives in Lisbon.",
+                "quote": "I live in Lisbon",
+                "speaker": "Ana",
+                "confidence": 0.9,
+                "reason": 'It supersedes "Ana lives in Berlin". '
+                'One says "Berlin", the other "Lisbon".',
+            }
+        ]
+        assert {each["uri"] for each in changes} == {f"{MEMORIES}/profile", *former}
+        assert set(changes[0]) == {"uri", "before", "after", "diff"}
+
+    def test_what_became_nothing_has_no_place(self, memory: Path, march: str) -> None:
+        answer = one("commit", march, "--min-confidence", "1")
+
+        plans = answer["plans"]
+        assert isinstance(plans, list)
+        assert {(each["outcome"], each["uri"]) for each in plans} == {("filtered", None)}
+
+
+class TestFaults:
+    def test_all_are_told_with_line_and_fix_and_nothing_is_committed(
+        self, memory: Path, tmp_path: Path
+    ) -> None:
+        wrong = ("{", {"role": "user"}, {**NOTED, "role": "human"}, {**NOTED, "id": 7}, "[1]", "3")
+        path = write(tmp_path, "a.jsonl", BERLIN, *wrong)
+
+        done = holdfast("commit", path)
+
+        assert isinstance(done.exception, InvalidValueError)
+        assert "6 messages can't be read; nothing was committed." in str(done.exception)
+        told_lines = done.stderr.splitlines()
+        assert [line.split(":")[1] for line in told_lines] == [f" line {n}" for n in range(2, 8)]
+        assert all("Fix: " in line for line in told_lines)
+        assert "a message has no 'id'" in told_lines[3]
+        assert holdfast("list", "sessions/a").exit_code == 1
+
+    def test_of_many_only_some_are_told(self, memory: Path, tmp_path: Path) -> None:
+        done = holdfast("commit", write(tmp_path, "a.jsonl", *["{"] * 1000))
+
+        assert done.exit_code == 1
+        assert done.stderr.splitlines()[-1] == "and 980 more"
+        assert len(done.stderr.splitlines()) == 21
+
+    def test_keys_of_others_can_be_passed_over_and_that_is_said(
+        self, memory: Path, tmp_path: Path
+    ) -> None:
+        odd = {**BERLIN, "id": 7, HOSTILE: 1}
+        path = write(tmp_path, "a.jsonl", odd)
+        assert holdfast("commit", path).exit_code == 1
+
+        done = holdfast("commit", path, "--lenient")
+
+        assert done.exit_code == 0
+        assert "passed over, for no message has it: '\\x1b[2J" in done.stderr
+        assert "'id'" in done.stderr
+        assert one("commit", path, "--lenient")["left_out"] == [HOSTILE, "id"]
+
+    @pytest.mark.parametrize(
+        ("line", "program"),
+        [
+            ({"type": "user", "sessionId": "x", "message": NOTED}, "Claude Code"),
+            ({"type": "session_meta", "payload": {"id": "x"}}, "Codex"),
+            ({"title": "x", "mapping": {}}, "ChatGPT"),
+            ({"uuid": "x", "chat_messages": []}, "Claude"),
+        ],
+    )
+    def test_files_of_other_programs_are_imported(
+        self, memory: Path, tmp_path: Path, line: dict[str, object], program: str
+    ) -> None:
+        for text in (json.dumps(line), json.dumps([line])):
+            refused = refusal("commit", write(tmp_path, "a.jsonl", text))
+
+            assert isinstance(refused, UnreadableSourceError)
+            assert f"looks like a file of {program}," in str(refused)
+            assert "`holdfast import`" in str(refused)
+
+    def test_a_message_that_speaks_of_other_programs_is_one(
+        self, memory: Path, tmp_path: Path
+    ) -> None:
+        said = {**NOTED, "content": 'It has a "sessionId" and a "mapping".'}
+
+        assert holdfast("commit", write(tmp_path, "a.jsonl", said)).exit_code == 0
+
+    @pytest.mark.parametrize("text", ["", "\n \n", "[]", "\ufeff"])
+    def test_no_messages_are_no_session(self, memory: Path, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "a.jsonl"
+        path.write_text(text)
+
+        assert "there are no messages" in str(refusal("commit", str(path)))
+
+    @pytest.mark.parametrize(
+        "text", ["[", '[{"role": "user", "content": "x"}', "[1] 2", "[" * 9999]
+    )
+    def test_a_list_must_be_whole(self, memory: Path, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "a.json"
+        path.write_text(text)
+
+        refused = refusal("commit", str(path))
+
+        assert isinstance(refused, UnreadableSourceError)
+        assert "is no list of messages" in str(refused)
+
+    @pytest.mark.parametrize("data", [b"\xff\xfe\x00{\n\x00", b"[\n\xff]", b"\x00\x01\x02"])
+    def test_bytes_that_are_no_text_are_refused(
+        self, memory: Path, tmp_path: Path, data: bytes
+    ) -> None:
+        path = tmp_path / "a.jsonl"
+        path.write_bytes(data)
+
+        done = holdfast("commit", str(path))
+
+        assert isinstance(done.exception, InvalidValueError)
+        assert done.exit_code == 1
+
+    def test_folders_and_files_that_are_not_there_are_refused(
+        self, memory: Path, tmp_path: Path
+    ) -> None:
+        assert isinstance(refusal("commit", str(tmp_path)), DirectoryInTheWayError)
+        assert isinstance(refusal("commit", str(tmp_path / "none")), AbsentError)
+
+    def test_what_is_too_much_is_refused(
+        self, memory: Path, march: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("holdfast.surfaces.saving.conversation.MOST_BYTES", 10)
+
+        assert "has more than 10 bytes" in str(refusal("commit", march))
+
+    def test_a_message_may_be_very_long(self, memory: Path, tmp_path: Path) -> None:
+        path = write(tmp_path, "a.jsonl", {**NOTED, "content": "so it goes " * 100_000})
+
+        assert holdfast("commit", path, "--no-extract").exit_code == 0
+
+    def test_what_is_shown_does_nothing_to_a_terminal(self, memory: Path, tmp_path: Path) -> None:
+        evil = {**BERLIN, "name": f"Ana {HOSTILE}", "content": f"I live in Ber{HOSTILE}lin."}
+        path = write(tmp_path, f"{HOSTILE}.jsonl", evil, {**BERLIN, "content": HOSTILE})
+
+        for words in (("--dry-run",), (), ("--dry-run", "--json")):
+            done = holdfast("commit", path, *words)
+            assert done.exit_code == 0, done.output
+            assert not set(done.output) & set(HOSTILE) - set("[2J]0;pwned")
+
+    def test_half_a_character_is_a_fault(self, memory: Path, tmp_path: Path) -> None:
+        path = write(tmp_path, "a.jsonl", '{"role": "user", "content": "\\ud83d"}')
+
+        done = holdfast("commit", path)
+
+        assert done.exit_code == 1
+        assert "line 1: the content of a message holds half a character" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "session"),
+    [
+        ("a/march.jsonl", "march"),
+        ("march.json", "march"),
+        ("Büro 2026.jsonl", "Büro 2026"),
+        (".jsonl", ".jsonl"),
+        ("a\nb.jsonl", "a-b-767f0dbe"),
+        ("x" * 240, "x" * 60 + "-718df670"),
+        ("\udcff.jsonl", "untitled-"),
+    ],
+)
+def test_a_session_is_named_as_its_file_or_like_it(path: str, session: str) -> None:
+    assert session_of(path).startswith(session)
+    assert session_of(path) == session_of(f"elsewhere/{path}") or "/" in path
+
+
+class TestStopping:
+    def test_who_stops_it_is_told_that_what_is_done_is_kept(
+        self, memory: Path, march: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def stop(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Memory, "commit_session", stop)
+
+        done = holdfast("commit", march)
+
+        assert done.exit_code == 1
+        assert done.stderr.startswith("stopped; what is done is kept. Fix: run the same command")
+        assert "nothing was written" in holdfast("commit", march, "--dry-run").stderr
+
+    def test_it_goes_on_where_it_was_stopped(self, tmp_path: Path) -> None:
+        """As a process that is told to stop while it learns."""
+        path = write(tmp_path, "many.jsonl", *[BERLIN, *[NOTED] * 199] * 5)
+        with subprocess.Popen(
+            [HOLDFAST, "commit", path], env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+        ) as process:
+            archived = tmp_path / ".holdfast/memory/accounts/local/sessions/many/messages"
+            while not (archived / ".meta.json").exists():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, seen = process.communicate(timeout=60)
+
+        assert process.returncode in {0, 1}
+        assert "Traceback" not in seen
+        again = run(tmp_path, "commit", path)
+        assert again.returncode == 0, again.stderr
+        assert json.loads(run(tmp_path, "commit", path, "--json").stdout)["plans"] == []
+
+
+class TestTerminal:
+    def test_the_diff_has_colours_for_those_who_want_them(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "march.jsonl", BERLIN)
+
+        _, seen = at_a_terminal(tmp_path, "commit", path, "--dry-run")
+        _, plain = at_a_terminal(tmp_path, "commit", path, "--dry-run", NO_COLOR="1")
+
+        assert "\x1b[32m+- Ana lives in Berlin.\x1b[0m" in seen
+        assert "\x1b[" not in plain
+
+    def test_who_waits_long_sees_how_far_it_is(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "long.jsonl", *[NOTED] * 250)
+
+        _, seen = at_a_terminal(tmp_path, "commit", path)
+
+        assert "learning" in seen
+        assert "100%" in seen
+        assert "learning" not in run(tmp_path, "commit", path, "--session", "x").stderr
