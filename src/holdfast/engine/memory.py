@@ -77,7 +77,7 @@ class Memory:
         except NodeNotFoundError:
             node = ContextNode(uri=uri, content=content, metadata=told)
         else:
-            if before.content == content and not told:
+            if before.content == content and told.items() <= before.metadata.items():
                 return uri
             node = before.revised(content=content, metadata=told)
         self._parts.nodes.write_node(node, self.request)

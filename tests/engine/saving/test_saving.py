@@ -334,3 +334,21 @@ def test_each_learns_for_themselves(context: Context) -> None:
         "ctx://local/users/bob/memories/preference/tabs-over-spaces",
         "ctx://local/agents/helper/skills/make-test",
     }
+
+
+def test_a_preference_that_is_turned_around_supersedes(memory: Memory) -> None:
+    memory.commit_session(said("I prefer tabs over spaces."), session_id="before")
+
+    done = memory.commit_session(
+        said("I prefer spaces over tabs.", day="2026-02-05"), session_id="after"
+    )
+
+    assert done.superseded == 1
+    assert memory.read(TABS).content == "- Ana prefers spaces over tabs. (since 2026-02-05)\n"
+
+
+def test_the_same_text_and_metadata_are_one_version(memory: Memory) -> None:
+    for _ in range(2):
+        uri = memory.save("Tea.", category="preference", slug="tea", metadata={"project": "x"})
+
+    assert memory.read(uri).version == 1

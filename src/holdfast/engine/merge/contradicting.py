@@ -13,6 +13,7 @@ from holdfast.engine.merge.terms import Statement, Term
 from holdfast.engine.merge.tokens import Kind
 
 _LONGEST_VALUE = 3
+_LONGEST_SUBJECT = 3
 _CHANGES = frozenset({"move", "relocate", "set"})
 """What is said to have happened, and still holds."""
 _HOMES = frozenset({"live", "reside", "base", "move", "relocate"})
@@ -46,12 +47,21 @@ def _flip(flipped: Sequence[tuple[Term, Term]]) -> str | None:
     return f'One says "{flipped[0][0].shown}", the other negates it.'
 
 
+def _who_prefers(terms: Sequence[Term]) -> tuple[str, ...] | None:
+    """Return the words before what is preferred, which say by whom; None if nothing is."""
+    for at, term in enumerate(terms[:_LONGEST_SUBJECT]):
+        if "prefer" in term.keys:
+            return tuple(each.text for each in terms[:at])
+    return None
+
+
 def _turned(alignment: Alignment) -> str | None:
     """Return whether the two sides of a preference have changed places."""
-    terms = alignment.old.terms
-    if alignment.old_alone or alignment.new_alone:
+    who = _who_prefers(alignment.old.terms)
+    if alignment.old_alone or alignment.new_alone or who is None:
         return None
-    if terms and "prefer" in terms[0].keys and any("~than" in term.keys for term in terms):
+    same = who == _who_prefers(alignment.new.terms)
+    if same and any("~than" in term.keys for term in alignment.old.terms):
         return None if is_same_order(alignment) else "What is preferred over what is turned around."
     return None
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from heapq import nlargest
+from operator import itemgetter
 
 from holdfast.context.nodes import Nodes
 from holdfast.engine.merge.contract import Known
@@ -99,9 +102,15 @@ class Ahead:
         there = self._known.near(candidate, ctx)
         for node in there:
             self._base.setdefault(node.uri, node)
-        planned = [node for node in self._planned.values() if _is_akin(node, candidate)]
         others = (each for each in there if each.uri not in self._planned)
-        return [*planned, *(self._base[each.uri] or each for each in others)]
+        return [*self._planned_near(candidate), *(self._base[each.uri] or each for each in others)]
+
+    def _planned_near(self, candidate: CandidateMemory) -> Sequence[ContextNode]:
+        """Return the planned nodes that have most words in common with a candidate."""
+        words = _words(candidate.content)
+        akin = [node for node in self._planned.values() if _is_akin(node, candidate)]
+        shared = [(len(words & _words(node.content)), node) for node in akin]
+        return [node for count, node in nlargest(_NEAR, shared, key=itemgetter(0)) if count]
 
     def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
         there = [each for each in self._known.formers(page, ctx) if each.uri not in self._planned]
@@ -139,6 +148,11 @@ class Ahead:
         """Whether it is not there already: what held once is told again by who repeats it."""
         base = self._base.get(node.uri)
         return base is None or base.content != node.content or base.metadata != node.metadata
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(content_words(text))
 
 
 def _leads(node: ContextNode, page: ContextNode) -> bool:
