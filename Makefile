@@ -72,6 +72,7 @@ bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with t
 	$(BIN)/python benchmarks/artifacts.py
 	$(BIN)/python benchmarks/context.py
 	$(BIN)/python benchmarks/recall_speed.py
+	$(BIN)/python benchmarks/save.py
 ifdef DATA
 	$(BIN)/python benchmarks/recall.py $(DATA) --models $(VENV)/models
 else

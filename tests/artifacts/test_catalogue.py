@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,17 @@ class TestNames:
         assert catalogue.named_since(2) == []
         assert catalogue.named_since(0, until=1) == ["b"]
         assert catalogue.last_named() == 2
+
+    def test_what_was_said_last_is_told_without_a_look_at_the_rest(self, pages: Pages) -> None:
+        pages.commit(*(Bind(f"notes/{number}.md", ONE) for number in range(20_000)))
+        end = pages.commit(Bind("last.md", TWO))
+        catalogue = Catalogue(pages)
+        catalogue.follow()
+
+        def tell() -> None:
+            assert catalogue.named_since(end - 1) == ["last.md"]
+
+        assert steps(catalogue, tell) < 10
 
     def test_it_tells_whether_content_was_hidden_since(self, pages: Pages) -> None:
         pages.commit(Put(ONE, 0, 3, 0), Tombstone(ONE, ""))
@@ -438,6 +450,22 @@ def rows_missing(path: Path) -> None:
     changed(path, "DELETE FROM binds WHERE position = 7")
 
 
+def index_without_a_row(path: Path) -> None:
+    hide = "DELETE FROM sqlite_master WHERE name = 'binds_by_position'"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        row = connection.execute("SELECT * FROM binds WHERE position = 7").fetchone()
+        ask = "SELECT * FROM sqlite_master WHERE name = 'binds_by_position'"
+        index = connection.execute(ask).fetchone()
+        connection.execute("DELETE FROM binds WHERE position = 7")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(hide)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO binds VALUES (?, ?, ?, ?, ?, ?)", row)
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", index)
+    changed(path)
+
+
 def row_doubled(path: Path) -> None:
     changed(path, "UPDATE binds SET name = 'notes/9.md', position = 8 WHERE position = 7")
 
@@ -500,6 +528,7 @@ WAYS: list[Callable[[Path], None]] = [
     emptied,
     spoilt_inside,
     rows_missing,
+    index_without_a_row,
     row_doubled,
     no_cid,
     no_circumstances,
@@ -525,6 +554,7 @@ class TestDamage:
         catalogue.follow()
 
         check(catalogue, pages)
+        assert catalogue.named_since(6, until=7) == ["notes/2.md"]
         assert catalogue._path == path
         pages.read = 0
         again = Catalogue(pages, path)

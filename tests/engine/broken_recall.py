@@ -26,6 +26,7 @@ from holdfast.engine.recall.recalling import Confirming, Question, Recaller
 from holdfast.engine.recall.result import Hit, RecallResult
 from holdfast.engine.recall.retrieval import Retriever
 from holdfast.engine.recall.superseding import Superseding
+from holdfast.engine.summaries import Beginning
 from holdfast.engine.upkeep import Upkeep
 from holdfast.engine.validate import texts
 from holdfast.engine.worker import Round, Worker
@@ -348,7 +349,7 @@ def packs_what_was_remembered_to_the_letter(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- keeping up
 def works_on_nothing(patch: Patch) -> None:
-    patch.setattr(Worker, "work", lambda *_: Round())
+    patch.setattr(Worker, "_work", lambda *_: Round())
 
 
 def moves_the_cursor_without_records(patch: Patch) -> None:
@@ -384,7 +385,7 @@ def knows_no_folders(patch: Patch) -> None:
 
 
 def indexes_what_is_archived(patch: Patch) -> None:
-    def made(self: Indexer, place: Uri, _: Made) -> list[IndexRecord]:
+    def made(self: Indexer, place: Uri, *_: object) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place)
         stored = self.reader.load(place)
@@ -407,8 +408,8 @@ def takes_poison_for_an_outage(patch: Patch) -> None:
 def drops_what_has_no_vector(patch: Patch) -> None:
     make = Indexer.make
 
-    def strictly(self: Indexer, places: Iterable[Uri]) -> Made:
-        made = make(self, places)
+    def strictly(self: Indexer, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
+        made = make(self, places, beginning)
         made.records |= {uri: [] for uri in made.failed}
         return made
 

@@ -18,6 +18,7 @@ from holdfast.engine import copying
 from holdfast.engine.copying import Copying
 from holdfast.engine.indexing import Indexer
 from holdfast.engine.made import Made
+from holdfast.engine.summaries import Beginning
 from holdfast.errors import EmbeddingError
 from holdfast.index.embedders.hashing import Hashing
 from holdfast.index.stamp import root
@@ -196,10 +197,10 @@ def counted(patch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     make = Indexer.make
 
-    def counting(self: Indexer, places: Iterable[Uri]) -> Made:
+    def counting(self: Indexer, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
         every = list(places)
         found.append(len(every))
-        return make(self, every)
+        return make(self, every, beginning)
 
     patch.setattr(Indexer, "make", counting)
     return found

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.engine.indexing import Following, Indexer
 from holdfast.engine.made import Made
+from holdfast.engine.summaries import Beginning
 from holdfast.index.embedders.hashing import Hashing
 from holdfast.index.memo import VectorMemo
 from holdfast.model import ContextNode, Uri
@@ -154,8 +155,8 @@ def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None
 
             overtaken = False
 
-            def make(self, places: Iterable[Uri]) -> Made:
-                made = super().make(places)
+            def make(self, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
+                made = super().make(places, beginning)
                 if not self.overtaken:
                     self.overtaken = True
                     of(context).save("Likes giraffes.", category="preference", slug="zebra")

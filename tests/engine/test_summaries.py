@@ -32,7 +32,7 @@ class TestSummaries:
             yield context
 
     def summaries(self, context: Context, kept: MemoryBackend | None = None) -> Summaries:
-        return Summaries(NodeReader(context.recorded), None if kept is None else lambda _: kept)
+        return Summaries(NodeReader(context.recorded), kept)
 
     def test_a_folder_says_what_is_in_it(self, context: Context) -> None:
         abstract, overview = self.summaries(context).records(FOLDER)

@@ -12,10 +12,11 @@ import pytest
 
 from holdfast.app import Context
 from holdfast.context.outbox.retry import MAX_RETRY
+from holdfast.engine.made import Caught
 from holdfast.engine.worker import Round, Worker
 from holdfast.errors import ConcurrentModificationError, EmbeddingError
 from holdfast.index.embedders.hashing import Hashing
-from holdfast.model import ContextNode, EventStatus, EventType, RelationEdge
+from holdfast.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
 from holdfast.testing.requirement import requirement
 from tests.engine.remembering import ANA, of, opened, save_all, uris
 
@@ -212,6 +213,51 @@ def test_leases_are_let_go_of_whatever_happens(
 
     ((_, event),) = context.outbox.list_pending("local")
     assert event.status is EventStatus.PENDING
+
+
+def test_what_is_done_is_let_go_of_with_that(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(context, "one")
+
+    def again(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(context.outbox, "release", again)
+
+    assert worker(context).drain("local").done == 1
+    assert context.outbox.list_unfinished("local") == []
+
+
+def test_a_long_queue_is_listed_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.engine.worker.BATCH", 3)
+    write(context, *(f"n{number}" for number in range(10)))
+    found: list[int] = []
+    list_pending = context.outbox.list_pending
+
+    def counted(account_id: str) -> list[tuple[str, OutboxEvent]]:
+        pending = list_pending(account_id)
+        found.append(len(pending))
+        return pending
+
+    monkeypatch.setattr(context.outbox, "list_pending", counted)
+
+    assert worker(context).drain("local").done == 10
+    assert found == [10, 0]
+
+
+def test_who_finds_only_what_no_log_tells_of_comes_to_an_end(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    working, rounds = worker(context), iter(range(3))
+
+    def index_again(_: str) -> Caught:
+        next(rounds)
+        return Caught(0, frozenset({Uri.parse(f"{FOLDER}/by-hand")}))
+
+    monkeypatch.setattr(working._following, "catch_up", index_again)
+
+    assert working.drain("local") == Round()
 
 
 def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None:

@@ -1,12 +1,13 @@
 """The indexes of one memory: one for each embedder that it has had, and those of the past."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.app.abstracts import Abstracts
 from holdfast.app.embedding import embedder_for, reopened, settings_of
 from holdfast.app.kept import keep_settings, kept_settings, last_used
 from holdfast.app.moments import SqliteMoments
@@ -27,8 +28,6 @@ from holdfast.errors import DamageError, EmbeddingError, HoldfastError
 from holdfast.index.contract import FORMAT, Embedder
 from holdfast.index.memo import MemoData, VectorMemo, embedder_id
 from holdfast.model.uri import name_of
-from holdfast.storage import Locator
-from holdfast.storage.backends.device_local import DeviceLocalBackend
 from holdfast.storage.wrappers.recorded import Recorded
 from holdfast.way import Way
 
@@ -238,13 +237,8 @@ class Indexes:
     @cached_property
     def summaries(self) -> Summaries:
         """Return who makes the abstracts of folders, in a tier of their own beside the index."""
-        return Summaries(self._reader, self._abstracts)
-
-    def _abstracts(self, texts: Sequence[Locator]) -> DeviceLocalBackend:
         folder = self._folder / "abstracts"
-        for text in texts:
-            self.way.free_file(folder / text.key)
-        return DeviceLocalBackend(str(folder), home=str(self._config.home))
+        return Summaries(self._reader, Abstracts(folder, str(self._config.home), self.way))
 
     @cached_property
     def upkeep(self) -> "Upkeep":

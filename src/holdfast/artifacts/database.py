@@ -24,10 +24,12 @@ from holdfast.artifacts.disk import FolderLock
 from holdfast.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
 from holdfast.artifacts.state import Logged
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = (
     """CREATE TABLE binds (name TEXT, position INTEGER, "commit" INTEGER, time INTEGER, cid BLOB,
        circumstances BLOB, PRIMARY KEY (name, position)) WITHOUT ROWID""",
+    # For what was said since a position; otherwise every name is looked at.
+    "CREATE INDEX binds_by_position ON binds (position)",
     # Of a literal, the CID instead of what is encoded.
     """CREATE TABLE structures (sid BLOB, position INTEGER, encoded BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
@@ -49,11 +51,14 @@ _INSERTS = {
     "hidings": "INSERT INTO hidings (position) VALUES (?)",
 }
 _TOTALS = """SELECT sum(rows), sum(total) FROM (
-    SELECT count(*) AS rows, coalesce(sum(position), 0) AS total FROM binds
+    SELECT count("commit") AS rows, coalesce(sum(position), 0) AS total FROM binds
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM structures
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM results
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM commits
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM hidings)"""
+# What the index has not is counted in the table.
+_STORED = 'SELECT count("commit"), sum(position) FROM binds'
+_INDEXED = "SELECT count(*), sum(position) FROM binds INDEXED BY binds_by_position"
 _DAMAGED = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.01
@@ -138,6 +143,9 @@ class Database:
         if self.connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
             raise WrongFileError
         if self.connection.execute(_TOTALS).fetchall() != [(facts.rows, facts.total)]:
+            raise WrongFileError
+        # `quick_check` does not compare an index with its table.
+        if self.ask(_INDEXED, ()) != self.ask(_STORED, ()):
             raise WrongFileError
 
     def facts(self) -> Facts:

@@ -9,9 +9,10 @@ from typing import Protocol
 from holdfast.context.files import META
 from holdfast.context.reading import NodeReader
 from holdfast.engine.building import Building, GoesOn, Progress
+from holdfast.engine.firsts import Firsts
 from holdfast.engine.logged import Logged, folders_of
 from holdfast.engine.made import BATCH, Caught, Made, Records, batched
-from holdfast.engine.summaries import Summaries
+from holdfast.engine.summaries import Beginning, Summaries
 from holdfast.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
@@ -57,17 +58,21 @@ class Indexer:
         self._memo = memo
         self._summaries = summaries or Summaries(reader)
 
+    def firsts(self, index: KeptIndex) -> Firsts:
+        """Return who remembers how the folders begin that an index has records of."""
+        return Firsts(self._summaries, index)
+
     def demand_model(self) -> None:
         """Refuse to go on if texts should be embedded, and none can be now."""
         if self._memo is not None:
             self._memo.demand()
 
-    def make(self, places: Iterable[Uri]) -> Made:
+    def make(self, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
         """Return what an index should hold of these places as they are now.
 
         Where no node is in use, that is nothing. A folder has the summary of what is in it.
         """
-        made = self._read(places)
+        made = self._read(places, beginning)
         if self._memo is not None:
             self._embed(made, self._memo)
         return made
@@ -85,21 +90,21 @@ class Indexer:
                 self._embed(made, self._memo)
             yield made
 
-    def _read(self, places: Iterable[Uri]) -> Made:
+    def _read(self, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
         """Return the records of places, without their vectors."""
         made = Made()
         for place in places:
             uri = str(place)
             try:
-                made.records[uri] = self._records(place, made)
+                made.records[uri] = self._records(place, made, beginning)
             except (BrokenNodeError, InvalidValueError) as error:
                 made.failed[uri] = error
                 made.records[uri] = []
         return made
 
-    def _records(self, place: Uri, made: Made) -> list[IndexRecord]:
+    def _records(self, place: Uri, made: Made, beginning: Beginning | None) -> list[IndexRecord]:
         if not place.is_node:
-            return self._summaries.records(place)
+            return self._summaries.records(place, beginning)
         try:
             stored = self.reader.active(place)
         except NodeNotFoundError:
@@ -193,6 +198,7 @@ class Following:
         self.indexer = indexer
         self._alone = alone
         self.logged = Logged(history, indexer.reader)
+        self._firsts = indexer.firsts(index)
 
     def behind(self, account_id: str) -> list[Uri]:
         """Return the places that changed since the index was last brought up to date."""
@@ -283,12 +289,14 @@ class Following:
         failed: dict[str, HoldfastError] = {}
         records: Records = {}
         unlogged: set[str] = set()
+        beginnings = self._firsts.after(places)
         for batch in batched(places, BATCH):
-            made = self.indexer.make(batch)
+            made = self.indexer.make(batch, beginnings)
             records |= made.records
             failed |= made.failed
             unlogged |= self.logged.unlogged(made, now)
         self.index.replace(account_id, records, cursor=now, expect=cursor, unlogged=unlogged)
+        self._firsts.keep(beginnings, records)
         return Caught(now, frozenset(places), failed)
 
     def every(self, account_id: str) -> Iterator[Uri]:

@@ -27,14 +27,14 @@ class Logged:
         self._history.position()  # so that the names are known
         below = self._below(account_id)
         places: dict[Uri, None] = {}
-        for key in self._history.store.catalogue.named_since(after, until):
-            place = self._place(key) if key.startswith(below) else None
-            if place is None:
-                continue
+        named = self._history.store.catalogue.named_since(after, until)
+        keys = [key for key in named if key.startswith(below)]
+        for place in filter(None, map(self._place_at, dict.fromkeys(map(_folder, keys)))):
             places |= dict.fromkeys((place, *folders_of(place)))
-            if key.endswith(f"/{OWNER}"):
-                for node in self._reader.walk(place):
-                    places |= dict.fromkeys(folders_of(node))
+        for key in keys:
+            session = self._place(key) if key.endswith(f"/{OWNER}") else None
+            for node in () if session is None else self._reader.walk(session):
+                places |= dict.fromkeys(folders_of(node))
         return list(places)
 
     def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
@@ -68,8 +68,15 @@ class Logged:
 
     def _place(self, key: str) -> Uri | None:
         """Return the place whose folder a text lies in."""
+        return self._place_at(_folder(key))
+
+    def _place_at(self, folder: str) -> Uri | None:
         root = len(self._reader.root.key) + 1 if self._reader.root.key else 0
-        return Uri.of_key(key.rpartition("/")[0][root:])
+        return Uri.of_key(folder[root:])
+
+
+def _folder(key: str) -> str:
+    return key.rpartition("/")[0]
 
 
 def folders_of(place: Uri) -> Iterator[Uri]:

@@ -4,8 +4,8 @@ A folder of folders is told from theirs, so summaries are made bottom-up. They l
 their own, which may be lost: `Summaries` makes the same ones again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from holdfast.context.files import ABSTRACT, OVERVIEW
 from holdfast.context.parts import said_at
@@ -13,39 +13,63 @@ from holdfast.context.reading import NodeReader
 from holdfast.model import IndexRecord, Level, RequestContext, Role, Uri
 from holdfast.model.record import ACCOUNT, OWNER_SPACE, record_id
 from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW, shortened
-from holdfast.storage import Locator, StorageBackend
+from holdfast.storage import Locator
 
 _LEAST = 2
 """What is alone in a folder says itself what is in it."""
-_MOST = 20
+MOST = 20
 """How many of a folder are told of."""
 _MOST_BELOW = 5
 """How many of each folder in it."""
 
 
+Beginning = Callable[[Uri], Sequence[str]]
+"""Returns the first places in a folder, in order."""
+
+
+class Kept(Protocol):
+    """The tier of summaries, which somebody may throw away at any time."""
+
+    def read(self, locator: Locator) -> str:
+        """Return a text as it is, or say with an error of the seam that none is there."""
+
+    def write_all(self, changes: Mapping[Locator, str | None]) -> None: ...
+
+
 class Summaries:
     """Makes the abstract and the overview of folders."""
 
-    def __init__(
-        self, reader: NodeReader, kept: Callable[[Sequence[Locator]], StorageBackend] | None = None
-    ) -> None:
+    def __init__(self, reader: NodeReader, kept: Kept | None = None) -> None:
         self._reader = reader
         self._kept = kept
-        """Opens the tier for some texts; each time, for somebody may have thrown it away."""
 
-    def records(self, folder: Uri) -> list[IndexRecord]:
+    def records(self, folder: Uri, beginning: Beginning | None = None) -> list[IndexRecord]:
         """Return the records of a folder, and keep what they say; none if one thing is in it."""
         owner = self._owner(folder)
         if folder.is_node or not owner:
             return []
-        told = list(self._told(folder, _MOST))
+        beginning = beginning or self.listed
+        told = list(self._told(beginning(folder)[:MOST], beginning))
         if len(told) < _LEAST:
             told = []
         self._keep(folder, told)
         if not told:
             return []
-        texts = {Level.ABSTRACT: abstract_of(folder, told), Level.OVERVIEW: overview_of(told)}
+        texts = _texts(folder, told)
         return [_record(folder, owner, level, text) for level, text in texts.items()]
+
+    def said(self, folder: Uri, first: Iterable[str]) -> dict[Level, str]:
+        """Return what the records of a folder say that begins with these places."""
+        return _texts(folder, list(self._told(first, self.listed)))
+
+    def listed(self, folder: Uri) -> list[str]:
+        """Return all places in a folder, in order."""
+        everybody = RequestContext(folder.account, "summaries", role=Role.ADMIN)
+        return self._reader.list_children(str(folder), everybody)
+
+    def is_there(self, place: Uri) -> bool:
+        """Whether a place is surely listed in its folder."""
+        return self._reader.is_active(place)
 
     def _owner(self, folder: Uri) -> str:
         """Return whose a folder is; empty above all owners, and for a session that is nobody's."""
@@ -53,14 +77,12 @@ class Summaries:
             return ""
         return folder.owner_space or self._reader.reach.session_owner(folder) or ""
 
-    def _told(self, folder: Uri, most: int) -> Iterator[str]:
-        """Yield a line for each of the first in a folder."""
-        everybody = RequestContext(folder.account, "summaries", role=Role.ADMIN)
-        for uri in islice(self._reader.list_children(str(folder), everybody), most):
-            place = Uri.parse(uri)
+    def _told(self, first: Iterable[str], beginning: Beginning | None) -> Iterator[str]:
+        """Yield a line for each of these places; of a folder, from what it begins with."""
+        for place in map(Uri.parse, first):
             line = self._line(place)
-            if not line and not place.is_node and most == _MOST:
-                line = "; ".join(self._told(place, _MOST_BELOW))
+            if not line and not place.is_node and beginning is not None:
+                line = "; ".join(self._told(beginning(place)[:_MOST_BELOW], None))
             yield f"{place.words}: {line}" if line else place.words
 
     def _line(self, place: Uri) -> str:
@@ -76,10 +98,14 @@ class Summaries:
         wanted = {
             Locator(folder.key).child(name): text if told else None for name, text in texts.items()
         }
-        kept = self._kept(list(wanted))
-        changed = {at: text for at, text in wanted.items() if said_at(at, kept.read) != text}
+        read = self._kept.read
+        changed = {at: text for at, text in wanted.items() if said_at(at, read) != text}
         if changed:
-            kept.write_all(changed)
+            self._kept.write_all(changed)
+
+
+def _texts(folder: Uri, told: Sequence[str]) -> dict[Level, str]:
+    return {Level.ABSTRACT: abstract_of(folder, told), Level.OVERVIEW: overview_of(told)}
 
 
 def abstract_of(folder: Uri, told: Iterable[str]) -> str:

@@ -50,6 +50,10 @@ class Round:
         """
         return cls(indexed=len(caught.places) if caught.position else 0)
 
+    @property
+    def events(self) -> int:
+        return self.done + self.failed + self.dead
+
     def __add__(self, other: "Round") -> "Round":
         return Round(
             self.done + other.done,
@@ -82,14 +86,33 @@ class Worker:
 
     def drain(self, account_id: str) -> Round:
         """Work until nothing waits any more that could be worked on now."""
-        total = self.work(account_id)
-        while (last := self.work(account_id)) != Round():
+        total = last = self._work_through(account_id)
+        while last.events:  # what was only indexed leaves nothing to be worked on
+            last = self._work_through(account_id)
             total += last
+        return total
+
+    def _work_through(self, account_id: str) -> Round:
+        """Work on all that waits now, one batch after another: a long queue is listed once."""
+        pending = self._outbox.list_pending(account_id)
+        total = self._work(account_id, pending[:BATCH])
+        for begin in range(BATCH, len(pending), BATCH):
+            total += self._work(account_id, pending[begin : begin + BATCH])
         return total
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
-        leased = self._lease(account_id)
+        return self._work(account_id, self._outbox.list_pending(account_id)[:BATCH])
+
+    def _work(self, account_id: str, pending: Leased) -> Round:
+        leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
+        try:
+            return self._outcome(account_id, leased)
+        except BaseException:
+            self._release(leased)  # what is done or failed is let go of with that
+            raise
+
+    def _outcome(self, account_id: str, leased: Leased) -> Round:
         try:
             caught = self._caught_up(account_id, leased)
         except EmbeddingError:  # there is no index yet, and none can be made: no event's fault
@@ -99,8 +122,6 @@ class Worker:
             if not leased:
                 raise
             return outcome
-        finally:
-            self._release(leased)
         self._remember(account_id, caught, {event.uri for _, event in leased})
         return self._settle(leased, caught)
 
@@ -135,10 +156,6 @@ class Worker:
             return caught
         more = self._following.catch_up(account_id, also=rest)
         return Caught(more.position, caught.places | more.places, {**caught.failed, **more.failed})
-
-    def _lease(self, account_id: str) -> Leased:
-        pending = self._outbox.list_pending(account_id)[:BATCH]
-        return [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
 
     def _settle(self, leased: Leased, caught: Caught) -> Round:
         outcome = Round.of(caught)

@@ -348,7 +348,10 @@ def test_a_preference_that_is_turned_around_supersedes(memory: Memory) -> None:
 
 
 def test_the_same_text_and_metadata_are_one_version(memory: Memory) -> None:
-    for _ in range(2):
-        uri = memory.save("Tea.", category="preference", slug="tea", metadata={"project": "x"})
+    first, again = (
+        memory.save("Tea.", category="preference", slug="tea", metadata={"project": "x"})
+        for _ in range(2)
+    )
 
-    assert memory.read(uri).version == 1
+    assert first == again
+    assert memory.read(first).version == 1
