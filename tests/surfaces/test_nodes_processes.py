@@ -195,14 +195,16 @@ class TestAtATerminal:
         for words in (
             ("read", "a/lamp"),
             ("read", "a/lamp", "--all"),
-            ("recall", "lamp", "--budget", "600"),
             ("recall", "lamp"),
+            ("recall", "lamp", "--budget", "600"),
             ("history", "show", file),
             ("history", "diff", file),
             ("history", "blame", file),
         ):
             _, seen = at_a_terminal(home, *words, NO_COLOR="1")
-            assert r"lamp \x1b[2J\x1b]0;pwned\x07 \u202e \x9b" in seen
+            hidden = "--budget" in words  # what is for a prompt has nothing in it that nobody sees
+            assert (r"lamp \x1b[2J\x1b]0;pwned\x07 \u202e \x9b" in seen) is not hidden
+            assert "lamp" in seen
             assert not set(seen) & set("\x1b\x07\u202e\x9b")
 
     def test_elsewhere_a_text_is_what_it_is(self, home: Path) -> None:
