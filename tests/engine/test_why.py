@@ -18,6 +18,7 @@ from tests.engine.remembering import ADMIN, ANA, of, opened
 
 MEMORIES = "ctx://local/users/ana/memories"
 PROFILE = f"{MEMORIES}/profile"
+MAKE_TEST = "ctx://local/agents/default/skills/make-test"
 SKILL = "ctx://local/agents/default/skills/deploy"
 BERLIN = {
     "role": "user",
@@ -268,6 +269,41 @@ class TestKinds:
     def test_there_must_be_a_node(self, context: Context) -> None:
         with pytest.raises(NodeNotFoundError):
             of(context).why(f"{MEMORIES}/habit/none")
+
+
+class TestAgents:
+    """What an agent learns is read by all its users, and rests on what one of them said."""
+
+    @pytest.fixture
+    def skilled(self, context: Context) -> Context:
+        tip = {**BERLIN, "content": "To test at my place, run `make test`."}
+        of(context).commit_session([tip], session_id="tip")
+        return context
+
+    def test_it_keeps_neither_the_words_nor_who_said_them(self, skilled: Context) -> None:
+        node = of(skilled, BEN).read(MAKE_TEST)
+
+        assert "at my place" not in repr(node.metadata)
+        assert "Ana" not in repr(node.metadata)
+        assert only(skilled, MAKE_TEST, BEN).out_of_reach == 1
+
+    def test_whoever_may_read_the_session_is_told_both(self, skilled: Context) -> None:
+        claim = only(skilled, MAKE_TEST)
+
+        assert claim.holds
+        assert claim.said[0].speaker == "Ana"
+        assert claim.said[0].quotes == (Quote(0, "To test at my place, run `make test`."),)
+
+    def test_a_message_that_was_changed_proves_nothing(
+        self, skilled: Context, tmp_path: Path
+    ) -> None:
+        file = file_of(tmp_path, "sessions/tip/messages")
+        file.write_text(file.read_text().replace("make test", "make it"))
+
+        claim = only(skilled, MAKE_TEST)
+
+        assert claim.said[0].quotes == (Quote(0, "", "the message was changed since"),)
+        assert claim.said[0].speaker == ""
 
 
 class TestReach:

@@ -58,7 +58,7 @@ profile, version 2 of TIME
 │       ├── On 2026-05-02: Ana lives in Lisbon.
 │       ├── learned from what was said, 90% sure, last said 2026-03-02, topic home
 │       └── Ana: "I live in Berlin" (sessions/march, message 0: found there)
-├── what went into it
+├── what went into it; `holdfast unmerge` takes it out
 │   └── version 2 of TIME: put in the place of former/profile-ana-lives-in-berlin-CID: \
 "Ana lives in Lisbon." (can be undone)
 └── versions of its text

@@ -35,6 +35,7 @@ SECTIONS = {
         "save": _saver("saving", "save", "Remember one thing."),
         "commit": _saver("committing", "commit", "Keep a conversation, and learn from it."),
         "why": _saver("explaining", "why", "Say why memory says what it says."),
+        "unmerge": _saver("undoing", "unmerge", "Undo a merge."),
         "write": _verb("writing", "write", "Write a node, or the next version of one."),
         "read": _verb("reading", "read", "Print the content of a node."),
         "edit": _verb("editing", "edit", "Change a node in your editor."),

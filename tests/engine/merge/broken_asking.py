@@ -1,10 +1,10 @@
-"""The judge that asks, and what merges texts, with one fault each."""
+"""The judge that asks, with one fault each."""
 
 from dataclasses import replace
 
 import pytest
 
-from holdfast.engine.merge import asking, comparing, texts, wording
+from holdfast.engine.merge import asking, comparing, wording
 
 Patch = pytest.MonkeyPatch
 
@@ -52,32 +52,3 @@ def shows_statements_as_they_are(patch: Patch) -> None:
 
 def tells_reasons_as_they_are(patch: Patch) -> None:
     patch.setattr(asking, "visible", lambda text: text)
-
-
-def believes_any_text(patch: Patch) -> None:
-    patch.setattr(asking, "is_made_of", lambda *_: True)
-
-
-def believes_no_text(patch: Patch) -> None:
-    patch.setattr(asking, "is_made_of", lambda *_: False)
-
-
-def lets_texts_lose_something(patch: Patch) -> None:
-    patch.setattr(texts, "_loses_nothing", lambda *_: True)
-
-
-def lets_texts_add_something(patch: Patch) -> None:
-    patch.setattr(texts, "_adds_nothing", lambda *_: True)
-
-
-def lets_texts_speak_of_others(patch: Patch) -> None:
-    patch.setattr(texts, "_speaks_of", lambda *_: True)
-    patch.setattr(texts, "unlike", lambda _: None)
-
-
-def lets_texts_turn_things_around(patch: Patch) -> None:
-    patch.setattr(texts, "rises", lambda _: True)
-
-
-def takes_the_shorter_text(patch: Patch) -> None:
-    patch.setattr(texts, "merged_text", lambda old, new: min(old, new, key=len))

@@ -7,7 +7,6 @@ It is asked only where the rules found nothing but other words. What differs by 
 from holdfast.engine.llm.contract import LLM
 from holdfast.engine.llm.quoting import DATA, line_of, quoted
 from holdfast.engine.merge.comparing import Comparison, Verdict, compare
-from holdfast.engine.merge.texts import is_made_of, merged_text
 from holdfast.model.values import JSON, shortened, visible
 
 WORTH_ASKING = 0.5
@@ -27,16 +26,6 @@ verdict:
 - different: everything else, and whenever you are not sure.
 reason: one short sentence.
 """
-_MERGING = f"""\
-Write one sentence for two statements that say the same.
-
-You are shown a record with both, each as JSON on a line of its own.
-
-{DATA}
-
-text: one sentence in the words of the statements. Keep every number, date, name, identifier and
-"not". Add nothing.
-"""
 _VERDICT: dict[str, JSON] = {
     "type": "object",
     "properties": {
@@ -44,12 +33,6 @@ _VERDICT: dict[str, JSON] = {
         "reason": {"type": "string"},
     },
     "required": ["verdict", "reason"],
-    "additionalProperties": False,
-}
-_TEXT: dict[str, JSON] = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
     "additionalProperties": False,
 }
 
@@ -68,24 +51,12 @@ class AskingJudge:
         found = compare(old, new)
         if not found.only_words or found.similarity < WORTH_ASKING:
             return found
-        told = self._llm.complete_json(_about(_JUDGING, old, new), _VERDICT)
+        told = self._llm.complete_json(_about(old, new), _VERDICT)
         reason = shortened(visible(" ".join(told["reason"].split())), _LONGEST_REASON)
         return Comparison(Verdict(told["verdict"]), f"By a model: {reason}", found.similarity)
 
 
-def merged(llm: LLM, old: str, new: str) -> str:
-    """Return one text for two statements that say the same, in a model's words if they hold.
-
-    They hold if `is_made_of` says so; if not, it is the text that `merged_text` gives.
-    """
-    if old == new:
-        return old
-    told = llm.complete_json(_about(_MERGING, old, new), _TEXT)
-    text = " ".join(told["text"].split())
-    return text if is_made_of(text, old, new) else merged_text(old, new)
-
-
-def _about(instructions: str, old: str, new: str) -> str:
+def _about(old: str, new: str) -> str:
     """Return a prompt about two statements, the same in either order."""
     record = quoted([line_of({"statement": each}) for each in sorted((old, new))])
-    return f"{instructions}\n{record}\n\nThe record is over. Answer about the two statements.\n"
+    return f"{_JUDGING}\n{record}\n\nThe record is over. Answer about the two statements.\n"

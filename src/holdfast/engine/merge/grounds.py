@@ -13,13 +13,18 @@ from holdfast.model import CandidateMemory, ContextNode
 from holdfast.model.values import JSON, read_moment
 
 STATEMENTS = "statements"
+_SHARED = "agent:"
 MOST_SAID = 16
 """So many sayings of one statement are kept with it; more would prove nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """Where it was said: the words, the message, the session."""
+    """Where it was said: the words, the message, the session.
+
+    What belongs to an agent, whom several users share, says neither the words nor who spoke them.
+    Whoever may read the session finds both there.
+    """
 
     session: str
     evidence: tuple[Evidence, ...]
@@ -30,6 +35,14 @@ class Saying:
     @property
     def key(self) -> tuple[str, int]:
         return self.session, self.evidence[0].message
+
+    @property
+    def is_withheld(self) -> bool:
+        return not self.speaker and not any(each.quote for each in self.evidence)
+
+    def withheld(self) -> "Saying":
+        silent = tuple(replace(each, quote="") for each in self.evidence)
+        return replace(self, evidence=silent, speaker="")
 
     def as_json(self) -> dict[str, JSON]:
         told: dict[str, JSON] = {
@@ -54,6 +67,8 @@ class Grounds:
     def of(cls, candidate: CandidateMemory, session: str) -> "Grounds":
         topic = candidate.metadata.get("topic")
         saying = Saying(session, evidence_of(candidate), candidate.speaker)
+        if candidate.owner_space.startswith(_SHARED):
+            saying = saying.withheld()
         return cls(
             candidate.when, candidate.confidence, topic if isinstance(topic, str) else "", (saying,)
         )

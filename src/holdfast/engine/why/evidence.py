@@ -1,5 +1,7 @@
 """Whether the words that statements rest on are still where they were said."""
 
+from dataclasses import replace
+
 from holdfast.context.nodes import Nodes
 from holdfast.engine.extract.evidence import Evidence, cid_of
 from holdfast.engine.merge.grounds import Grounds, Saying
@@ -10,6 +12,7 @@ from holdfast.model import RequestContext, Uri
 from holdfast.model.transcript import Message
 
 _UNREADABLE = "the session can't be read; `holdfast repair` says why"
+_SHOWN = 200
 _NO_SESSION = "the session is not there any more"
 
 
@@ -27,6 +30,7 @@ class Witnesses:
         return tuple(map(self._said, within)), len(grounds.said) - len(within)
 
     def _said(self, saying: Saying) -> Said:
+        saying = self._told(saying) if saying.is_withheld else saying
         first, *more = saying.evidence
         speaker = saying.speaker
         quotes = (self._quote(first, saying, speaker), *(self._quote(e, saying) for e in more))
@@ -37,6 +41,20 @@ class Witnesses:
         found = self._messages(saying.session)
         trouble = found if isinstance(found, str) else _trouble(evidence, found or [], speaker)
         return Quote(evidence.message, evidence.quote, trouble)
+
+    def _told(self, saying: Saying) -> Saying:
+        """Return a saying with what was kept back, for somebody who may read the session."""
+        found = self._messages(saying.session)
+        heard = found if isinstance(found, list) else []
+        told = tuple(
+            each
+            if _amiss(each, heard)
+            else replace(each, quote=heard[each.message].content[:_SHOWN])
+            for each in saying.evidence
+        )
+        first = told[0]
+        speaker = "" if _amiss(first, heard) else heard[first.message].speaker
+        return replace(saying, evidence=told, speaker=speaker)
 
     def _messages(self, session: str) -> list[Message] | str | None:
         """Return what was said in a session, or why nobody knows; None if it is out of reach."""
@@ -58,11 +76,17 @@ class Witnesses:
 
 def _trouble(evidence: Evidence, messages: list[Message], speaker: str | None) -> str:
     """Say what is wrong with some words; nothing if nothing is."""
-    if not 0 <= evidence.message < len(messages):
-        return f"the session has no message {evidence.message} any more"
+    if trouble := _amiss(evidence, messages):
+        return trouble
     message = messages[evidence.message]
-    if cid_of(message.content) != evidence.cid:
-        return "the message was changed since"
     if not evidence.quote.strip() or evidence.quote not in message.content:
         return "the message does not say this"
     return "" if speaker in {None, message.speaker} else "somebody else said this"
+
+
+def _amiss(evidence: Evidence, messages: list[Message]) -> str:
+    """Say why a message is not the one that was heard; nothing if it is."""
+    if not 0 <= evidence.message < len(messages):
+        return f"the session has no message {evidence.message} any more"
+    same = cid_of(messages[evidence.message].content) == evidence.cid
+    return "" if same else "the message was changed since"

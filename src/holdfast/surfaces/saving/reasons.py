@@ -74,7 +74,7 @@ class Reasons:
             *self._origin(),
             *(self._claim(each) for each in found.claims),
             *_part("it superseded", [self._former(each) for each in found.superseded]),
-            *_part("what went into it", [self._merged(each) for each in found.merges]),
+            *_part(self._merges(), [self._merged(each) for each in found.merges]),
             *_part("relations", [*self._edges()]),
             *_part("versions of its text", [*self._versions()]),
         )
@@ -125,6 +125,10 @@ class Reasons:
         more = (self._former(each) for each in former.superseded)
         text = f"{said(former.text)} ({_held(former)}{self._name(former.uri)})"
         return Twig(text, (*why, *grounds, *more))
+
+    def _merges(self) -> str:
+        can = any(each.undoable for each in self.found.merges)
+        return f"what went into it{'; `holdfast unmerge` takes it out' if can else ''}"
 
     def _merged(self, merged: Merged) -> Twig:
         when = f" of {time(merged.when)}" if merged.when else ""
