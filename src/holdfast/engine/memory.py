@@ -92,13 +92,15 @@ class Memory:
         extract: bool = True,
         min_confidence: float | None = None,
         dry_run: bool = False,
+        again: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> "SessionCommit":
         """Keep the messages of a session, and what can be learned from them.
 
         The same twice changes nothing; so does what was begun before and stopped anywhere. With
         more messages, it goes on with those. Secrets in them are masked. `extract=False` keeps and
-        indexes the messages only; a dry run writes nothing, and says what would be done.
+        indexes the messages only; a dry run writes nothing, and says what would be done. `again`
+        learns from all messages anew: what could not be kept before, or was not found.
         """
         from holdfast.engine.saving.saving import (  # noqa: PLC0415 - who has a session pays
             LEAST_CONFIDENCE,
@@ -110,6 +112,7 @@ class Memory:
             LEAST_CONFIDENCE if min_confidence is None else min_confidence,
             extract=extract,
             dry_run=dry_run,
+            again=again,
             progress=progress or (lambda _done, _all: None),
         )
         saving = saving_for(self._parts, replace(self.request, session_id=session_id), wishes)

@@ -9,6 +9,7 @@ from holdfast.engine.importing.importing import Importing, Report, Wishes
 from holdfast.engine.importing.sessions import SessionImporter
 from holdfast.engine.importing.sources import Source
 from holdfast.engine.importing.standing import State
+from holdfast.engine.saving.outcome import SessionCommit
 
 
 class WritesOnADryRun(Importing):
@@ -75,9 +76,12 @@ class _NotingFirst(SessionImporter):
     def put(self, item: Conversation, *, dry_run: bool) -> State:
         commit = self._memory.commit_session
         waiting: list[dict[str, Any]] = []
-        self._memory.commit_session = (  # type: ignore[method-assign]
-            lambda messages, **said: waiting.append({"messages": messages, **said})  # type: ignore[assignment]
-        )
+
+        def later(messages: Any, *, session_id: str, **wishes: Any) -> SessionCommit:  # noqa: ANN401 - as it is
+            waiting.append({"messages": messages, "session_id": session_id, **wishes})
+            return SessionCommit(session_id, (), len(messages), len(messages))
+
+        self._memory.commit_session = later  # type: ignore[method-assign]
         try:
             state = super().put(item, dry_run=dry_run)
         finally:

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.app import Context
 from holdfast.artifacts import IndexState
+from holdfast.context.nodes import Nodes
 from holdfast.engine.extract.evidence import cid_of
 from holdfast.engine.memory import Memory
 from holdfast.engine.merge.grounds import grounds_of
@@ -15,7 +16,7 @@ from holdfast.engine.saving import saving, windows
 from holdfast.engine.saving.learning import Learning
 from holdfast.engine.saving.outcome import Outcome
 from holdfast.errors import NodeNotFoundError, OverBudgetError, SecretRefusedError
-from holdfast.model import CandidateMemory, RequestContext
+from holdfast.model import CandidateMemory, RequestContext, Uri
 from tests.engine.saving.sessions import (
     ANA,
     COFFEE,
@@ -318,6 +319,67 @@ def test_nothing_is_remembered_without_its_quote(
 
     assert done.failed == done.extracted == 2
     assert not contents(context)
+
+
+# ---------------------------------------------------------------- others at the same time
+def test_a_node_that_another_one_writes_meanwhile_is_not_taken_for_broken(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, load = context.memory.on_behalf_of(ANA), Nodes.load
+    written: list[bool] = []
+
+    def loaded(nodes: Nodes, place: Uri) -> object:
+        found = load(nodes, place)
+        if str(place) == PROFILE and not written:
+            written.append(found is None)
+            memory.save("Ana is tall.", category="profile")
+        return found
+
+    monkeypatch.setattr(Nodes, "load", loaded)
+    done = memory.commit_session(JANUARY, session_id="january")
+
+    assert written == [True]
+    assert (done.failed, done.extracted) == (0, 3)
+    assert memory.read(PROFILE).content.splitlines()[-1] == "- Ana works as a nurse."
+
+
+# ---------------------------------------------------------------- again
+def test_what_could_not_be_kept_is_when_it_is_learned_again(context: Context) -> None:
+    memory = context.memory.on_behalf_of(ANA)
+    memory.save("Ana is tall.", category="profile")
+    context.nodes.archive_node(PROFILE, ANA)
+    assert memory.commit_session(JANUARY, session_id="january").failed == 2
+    context.nodes.unarchive_node(PROFILE, ANA)
+
+    assert memory.commit_session(JANUARY, session_id="january").extracted == 0
+    done = memory.commit_session(JANUARY, session_id="january", again=True)
+
+    assert (done.failed, done.skipped) == (0, 1)
+    assert memory.read(PROFILE).content.endswith(
+        "- Ana lives in Lisbon.\n- Ana works as a nurse.\n"
+    )
+
+
+def test_learning_again_changes_nothing_that_is_known(context: Context) -> None:
+    memory = context.memory.on_behalf_of(ANA)
+    memory.commit_session(JANUARY, session_id="january")
+    memory.commit_session(MARCH, session_id="march")
+    before = contents(context), context.recorded.history.position()
+
+    for session, messages in (("january", JANUARY), ("march", MARCH)):
+        done = memory.commit_session(messages, session_id=session, again=True)
+        assert done.skipped == done.extracted > 0
+
+    assert (contents(context), context.recorded.history.position()) == before
+
+
+def test_what_is_less_sure_can_be_learned_later(memory: Memory) -> None:
+    unsure = said("Maybe I like golf, I think.")
+    assert memory.commit_session(unsure, session_id="golf", min_confidence=0.9).filtered == 1
+
+    done = memory.commit_session(unsure, session_id="golf", min_confidence=0, again=True)
+
+    assert done.created == 1
 
 
 # ---------------------------------------------------------------- tenants

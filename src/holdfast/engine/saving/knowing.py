@@ -6,6 +6,7 @@ from functools import lru_cache
 from heapq import nlargest
 from operator import itemgetter
 
+from holdfast.context.files import META
 from holdfast.context.nodes import Nodes
 from holdfast.engine.merge.contract import Known
 from holdfast.engine.merge.merges import as_metadata, merges_of
@@ -48,13 +49,16 @@ class KnownNodes:
 
     def taken(self, place: Uri, ctx: RequestContext) -> bool:
         self._nodes.reach.changed(str(place), ctx)
-        try:
-            stored = self._nodes.load(place)
-        except BrokenNodeError:
-            return True
-        if stored is not None:
-            return stored.meta.status is not NodeStatus.ACTIVE
-        return any(found is not None for found in self._nodes.files(place).values())
+        while True:
+            try:
+                stored = self._nodes.load(place)
+            except BrokenNodeError:
+                return True
+            if stored is not None:
+                return stored.meta.status is not NodeStatus.ACTIVE
+            files = self._nodes.files(place)
+            if files[META] is None:  # else somebody wrote it between the two looks
+                return any(found is not None for found in files.values())
 
     def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
         filters: Filters = {

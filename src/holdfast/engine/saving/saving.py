@@ -43,6 +43,8 @@ class Wishes:
     """Learn from the messages; else only keep them."""
     dry_run: bool = False
     """Say what would be done, and write nothing."""
+    again: bool = False
+    """Learn from all messages, those too that were learned from before."""
     progress: Callable[[int, int], None] = lambda _done, _all: None
     """Told after each part how many messages are done, of how many."""
 
@@ -93,12 +95,18 @@ class Saving:
 
     def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
         ahead, beginnings = Ahead(self._known), Beginnings(archived.said)
-        for window in _windows(archived) if self._wishes.extract else ():
+        for window in self._windows(archived):
             if self._wishes.dry_run:
                 yield self._foresee(window, ahead, ctx)
             else:
                 yield self._learn(window, archived, beginnings, ctx)
             self._wishes.progress(window.end, len(archived.said))
+
+    def _windows(self, archived: Archived) -> Iterator[Window]:
+        """Yield what nobody has learned from yet, or everything if that is to be done again."""
+        said, first = archived.said, 0 if self._wishes.again else archived.learned
+        for start in range(first, len(said) if self._wishes.extract else 0, AT_ONCE):
+            yield Window(said, start, min(start + AT_ONCE, len(said)))
 
     # ------------------------------------------------------------ one part
     def _foresee(self, window: Window, ahead: Ahead, ctx: RequestContext) -> "_Learned":
@@ -114,12 +122,13 @@ class Saving:
         before, after = beginnings.mark(window.start), beginnings.mark(window.end)
         for _ in range(_ATTEMPTS):
             mark = self._marks.read(archived.place, ctx)
-            if mark != before and learned_from(mark, archived.said) >= window.end:
+            is_learned = mark != before and learned_from(mark, archived.said) >= window.end
+            if is_learned and not self._wishes.again:
                 return [], []
             fresh = Ahead(self._known)
-            plans = self._plans(candidates, fresh, ctx)
-            moved = self._marks.moved(archived.place, mark, after)
+            moved = self._marks.moved(archived.place, mark, mark if is_learned else after)
             try:
+                plans = self._plans(candidates, fresh, ctx)
                 self._nodes.because("session").exchange(fresh.nodes(), (), ctx, also=moved)
             except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
                 continue  # somebody was faster: plan with what is there now
@@ -183,12 +192,6 @@ def saving_for(parts: Parts, ctx: RequestContext, wishes: Wishes) -> Saving:
     """Return who saves a session of a memory."""
     known = KnownNodes(parts.nodes, Answering(parts).match)
     return Saving(parts.nodes, known, parts.learning(ctx), wishes=wishes)
-
-
-def _windows(archived: Archived) -> Iterator[Window]:
-    """Yield what nobody has learned from yet."""
-    for start in range(archived.learned, len(archived.said), AT_ONCE):
-        yield Window(archived.said, start, min(start + AT_ONCE, len(archived.said)))
 
 
 def _said_at(candidate: CandidateMemory) -> int:

@@ -23,6 +23,7 @@ from holdfast.surfaces.saving.conversation import (
 )
 from holdfast.surfaces.telling import counted, mention, shown, tell_json
 
+_FAILED = "what was said is kept. Fix: mend what stands in the way, then commit it --again."
 _MOST_FAULTS = 20
 _LONG = 200
 """Messages; so many are learned from at a time."""
@@ -31,6 +32,7 @@ _LONG = 200
 class Options(TypedDict):
     no_extract: bool
     dry_run: bool
+    again: bool
     min_confidence: float | None
     lenient: bool
 
@@ -39,6 +41,7 @@ class Options(TypedDict):
 @click.argument("session_file", metavar="SESSION.jsonl")
 @click.option("--no-extract", is_flag=True, help="Keep what was said, and learn nothing from it.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
+@click.option("--again", is_flag=True, help="Learn from all messages, not only from new ones.")
 @click.option(
     "--min-confidence",
     type=click.FloatRange(0, 1),
@@ -71,6 +74,8 @@ def commit_command(
         outcomes.tell_plan(memory, done)
     else:
         outcomes.tell_commit(memory, done)
+    if done.failed:
+        mention(_FAILED)
 
 
 def _named(session_file: str) -> str:
@@ -111,6 +116,7 @@ def _committed(memory: Memory, session: str, talk: Conversation, options: Option
                 extract=not options["no_extract"],
                 min_confidence=options["min_confidence"],
                 dry_run=dry_run,
+                again=options["again"],
                 progress=progressed,
             )
     except NodeExistsError as error:
