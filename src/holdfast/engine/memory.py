@@ -21,6 +21,7 @@ from holdfast.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
     from holdfast.engine.past import Pasts
+    from holdfast.engine.rewinding import Rewound
     from holdfast.engine.saving.outcome import SessionCommit
     from holdfast.engine.unmerging import Unmerged
     from holdfast.engine.why.provenance import Provenance
@@ -148,6 +149,22 @@ class Memory:
             self._parts.nodes.because(origin=RESTORE).write_node(node, self.request)
             self.settle()
         return self.read(uri)
+
+    def rewind(self, when: When, folder: str = "", *, dry_run: bool = False) -> "Rewound":
+        """Let all memories in a folder be as they were at a moment; return what that changes.
+
+        Without a folder, it is all that the caller remembers. In one commit, what changed says
+        again what it said, what was deleted comes back, and what was not there goes; history keeps
+        all of it, so a rewind can be rewound. Sessions stay. A dry run changes nothing.
+        """
+        from holdfast.engine.rewinding import Rewinding  # noqa: PLC0415 - who rewinds pays
+
+        own = Uri(self.request.account_id, ("users", self.request.user_id))
+        below = self._parts.nodes.reach.seen(folder, self.request) if folder else own
+        rewinding = Rewinding(self._parts.nodes, self._parts.history, self.request)
+        done = rewinding.rewind(self._pasts.state(when), below, dry_run=dry_run)
+        self.settle()
+        return done
 
     def settle(self) -> None:
         """Bring the index up to date with all that was written, if that can be done now.

@@ -45,6 +45,8 @@ SECTIONS = {
         "archive": _verb("moving", "archive", "Put a node away, so that nobody finds it."),
         "unarchive": _verb("moving", "unarchive", "Take an archived node back into use."),
         "delete": _verb("moving", "delete", "Remove a node."),
+        "restore": _verb("rewinding", "restore", "Let a node be what it was."),
+        "rewind": _verb("rewinding", "rewind", "Let all memories be what they were."),
         "relate": _verb("relating", "relate", "Relate a node to another, or list its relations."),
         "import": Later(
             f"{_HERE}.importing:import_command", "Take in what other programs remember."

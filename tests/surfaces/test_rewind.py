@@ -1,0 +1,122 @@
+"""`holdfast restore` and `holdfast rewind`."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import AccessDeniedError, NodeNotFoundError
+from tests.surfaces.nodes import (
+    MEMORIES,
+    content_of,
+    holdfast,
+    lines,
+    objects,
+    one,
+    position,
+    refusal,
+    told,
+)
+
+TEA = f"{MEMORIES}/taste/tea"
+
+
+@pytest.fixture
+def then(memory: Path) -> str:
+    """Let a day go wrong; return the moment before it."""
+    told("write", "taste/tea", "No milk.")
+    told("write", "habit/vim", "Uses vim.")
+    before = position()
+    told("write", "taste/tea", "Much milk.", "--version", "1")
+    told("delete", "habit/vim", "--yes")
+    told("write", "habit/junk", "Nonsense.")
+    return before
+
+
+def test_what_would_be_done_is_said_first(then: str) -> None:
+    before = position()
+    done = holdfast("rewind", then)
+
+    assert lines(done.stdout) == [
+        ["node", "what", "--apply", "does"],
+        ["habit/junk", "removed"],
+        ["habit/vim", "brought", "back"],
+        ["taste/tea", "restored"],
+    ]
+    assert done.stderr == "3 nodes to rewind; nothing was changed\n"
+    assert position() == before
+
+
+def test_with_leave_it_is_done(then: str) -> None:
+    assert holdfast("rewind", then, "--apply").stderr == "3 nodes rewound\n"
+    assert (told("read", "taste/tea"), told("read", "habit/vim")) == ("No milk.", "Uses vim.")
+    assert isinstance(refusal("read", "habit/junk"), NodeNotFoundError)
+    assert told("rewind", then) == "ok: nothing has changed since\n"
+
+
+def test_a_folder_alone_can_be_rewound(then: str) -> None:
+    (step,) = objects("rewind", then, "taste", "--apply")
+
+    assert step == {
+        "uri": TEA,
+        "fate": "restored",
+        "reason": None,
+        "version": 3,
+        "applied": True,
+    }
+
+
+def test_an_edit_by_hand_is_rewound_too_and_kept_in_history(memory: Path) -> None:
+    told("write", "taste/tea", "No milk.")
+    then = position()
+    content_of(memory, "users/ana/memories/taste/tea").write_text("Scribbles.\n")
+
+    told("rewind", then, "--apply")
+
+    assert told("read", "taste/tea") == "No milk."
+    log = told("history", "log", "accounts/local/users/ana/memories/taste/tea/content.md")
+    assert "external" in log
+    assert "restore" in log
+
+
+def test_what_is_left_is_told_with_its_reason(then: str) -> None:
+    told("archive", "taste/tea")
+
+    done = holdfast("rewind", then, "taste", "--apply")
+
+    assert "left as it is: it was put away since; `holdfast unarchive` it first" in done.stdout
+    assert done.stderr == "0 nodes rewound; 1 left as it was\n"
+
+
+def test_nobody_rewinds_what_is_not_theirs(then: str) -> None:
+    assert isinstance(refusal("rewind", then, MEMORIES, "--user", "ben"), AccessDeniedError)
+    assert told("rewind", then, "--user", "ben") == "ok: nothing has changed since\n"
+
+
+def test_a_moment_that_is_none_is_refused(memory: Path) -> None:
+    done = holdfast("rewind", "yesterday")
+
+    assert done.exit_code == 2
+    assert "Fix: write a date as 2026-03-01" in done.stderr
+
+
+class TestRestore:
+    def test_a_node_is_what_it_was(self, then: str) -> None:
+        assert told("restore", "taste/tea", then) == f"{TEA} version 3\n"
+        assert told("read", "taste/tea") == "No milk."
+
+    def test_a_version_is_named_by_its_content(self, then: str) -> None:
+        versions = one("why", "taste/tea")["versions"]
+        assert isinstance(versions, list)
+
+        assert one("restore", "taste/tea", versions[0]["cid"])["written"] is True
+        again = holdfast("restore", "taste/tea", versions[0]["cid"])
+        assert again.stderr == "it was so already; nothing was written\n"
+
+    def test_what_was_deleted_comes_back(self, then: str) -> None:
+        told("restore", "habit/vim", then)
+
+        assert told("read", "habit/vim") == "Uses vim."
+
+    def test_what_never_was_can_not(self, then: str) -> None:
+        assert isinstance(refusal("restore", "habit/none", then), NodeNotFoundError)
+        assert holdfast("restore", "taste/tea", "bafnonsense").exit_code == 2
