@@ -33,7 +33,7 @@ PARTS: dict[str, tuple[type, ...]] = {
 TRUSTED = {
     "nodes": {
         # They take no request: whoever calls has asked `reach`, or works for nobody.
-        *("active", "load", "is_active", "walk", "categories", "hidden"),
+        *("active", "load", "is_active", "walk", "categories", "hidden", "leading_to"),
         *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
         *("write", "change", "owned"),

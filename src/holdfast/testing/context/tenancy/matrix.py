@@ -16,6 +16,8 @@ nodes.list_children               ++--++-    +++-+++    +++-+++
 nodes.siblings                    ++--++-    +++-+++    +++-+++
 nodes.write_node                  ++---+-    +++-+++    +++-+++
 nodes.write_nodes                 ++---+-    +++-+++    +++-+++
+nodes.exchange written            ++---+-    +++-+++    +++-+++
+nodes.exchange removed            ++---+-    +++-+++    +++-+++
 nodes.delete_node                 ++---+-    +++-+++    +++-+++
 nodes.archive_node                ++---+-    +++-+++    +++-+++
 nodes.unarchive_node              ++---+-    +++-+++    +++-+++
@@ -240,6 +242,8 @@ CELLS: dict[str, Callable[[Scene], bool]] = {
     "nodes.siblings": _siblings,
     "nodes.write_node": _does(lambda s: (s.node(version=2), s.ctx)),
     "nodes.write_nodes": _does(lambda s: ([s.node(version=2), s.new()], s.ctx)),
+    "nodes.exchange written": _does(lambda s: ([s.node(version=2)], [], s.ctx)),
+    "nodes.exchange removed": _does(lambda s: ([], [s.uri], s.ctx)),
     "nodes.delete_node": _SELF,
     "nodes.archive_node": _SELF,
     "nodes.unarchive_node": _SELF,

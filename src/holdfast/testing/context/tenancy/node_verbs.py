@@ -57,6 +57,27 @@ class NodeVerbs(Asking):
             self._written(node, kept, ctx)
             self.model.put(node.uri, kept)
 
+    @verb("nodes.exchange", 2)
+    def exchange(self, ask: Ask) -> None:
+        ctx, (node, kept) = ask.ctx, self._next(ask, ask.here)
+        gone = [ask.there] if ask.there != node.uri else []
+        self.model.tell(kept.tokens, node.account_id, kept.space)
+        answer = self.ask("nodes.exchange", ctx, [node], gone, ctx)
+        refusals = self._refusals(ask, node)
+        for uri in gone:
+            if not self.model.may_change(uri, ctx):
+                refusals.append(AccessDeniedError)
+            elif self.model.active(uri) is None:
+                refusals.append(NodeNotFoundError)
+        if refusals:
+            answer.refused(*refusals)
+            return
+        answer.given()
+        self._written(node, kept, ctx)
+        self.model.put(node.uri, kept)
+        for uri in gone:
+            del self.model.nodes[uri]
+
     def _next(self, ask: Ask, uri: str) -> tuple[ContextNode, Kept]:
         """Return a node that follows what is there, or that somebody believes to be the first."""
         own = f"user:{self.cast.users[ask.odd % 3] if ask.flag(5) else ask.ctx.user_id}"
