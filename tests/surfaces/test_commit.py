@@ -11,6 +11,7 @@ import pytest
 from holdfast.engine.memory import Memory
 from holdfast.errors import (
     AbsentError,
+    AccessDeniedError,
     DirectoryInTheWayError,
     InvalidValueError,
     NodeExistsError,
@@ -420,3 +421,29 @@ class TestTerminal:
         assert "learning" in seen
         assert "100%" in seen
         assert "learning" not in run(tmp_path, "commit", path, "--session", "x").stderr
+
+
+def test_what_could_not_be_kept_is_told_and_gives_the_exit_code(memory: Path) -> None:
+    told("write", "profile", "Tall.")
+    told("archive", "profile")
+
+    done = holdfast("commit", "-", "--session", "s", typed=json.dumps(BERLIN).encode())
+
+    assert done.exit_code == 1
+    assert "not kept: Ana lives in Berlin.: " in done.stderr
+    assert done.stderr.endswith("mend what stands in the way, then commit it --again.\n")
+    told("unarchive", "profile")
+    assert "profile  Ana lives in Berlin.\n" in told(
+        "commit", "-", "--session", "s", "--again", typed=json.dumps(BERLIN).encode()
+    )
+
+
+def test_a_session_of_somebody_else_asks_for_another_name(memory: Path) -> None:
+    told("commit", "-", "--session", "s", "--user", "ben", typed=json.dumps(BERLIN).encode())
+
+    error = refusal(
+        "commit", "-", "--session", "s", "--user", "eve", typed=json.dumps(BERLIN).encode()
+    )
+
+    assert isinstance(error, AccessDeniedError)
+    assert "name it with --session ID" in str(error)

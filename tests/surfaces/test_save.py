@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidUriError, InvalidValueError, NotTextError, SecretRefusedError
+from holdfast.errors import (
+    InvalidUriError,
+    InvalidValueError,
+    NodeExistsError,
+    NotTextError,
+    SecretRefusedError,
+)
 from holdfast.testing.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, one, refusal, told
 from tests.surfaces.terminals import at_a_terminal
@@ -164,3 +170,16 @@ class TestEditor:
 
         assert code == 1
         assert "set EDITOR, as in EDITOR=nano; or give the text" in seen
+
+
+def test_what_was_learned_is_not_replaced_without_leave(memory: Path) -> None:
+    said = b'{"role": "user", "name": "Ana", "content": "I prefer tabs over spaces."}'
+    told("commit", "-", "--session", "s", typed=said)
+    save = ("save", "Tea.", "--category", "preference", "--slug", "tabs-over-spaces")
+
+    error = refusal(*save)
+
+    assert isinstance(error, NodeExistsError)
+    assert str(error).endswith("or add --replace.")
+    told(*save, "--replace")
+    assert told("read", "preference/tabs-over-spaces") == "Tea."

@@ -14,7 +14,13 @@ from holdfast.engine.past import Past, When
 from holdfast.engine.recall.recalling import Question
 from holdfast.engine.recall.result import RecallResult
 from holdfast.engine.worker import Worker
-from holdfast.errors import EmbeddingError, InvalidValueError, NodeNotFoundError, StorageError
+from holdfast.errors import (
+    EmbeddingError,
+    InvalidValueError,
+    NodeExistsError,
+    NodeNotFoundError,
+    StorageError,
+)
 from holdfast.model import ContextNode, RequestContext, Uri, slugify
 from holdfast.model.values import JSON, encodable, read_moment
 from holdfast.storage.history import RESTORE, BlamedLine, Version
@@ -48,7 +54,7 @@ class Memory:
         self.close()
 
     # ------------------------------------------------------------ keeping
-    def save(
+    def save(  # noqa: PLR0913 - the public verb, with a name for each
         self,
         content: str,
         *,
@@ -56,11 +62,13 @@ class Memory:
         slug: str = "",
         metadata: Mapping[str, JSON] | None = None,
         mask_secrets: bool = False,
+        replace_learned: bool = False,
     ) -> str:
         """Keep a text as a memory of the caller, or as its next version; return its URI.
 
         The same text twice is the same version. What could harm who reads it is made harmless. A
-        secret in it is refused (`SecretRefusedError`), unless it may be masked.
+        secret in it is refused (`SecretRefusedError`), unless it may be masked. A page of what was
+        learned from sessions is not replaced (`NodeExistsError`), unless that is meant.
         """
         if not encodable(content, "content").strip():
             raise InvalidValueError("there is nothing to remember. Fix: give a text.")
@@ -80,6 +88,8 @@ class Memory:
         else:
             if before.content == content and told.items() <= before.metadata.items():
                 return uri
+            if not replace_learned:
+                _refuse_learned(before)
             node = before.revised(content=content, metadata=told)
         self._parts.nodes.write_node(node, self.request)
         self.settle()
@@ -287,6 +297,17 @@ def _validated(
     from holdfast.engine.validate.validating import safe  # noqa: PLC0415 - as before
 
     return safe(content, metadata, SecretPolicy.MASK if mask_secrets else SecretPolicy.REFUSE)
+
+
+def _refuse_learned(page: ContextNode) -> None:
+    from holdfast.engine.merge.grounds import grounds_of  # noqa: PLC0415 - as before
+
+    if grounds_of(page):
+        raise NodeExistsError(
+            f"{page.uri!a} says what was learned from sessions, and this would replace it. Nothing "
+            "was written. Fix: give it another slug, add it to the page by hand, or let learned "
+            "pages be replaced."
+        )
 
 
 def _slug(content: str) -> str:

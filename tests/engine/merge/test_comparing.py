@@ -240,3 +240,31 @@ def test_reasons_are_in_words_that_people_use() -> None:
     reasons = [comparing.compare(pair.old, pair.new).reason for pair in pairs()]
 
     assert not [reason for reason in reasons if "~" in reason or "--0" in reason]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ana lives in Berlin during the week.", "Ana lives in Hamburg on weekends."),
+        ("Ana lives in Berlin.", "Ana lives in Hamburg on weekends."),
+        ("Ana works at Siemens.", "Ana works for her father on Saturdays."),
+        ("Ana's favourite colour is red for cars.", "Ana's favourite colour is blue for shirts."),
+        ("Ana loves Mondays.", "Ana doesn't hate Mondays."),
+    ],
+)
+def test_what_holds_at_another_time_or_for_something_else_supersedes_nothing(
+    old: str, new: str
+) -> None:
+    assert comparing.compare(old, new).verdict is Verdict.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ana lives in Berlin.", "Ana lives in Lisbon with Tom."),
+        ("Ana lives in Berlin, Germany.", "Ana lives in Lisbon, Portugal."),
+        ("The meeting is on Monday at 10.", "The meeting is on Tuesday at 11."),
+    ],
+)
+def test_more_that_is_said_with_a_value_does_not_hide_a_contradiction(old: str, new: str) -> None:
+    assert comparing.compare(old, new).verdict is Verdict.CONTRADICTS

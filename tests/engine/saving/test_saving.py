@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,12 @@ from holdfast.engine.merge.grounds import grounds_of
 from holdfast.engine.saving import saving, windows
 from holdfast.engine.saving.learning import Learning
 from holdfast.engine.saving.outcome import Outcome
-from holdfast.errors import NodeNotFoundError, OverBudgetError, SecretRefusedError
+from holdfast.errors import (
+    NodeExistsError,
+    NodeNotFoundError,
+    OverBudgetError,
+    SecretRefusedError,
+)
 from holdfast.model import CandidateMemory, RequestContext, Uri
 from tests.engine.saving.sessions import (
     ANA,
@@ -341,6 +347,32 @@ def test_a_node_that_another_one_writes_meanwhile_is_not_taken_for_broken(
     assert written == [True]
     assert (done.failed, done.extracted) == (0, 3)
     assert memory.read(PROFILE).content.splitlines()[-1] == "- Ana works as a nurse."
+
+
+# ---------------------------------------------------------------- what is learned stays
+def test_a_learned_page_is_not_replaced_unless_that_is_meant(memory: Memory) -> None:
+    memory.commit_session(JANUARY, session_id="january")
+    before = memory.read(TABS)
+
+    with pytest.raises(NodeExistsError, match=r"Nothing was written\. Fix: "):
+        memory.save("Buy tea.", category="preference", slug="tabs-over-spaces")
+    assert memory.read(TABS) == before
+    assert memory.save(before.content, category="preference", slug="tabs-over-spaces") == TABS
+
+    memory.save("Buy tea.", category="preference", slug="tabs-over-spaces", replace_learned=True)
+    assert memory.read(TABS).content == "Buy tea."
+
+
+def test_a_clock_that_was_wrong_does_not_outlive_what_is_said_later(memory: Memory) -> None:
+    memory.commit_session(said("I live in Mars City.", day="2999-01-01"), session_id="mars")
+
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    (bonn,) = said("I live in Bonn.")
+
+    done = memory.commit_session([bonn | {"time": soon.isoformat()}], session_id="bonn")
+
+    assert done.superseded == 1
+    assert memory.read(PROFILE).content == f"- Ana lives in Bonn. (since {soon.date()})\n"
 
 
 # ---------------------------------------------------------------- again

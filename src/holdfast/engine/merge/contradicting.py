@@ -17,6 +17,7 @@ _LONGEST_SUBJECT = 3
 _CHANGES = frozenset({"move", "relocate", "set"})
 """What is said to have happened, and still holds."""
 _HOMES = frozenset({"live", "reside", "base", "move", "relocate"})
+_QUALIFYING = frozenset({"during", "on", "for", "at", "while", "when", "between"})
 _LIGHT = frozenset({"~anymore", "yet", "only", "support", "anymore"})
 
 
@@ -75,6 +76,8 @@ def _exclude(one: Term, other: Term) -> bool:
 
 
 def _opposite(alignment: Alignment, old: Term, new: Term) -> str | None:
+    if old.negation or new.negation:
+        return None
     said = [
         _is_predicate(alignment.old.terms, alignment.old.terms.index(old)),
         _is_predicate(alignment.new.terms, alignment.new.terms.index(new)),
@@ -110,6 +113,8 @@ def _other_value(alignment: Alignment) -> str | None:
         return None
     olds, news = alignment.old.terms, alignment.new.terms
     if not _are_led_alike(olds[old.start], news[new.start]):
+        return None
+    if _is_qualified(olds, old) or _is_qualified(news, new):
         return None
     if not _is_valued(olds, old, _kinds(news, new)) or not _is_valued(news, new, _kinds(olds, old)):
         return None
@@ -149,6 +154,14 @@ def _are_led_alike(old: Term, new: Term) -> bool:
     """Whether two values answer the same question, as far as their prepositions say."""
     said = {old.preposition, new.preposition}
     return len(said) == 1 or said <= {"in", "at", "to"} or said <= {"at", "on"}
+
+
+def _is_qualified(terms: Sequence[Term], block: range) -> bool:
+    """Whether a value holds only at some time, or for something: "Berlin during the week"."""
+    first, *more = (terms[at] for at in block)
+    if first.kind is Kind.QUANTITY:
+        return False
+    return any(term.preposition in _QUALIFYING - {first.preposition} for term in more)
 
 
 def _kinds(terms: Sequence[Term], block: range) -> frozenset[Kind]:

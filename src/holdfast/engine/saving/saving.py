@@ -6,7 +6,7 @@ learned from. So who is stopped anywhere goes on where the mark stands, and noth
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from holdfast.context.marks import Marks
 from holdfast.context.nodes import Nodes
@@ -30,6 +30,9 @@ from holdfast.errors import (
 from holdfast.model import CandidateMemory, RequestContext, WritePlan
 
 _ATTEMPTS = 20
+_SLACK = timedelta(days=1)
+"""So far clocks and time zones may differ."""
+_HAPPENINGS = frozenset({"event", "case"})
 LEAST_CONFIDENCE = 0.6
 """What is less sure is left in the session, where recall finds it."""
 
@@ -156,10 +159,20 @@ class Saving:
                 unfit.append(Planned(candidate, Outcome.FILTERED, reason))
                 continue
             try:
-                sure.append(validated(candidate, SecretPolicy.MASK).candidate)
+                sure.append(self._timed(validated(candidate, SecretPolicy.MASK).candidate))
             except ContextError as error:
                 unfit.append(Planned(candidate, Outcome.FAILED, str(error)))
         return sure, unfit
+
+    def _timed(self, candidate: CandidateMemory) -> CandidateMemory:
+        """Return a candidate; one that was said in the future has no time, for a clock was wrong.
+
+        Else nothing that is said until then would hold beside it. What happens may well be ahead.
+        """
+        ahead = candidate.when is not None and candidate.when > self._clock() + _SLACK
+        if ahead and candidate.category not in _HAPPENINGS:
+            return replace(candidate, when=None)
+        return candidate
 
     def _plans(
         self, candidates: Sequence[CandidateMemory], ahead: Ahead, ctx: RequestContext

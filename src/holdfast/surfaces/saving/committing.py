@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 import click
 
 from holdfast.engine.saving.outcome import SessionCommit
-from holdfast.errors import InvalidValueError, NodeExistsError
+from holdfast.errors import AccessDeniedError, InvalidValueError, NodeExistsError
 from holdfast.model.values import shown as briefly
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.history.telling import progress
@@ -76,6 +76,7 @@ def commit_command(
         outcomes.tell_commit(memory, done)
     if done.failed:
         mention(_FAILED)
+        raise click.exceptions.Exit(1)
 
 
 def _named(session_file: str) -> str:
@@ -121,6 +122,9 @@ def _committed(memory: Memory, session: str, talk: Conversation, options: Option
             )
     except NodeExistsError as error:
         raise NodeExistsError(str(error).replace("under another id", "with --session ID")) from None
+    except AccessDeniedError as error:
+        fix = "Fix: if it is another conversation, name it with --session ID."
+        raise AccessDeniedError(f"{str(error).partition(' Fix: ')[0]} {fix}") from None
     except KeyboardInterrupt:
         mention(
             "stopped; nothing was written"

@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 import click
 
 from holdfast.context.files import META
-from holdfast.errors import SecretRefusedError
+from holdfast.errors import NodeExistsError, SecretRefusedError
 from holdfast.model import ContextNode, Uri
 from holdfast.model.values import JSON
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
@@ -19,8 +19,9 @@ from holdfast.surfaces.nodes.opening import Memory, with_memory
 from holdfast.surfaces.telling import mention, tell_json, tell_line
 
 _CATEGORY = "note"
+_LEARNED = "let learned pages be replaced"
 _UNMASKED = "let secrets be masked"
-"""The fix that a program is told."""
+"""The fixes that a program is told."""
 
 
 class Options(TypedDict):
@@ -28,6 +29,7 @@ class Options(TypedDict):
     slug: str
     meta: tuple[tuple[str, JSON], ...]
     mask_secrets: bool
+    replace: bool
 
 
 @click.command("save", cls=TakesText)
@@ -41,6 +43,7 @@ class Options(TypedDict):
 @click.option("--slug", metavar="NAME", default="", help="Its name there; else by how it begins.")
 @with_meta
 @click.option("--mask-secrets", is_flag=True, help="Keep it without the secrets that are in it.")
+@click.option("--replace", is_flag=True, help="Even if that replaces what was learned.")
 @as_json(ONE_OBJECT)
 @with_memory
 def save_command(
@@ -49,7 +52,8 @@ def save_command(
     """Remember one thing.
 
     TEXT is what to remember, in Markdown; if it is - or left out, it is read from stdin or, at a
-    terminal, written in your editor. With a slug that is there already, it is the next version.
+    terminal, written in your editor. With a slug that is there already, it is the next version; a
+    page of what was learned from sessions is replaced only with --replace.
     """
     with _given(text) as given:
         saved = _saved(memory, given, options)
@@ -109,7 +113,10 @@ def _saved(memory: Memory, text: str, options: Options) -> Saved:
             slug=options["slug"],
             metadata=dict(options["meta"]),
             mask_secrets=options["mask_secrets"],
+            replace_learned=options["replace"],
         )
+    except NodeExistsError as error:
+        raise NodeExistsError(str(error).replace(_LEARNED, "add --replace")) from None
     except SecretRefusedError as error:
         raise SecretRefusedError(str(error).replace(_UNMASKED, "add --mask-secrets")) from None
     node = memory.node(Uri.parse(uri))
