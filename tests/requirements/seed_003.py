@@ -2,8 +2,6 @@ from tests.requirements import Requirement
 
 SEED = "003_dd82161db90e47a5.txt"
 
-MERGE = "engine/ (merge/) is not built yet"
-
 REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="003-protocols-structural",
@@ -297,13 +295,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="003-merge-four-policies",
         section="MergePolicy",
         behaviour="There is one policy each for profile, topics, append-only memories and skills.",
-        deferred=MERGE,
     ),
     Requirement(
         id="003-merge-profile",
         section="MergePolicy",
         behaviour="`ProfilePolicy` always merges, into one fixed URI.",
-        deferred=MERGE,
     ),
     Requirement(
         id="003-merge-aggregate-topic",
@@ -312,7 +308,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`AggregateTopicPolicy` merges preferences, entities and patterns that have the "
             "same slug."
         ),
-        deferred=MERGE,
     ),
     Requirement(
         id="003-merge-append-only",
@@ -320,13 +315,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "`AppendOnlyPolicy` always creates events and cases, each under an id of its own."
         ),
-        deferred=MERGE,
     ),
     Requirement(
         id="003-merge-skill-tool",
         section="MergePolicy",
         behaviour="`SkillToolPolicy` gathers what worked best for a skill at one fixed URI.",
-        deferred=MERGE,
     ),
     Requirement(
         id="003-merge-plan-action",
@@ -334,7 +327,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "`plan` answers with a `WritePlan` whose action is create, merge, append or skip."
         ),
-        deferred=MERGE,
     ),
     Requirement(
         id="003-index-tenant-filter",

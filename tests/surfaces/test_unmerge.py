@@ -51,6 +51,14 @@ def test_a_statement_can_be_named(moved: Path) -> None:
     assert told("read", "profile") == "- Ana lives in Berlin.\n- Ana works as a nurse.\n"
 
 
+def test_what_it_was_merged_with_is_not_merged_again(moved: Path) -> None:
+    told("unmerge", "profile")
+    said = told("read", "profile")
+    commit("july", "I live in Lisbon.", "2026-07-01")
+
+    assert told("read", "profile") == said
+
+
 def test_where_nothing_was_merged_nothing_is_changed(moved: Path) -> None:
     told("write", "preference/tea", "No milk.")
 

@@ -1,6 +1,9 @@
 """Undoing a merge: the page is again what it was, and what was merged is a memory of its own."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from holdfast.artifacts import IndexState
 from holdfast.context.files import META, Meta
@@ -11,17 +14,13 @@ from holdfast.engine.merge.grounds import Grounds, as_metadata, grounds_of
 from holdfast.engine.merge.joining import APART, kept_apart, told
 from holdfast.engine.merge.merges import Merge, merges_of
 from holdfast.engine.merge.merges import as_metadata as merges_as_metadata
-from holdfast.engine.merge.places import beside, digest
-from holdfast.errors import InvalidValueError, NodeNotFoundError
-from holdfast.model import ContextNode, RequestContext, Uri, slugify
+from holdfast.engine.merge.places import apart_place
+from holdfast.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError
+from holdfast.model import ContextNode, RequestContext
 from holdfast.model.record import VALID_FROM
-from holdfast.model.uri import PROFILE
 from holdfast.model.values import JSON, read_moment
-from holdfast.storage.history import History
+from holdfast.storage.history import History, Version
 from holdfast.storage.wrappers.view import View
-
-TAKEN_APART = "apart"
-"""The category of what was taken out of a profile, which has but one page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,109 +54,136 @@ class Unmerging:
         self._nodes.reach.changed(uri, ctx)
         page = self._nodes.read_node(uri, ctx)
         merge = _chosen(page, statement)
-        parent = self._parent(page, merge, ctx)
-        before = self._before(page, merge, ctx) or self._taken_out(page, merge, parent, ctx)
-        apart = self._joined(_apart(page, parent), ctx)
+        formers = [each for each in map(partial(self._read, ctx), merge.former) if each]
+        parent = _parent(page, formers, merge)
+        before = self._before(page, merge, formers, ctx) or _taken_out(page, merge, parent, formers)
+        apart = self._joined(_apart(before, parent), ctx)
         page = _marked(before, parent, page)
-        self._nodes.because("unmerge").exchange([page, apart], merge.former, ctx)
-        return Unmerged(uri, apart.uri, merge.former)
+        back = tuple(dict.fromkeys(each.uri for each in formers))
+        self._nodes.because("unmerge").exchange([page, apart], back, ctx)
+        return Unmerged(uri, apart.uri, back)
+
+    def _read(self, ctx: RequestContext, uri: str) -> ContextNode | None:
+        """Return what was superseded; None if its owner deleted it, or put it away."""
+        try:
+            return self._nodes.read_node(uri, ctx)
+        except NodeNotFoundError:
+            return None
 
     # ------------------------------------------------------------ the two parents
-    def _parent(self, page: ContextNode, merge: Merge, ctx: RequestContext) -> _Parent:
-        """Return what was merged, from where it is kept."""
-        held = [page, *(self._nodes.read_node(uri, ctx) for uri in merge.former)]
-        for node in held:
-            grounds = grounds_of(node)
-            for statement in pages.statements(node.content):
-                found = grounds.get(statement.cid)
-                if found is None:
-                    continue
-                if statement.cid == merge.statement and not merge.into:
-                    return _Parent(statement.text, found)
-                said = [each for each in found.said if each.session == merge.session]
-                if statement.cid == merge.into and said:
-                    words = said[0].wording or statement.text
-                    plain = tuple(replace(each, wording="") for each in said)
-                    return _Parent(words, replace(found, said=plain))
-        raise InvalidValueError(
-            f"what was merged into {page.uri!a} is not there any more. Nothing was changed. "
-            "Fix: `holdfast history restore` brings back any version."
-        )
-
     def _joined(self, apart: ContextNode, ctx: RequestContext) -> ContextNode:
         """Return what is taken apart as it is to be written, if it was taken apart before, too."""
-        try:
-            known = self._nodes.read_node(apart.uri, ctx)
-        except NodeNotFoundError:
+        known = self._read(ctx, apart.uri)
+        if known is None:
             return apart
-        grounds = grounds_of(known)
+        grounds, content = grounds_of(known), known.content
+        stands = {each.cid for each in pages.statements(content)}
         for cid, new in grounds_of(apart).items():
             grounds[cid] = grounds[cid].joined(new) if cid in grounds else new
-        return known.revised(metadata={**known.metadata, **as_metadata(grounds)})
+            if cid not in stands:
+                content = pages.inserted(content, apart.content)
+        return known.revised(content=content, metadata={**known.metadata, **as_metadata(grounds)})
 
-    def _before(self, page: ContextNode, merge: Merge, ctx: RequestContext) -> ContextNode | None:
-        """Return the page as it was before, if nothing else has happened to it since."""
+    def _before(
+        self, page: ContextNode, merge: Merge, formers: Sequence[ContextNode], ctx: RequestContext
+    ) -> ContextNode | None:
+        """Return the page as it was before, if nothing else has happened since."""
         alone = sum(each.version == merge.version for each in merges_of(page)) == 1
-        if page.version != merge.version or not alone or merge.version == 1:
+        is_last = page.version == merge.version and all(each.version == 1 for each in formers)
+        if not is_last or not alone or merge.version == 1:
             return None
         file = self._nodes.file(page.place, META)
         for version in reversed(self._history.versions(file)):
-            meta = Meta.parse(self._history.text(version))
-            if meta.version == merge.version - 1:
+            if self._version(version) == merge.version - 1:
                 view = NodeReader(View(self._history, IndexState(0, version.commit)))
-                return self._again(page, view.read_node(page.uri, ctx))
+                with suppress(NodeNotFoundError):  # it may have been elsewhere then
+                    return _again(page, view.read_node(page.uri, ctx))
         return None
 
-    def _again(self, page: ContextNode, then: ContextNode) -> ContextNode:
-        gone = dict.fromkeys(page.metadata.keys() - then.metadata.keys())
-        return page.revised(
-            content=then.content,
-            abstract=then.abstract,
-            overview=then.overview,
-            relations=then.relations,
-            frontmatter=then.frontmatter,
-            metadata={**then.metadata, **gone},
-        )
+    def _version(self, change: Version) -> int | None:
+        """Return which version of a node was written; None if none was, or none is kept."""
+        with suppress(AbsentError, NotTextError, InvalidValueError):
+            return Meta.parse(self._history.text(change)).version
+        return None
 
-    def _taken_out(
-        self, page: ContextNode, merge: Merge, parent: _Parent, ctx: RequestContext
-    ) -> ContextNode:
-        """Return the page without what was merged; all else stays as it is."""
-        grounds, content = grounds_of(page), page.content
-        if merge.into:
-            known = grounds[merge.into]
-            said = tuple(each for each in known.said if each.session != merge.session)
+
+def _again(page: ContextNode, then: ContextNode) -> ContextNode:
+    """Return the next version of a page, which is as it was then."""
+    gone = dict.fromkeys(page.metadata.keys() - then.metadata.keys())
+    return page.revised(
+        content=then.content,
+        abstract=then.abstract,
+        overview=then.overview,
+        relations=then.relations,
+        frontmatter=then.frontmatter,
+        metadata={**then.metadata, **gone},
+    )
+
+
+# ---------------------------------------------------------------- the two parents
+def _parent(page: ContextNode, formers: Sequence[ContextNode], merge: Merge) -> _Parent:
+    """Return what was merged, from where it is kept."""
+    for node in (page, *formers):
+        grounds = grounds_of(node)
+        for statement in pages.statements(node.content):
+            found = grounds.get(statement.cid)
+            if found is None:
+                continue
+            if statement.cid == merge.statement and not merge.into:
+                return _Parent(statement.text, found)
+            said = [each for each in found.said if each.session == merge.session]
+            if statement.cid == merge.into and said:
+                words = said[0].wording or statement.text
+                plain = tuple(replace(each, wording="") for each in said)
+                return _Parent(pages.plain(words), replace(found, said=plain))
+    raise InvalidValueError(
+        f"what was merged into {page.uri!a} is not there any more. Nothing was changed. "
+        "Fix: undo what came after it first, or `holdfast history restore` a version."
+    )
+
+
+def _taken_out(
+    page: ContextNode, merge: Merge, parent: _Parent, formers: Sequence[ContextNode]
+) -> ContextNode:
+    """Return the page without what was merged; all else stays as it is."""
+    grounds, content = grounds_of(page), page.content
+    if merge.into:
+        known = grounds.pop(merge.into)
+        said = tuple(each for each in known.said if each.session != merge.session)
+        if said:
             grounds[merge.into] = replace(known, said=said)
-        else:
-            content, back = self._put_back(page, merge, ctx)
-            grounds = {cid: each for cid, each in grounds.items() if cid != merge.statement} | back
-        if not content.strip():
-            raise InvalidValueError(
-                f"{page.uri!a} would be empty without {parent.text[:80]!a}. Nothing was changed. "
-                "Fix: `holdfast delete` or `holdfast edit` it."
-            )
-        merges = [each for each in merges_of(page) if each != merge]
-        metadata = {**page.metadata, **told(content, grounds), **merges_as_metadata(merges)}
-        return page.revised(content=content, metadata=metadata)
+    else:
+        content, back = _put_back(page, merge, formers)
+        grounds = {cid: each for cid, each in grounds.items() if cid != merge.statement} | back
+    if not content.strip():
+        raise InvalidValueError(
+            f"{page.uri!a} would be empty without {parent.text[:80]!a}. Nothing was changed. "
+            "Fix: `holdfast delete` or `holdfast edit` it."
+        )
+    merges = [each for each in merges_of(page) if each != merge]
+    metadata = {**page.metadata, **told(content, grounds), **merges_as_metadata(merges)}
+    return page.revised(content=content, metadata=metadata)
 
-    def _put_back(
-        self, page: ContextNode, merge: Merge, ctx: RequestContext
-    ) -> tuple[str, dict[str, Grounds]]:
-        """Return the content with what was superseded in the place of what superseded it."""
-        stands = [each for each in pages.statements(page.content) if each.cid == merge.statement]
-        if not stands:
-            raise InvalidValueError(
-                f"{page.uri!a} has changed since, and does not say it any more. Nothing was "
-                "changed. Fix: undo what came after it first, or `holdfast history restore`."
-            )
-        content, back = page.content, dict[str, Grounds]()
-        formers = [self._nodes.read_node(uri, ctx) for uri in merge.former]
-        for former in formers:
-            back |= grounds_of(former)
-        items = "".join(_item(each) for each in formers)
-        if items:
-            return pages.replaced(content, stands[0], items), back
-        return pages.without(content, stands[0]), back
+
+def _put_back(
+    page: ContextNode, merge: Merge, formers: Sequence[ContextNode]
+) -> tuple[str, dict[str, Grounds]]:
+    """Return the content with what was superseded in the place of what superseded it."""
+    if any(_says(former, merge.statement) for former in formers):
+        return page.content, {}  # it was told late, and never stood on the page
+    stands = pages.statements(page.content)
+    standing = next(each for each in stands if each.cid == merge.statement)
+    back: dict[str, Grounds] = {}
+    for former in formers:
+        back |= grounds_of(former)
+    items = "".join(_item(each) for each in formers)
+    if items:
+        return pages.replaced(page.content, standing, items), back
+    return pages.without(page.content, standing), back
+
+
+def _says(node: ContextNode, cid: str) -> bool:
+    return cid in {each.cid for each in pages.statements(node.content)}
 
 
 # ---------------------------------------------------------------- which merge, and what of it
@@ -184,21 +210,14 @@ def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
         APART: others or None,
     }
     kept = {name: value for name, value in metadata.items() if value is not None}
-    place = _place_apart(page.place, parent.text)
+    place = apart_place(page.place, parent.text)
     return ContextNode(uri=str(place), content=pages.item(parent.text), metadata=kept)
-
-
-def _place_apart(page: Uri, text: str) -> Uri:
-    if page.name != PROFILE or len(page.path) != 4:  # noqa: PLR2004 - users, id, memories, profile
-        return beside(page, text)
-    end = digest(text)
-    return page.parent.child(TAKEN_APART, f"{slugify(text)[:60].strip('-')}-{end}")
 
 
 def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextNode:
     """Return the page with a mark that it is never merged with the same again."""
     cid = pages.cid_of(parent.text)
-    if cid in {each.cid for each in pages.statements(before.content)}:
+    if _says(before, cid):
         return before
     apart = tuple(sorted({*kept_apart(page), cid}))
     return replace(before, metadata={**before.metadata, APART: apart})

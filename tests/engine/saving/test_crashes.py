@@ -1,6 +1,7 @@
 """Killed at any moment, a commit of a session loses nothing, and the next one ends it."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ TALK = [
     *said("I live in Lisbon.", "I prefer tabs over spaces.", day="2027-01-05"),
     *said("I now live in Porto.", "I went to Rome yesterday.", "I love coffee.", day="2027-03-02"),
 ]
+LATER = datetime(2027, 6, 1, tzinfo=UTC)
 SAVED = ContextNode(uri=PROFILE, content="- Ana lives in Berlin.\n")
 
 
@@ -47,7 +49,8 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
 
 def commit(memory: Opened) -> None:
     known = KnownNodes(memory.nodes, lambda *_: {})
-    Saving(memory.nodes, known, learning_by_rules()).commit(TALK, "s", ANA)
+    saver = Saving(memory.nodes, known, learning_by_rules(), clock=lambda: LATER)
+    saver.commit(TALK, "s", ANA)
 
 
 def test_who_is_killed_while_saving_loses_nothing_and_goes_on(

@@ -56,7 +56,7 @@ def test_what_was_said_becomes_memories(memory: Memory) -> None:
     assert memory.read(PROFILE).content == "- Ana lives in Lisbon.\n- Ana works as a nurse.\n"
     assert memory.read(TABS).content == "- Ana prefers tabs over spaces.\n"
     assert (done.messages, done.added) == (3, 3)
-    assert (done.extracted, done.created, done.appended) == (3, 2, 1)
+    assert (done.extracted, done.created, done.merged) == (3, 2, 1)
 
 
 def test_every_candidate_has_one_outcome(memory: Memory) -> None:

@@ -52,16 +52,18 @@ class Joining:
     # ------------------------------------------------------------ looking
     def judged(self, candidate: CandidateMemory, page: ContextNode) -> Judged:
         """Say which statement of a page says the same, and which can't hold beside it."""
-        if pages.cid_of(candidate.content) in kept_apart(page):
+        said = pages.statement_of(candidate.content)
+        if said.cid in kept_apart(page):
             return Judged(page)
         stands = pages.statements(page.content)
         for statement in stands:
-            if statement.text == candidate.content:
+            if statement.text == said.text:
                 return Judged(page, Match(page, statement, ""))
         same: Match | None = None
         against: list[Match] = []
         for statement in stands:
-            compared = self.judge(statement.text, candidate.content)
+            stood = statement.dated if said.since else statement.text
+            compared = self.judge(stood, said.dated)
             match = Match(page, statement, compared.reason)
             if compared.verdict is Verdict.SAME and same is None:
                 same = match
@@ -88,7 +90,7 @@ class Joining:
         if len(known.said) >= MOST_SAID:
             return _skipped(page, f"It was said {len(known.said)} times before.")
         new = Grounds.of(candidate, ctx.session_id)
-        if text != candidate.content:
+        if text != pages.statement_of(candidate.content).dated:
             worded = (replace(each, wording=candidate.content) for each in new.said)
             new = replace(new, said=tuple(worded))
         grounds = {**grounds_of(page), match.statement.cid: known.joined(new)}
@@ -165,7 +167,7 @@ def _next_after(
     page: ContextNode, known: Mapping[str, Grounds], candidate: CandidateMemory
 ) -> Statement | None:
     """Return the first of the last statements that were said later; what is by hand ends them."""
-    new, found = _order(candidate.when, candidate.content), None
+    new, found = _order(candidate.when, pages.plain(candidate.content)), None
     for statement in reversed(pages.statements(page.content)):
         grounds = known.get(statement.cid)
         if grounds is None or not statement.is_item:

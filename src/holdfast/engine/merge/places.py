@@ -8,6 +8,8 @@ from holdfast.model.uri import PROFILE
 
 FORMER = "former"
 """The category of what held once. Each such node leads to what superseded it."""
+TAKEN_APART = "apart"
+"""The category of what was taken out of a profile, which has but one page."""
 _SKILLS = frozenset({"skill", "tool"})
 _LONGEST = 100
 _DIGEST = 8
@@ -31,6 +33,18 @@ def beside(place: Uri, text: str) -> Uri:
     """Return a place near another one that is taken: named by what stands there, too."""
     end = f"-{digest(text)}"
     return place.parent.child(place.name[: _LONGEST - len(end)].rstrip("-") + end)
+
+
+def apart_place(page: Uri, text: str) -> Uri:
+    """Return where a statement goes that its owner took out of a page."""
+    if not is_profile(page):
+        return beside(page, text)
+    name = slugify(text)[: _LONGEST - _DIGEST - 1].strip("-")
+    return page.parent.child(TAKEN_APART, f"{name}-{digest(text)}".strip("-"))
+
+
+def is_profile(place: Uri) -> bool:
+    return place.path[2:] == ("memories", PROFILE)
 
 
 def former_place(page: Uri, text: str, until: str) -> Uri:

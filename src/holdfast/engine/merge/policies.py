@@ -8,12 +8,18 @@ from functools import partial
 from holdfast.engine.merge import pages
 from holdfast.engine.merge.comparing import Judge
 from holdfast.engine.merge.contract import Known, MergePolicy
-from holdfast.engine.merge.joining import Joining, Judged
-from holdfast.engine.merge.places import beside, is_near, place_of
+from holdfast.engine.merge.grounds import grounds_of
+from holdfast.engine.merge.joining import Joining, Judged, kept_apart
+from holdfast.engine.merge.places import (
+    apart_place,
+    beside,
+    is_near,
+    is_profile,
+    place_of,
+)
 from holdfast.engine.merge.superseding import Superseding
 from holdfast.errors import NodeExistsError
 from holdfast.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
-from holdfast.model.uri import PROFILE
 
 Clock = Callable[[], datetime]
 
@@ -27,7 +33,7 @@ class _PagePolicy:
         self._superseding = superseding
 
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
-        place = self._free(place_of(candidate, ctx.account_id), candidate, ctx)
+        place = self._place(candidate, ctx)
         page = self._known.at(place, ctx)
         judged = [
             self._joining.judged(candidate, each) for each in self._pages(page, candidate, ctx)
@@ -41,8 +47,13 @@ class _PagePolicy:
                     each.against, candidate, ctx, partial(self._known.formers, each.page, ctx)
                 )
         if page is not None:
-            return self._joining.appended(page, candidate, ctx)
+            return self._added(page, candidate, ctx)
         return self._joining.created(place, candidate, ctx)
+
+    def _added(
+        self, page: ContextNode, candidate: CandidateMemory, ctx: RequestContext
+    ) -> WritePlan:
+        return self._joining.appended(page, candidate, ctx)
 
     def _pages(
         self, page: ContextNode | None, candidate: CandidateMemory, ctx: RequestContext
@@ -62,11 +73,19 @@ class _PagePolicy:
         there = judged.page.place
         return there == place or is_near(there.name, place.name)
 
+    def _place(self, candidate: CandidateMemory, ctx: RequestContext) -> Uri:
+        """Return the place of a candidate; that of its own if its owner took it out of a page."""
+        place = self._free(place_of(candidate, ctx.account_id), candidate, ctx)
+        page = self._known.at(place, ctx)
+        if page is None or pages.cid_of(candidate.content) not in kept_apart(page):
+            return place
+        return self._free(apart_place(place, pages.plain(candidate.content)), candidate, ctx)
+
     def _free(self, place: Uri, candidate: CandidateMemory, ctx: RequestContext) -> Uri:
         """Return the place of a candidate; another one if its owner put away what was there."""
         if not self._known.taken(place, ctx):
             return place
-        if candidate.category == PROFILE:
+        if is_profile(place):
             raise NodeExistsError(
                 f"{str(place)!a} is put away or broken, and there is one profile. "
                 "Fix: unarchive it, delete it, or run `holdfast repair`."
@@ -75,7 +94,15 @@ class _PagePolicy:
 
 
 class ProfilePolicy(_PagePolicy):
-    """Who somebody is: every statement joins one page, which is always at the same place."""
+    """Who somebody is: every statement is merged into one page, always at the same place.
+
+    The page itself keeps what was done to it: that a statement was added, or was there.
+    """
+
+    def _added(
+        self, page: ContextNode, candidate: CandidateMemory, ctx: RequestContext
+    ) -> WritePlan:
+        return replace(super()._added(page, candidate, ctx), action=Action.MERGE)
 
 
 class SkillToolPolicy(_PagePolicy):
@@ -118,16 +145,25 @@ class AppendOnlyPolicy:
         more = {"who": candidate.who or None, "where": candidate.where or None}
         metadata = {**node.metadata, **more}
         told = {name: value for name, value in metadata.items() if value is not None}
-        return replace(plan, node=replace(node, content=f"{candidate.content}\n", metadata=told))
+        return replace(
+            plan, node=replace(node, content=pages.alone(candidate.content), metadata=told)
+        )
 
 
 def _identity(candidate: CandidateMemory) -> str:
-    return f"{candidate.when or ''} {candidate.content}"
+    """Return what tells an event from others: what happened, and on which day."""
+    day = candidate.when.date().isoformat() if candidate.when else ""
+    return f"{day} {pages.plain(candidate.content)}"
 
 
 def _tells(node: ContextNode, candidate: CandidateMemory) -> bool:
-    stands = pages.statements(node.content)
-    return [each.text for each in stands] == [candidate.content.strip()]
+    """Whether a node is of the same event, as far as it says."""
+    cid = pages.cid_of(candidate.content)
+    if [each.cid for each in pages.statements(node.content)] != [cid]:
+        return False
+    known = grounds_of(node).get(cid)
+    days = {each.date() for each in (known and known.when, candidate.when) if each}
+    return len(days) < 2  # noqa: PLR2004 - one day, or nobody says which
 
 
 _KINDS: Mapping[str, Callable[[Known, Joining, Superseding], MergePolicy]] = {

@@ -4,7 +4,7 @@ That node says how long the statement held, and leads to the page. Nothing is de
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from holdfast.engine.merge.joining import Joining, Match, changed, merge_of, quo
 from holdfast.engine.merge.pages import Statement
 from holdfast.engine.merge.places import former_place
 from holdfast.model import (
+    SUPERSEDED_BY,
     Action,
     CandidateMemory,
     ContextNode,
@@ -23,9 +24,6 @@ from holdfast.model import (
 )
 from holdfast.model.record import VALID_FROM, VALID_UNTIL
 from holdfast.model.values import JSON, MAX_ABSTRACT, read_moment, shortened
-
-SUPERSEDED_BY = "superseded_by"
-"""The type of the edge from what held once to what holds in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +58,9 @@ class Superseding:
             content = pages.without(content, _again(content, gone.statement))
         kept = {cid: each for cid, each in known.items() if cid not in _cids(matches)}
         grounds = {**kept, pages.cid_of(candidate.content): Grounds.of(candidate, ctx.session_id)}
-        former = tuple(
-            _former(page, each.statement, known, Until(when, candidate.content)) for each in matches
-        )
+        until = Until(when, candidate.content)
+        gone_once = {each.statement.text: each.statement for each in matches}
+        former = tuple(_former(page, each, known, until) for each in gone_once.values())
         reason = f"It supersedes {_listed(matches)} {first.reason}".strip()
         merge = merge_of(Action.MERGE, candidate, ctx)
         return changed(page, content, grounds, merge, reason=reason, former=former)
@@ -79,6 +77,17 @@ class Superseding:
             again = self.joining.judged(candidate, each).same
             if again is not None and past.when < _until(each):
                 return self.joining.merged(again, candidate, ctx)
+        plan = self._placed_in_time(matches, candidate, ctx, past)
+        return replace(plan, former=(*plan.former, *self._ended_then(candidate, past)))
+
+    def _placed_in_time(
+        self,
+        matches: Sequence[Match],
+        candidate: CandidateMemory,
+        ctx: RequestContext,
+        past: "Past",
+    ) -> WritePlan:
+        """Plan for what nobody told of yet: it held until the next thing was said."""
         page = matches[0].page
         later = self._held_next(candidate, past)
         if later is not None:
@@ -104,6 +113,16 @@ class Superseding:
         ]
         return min(later, key=_said_first, default=None)
 
+    def _ended_then(self, candidate: CandidateMemory, past: "Past") -> list[ContextNode]:
+        """Return what held until a candidate was said, and was taken to have held longer."""
+        until = Until(past.when, candidate.content)
+        return [
+            _ended(each, until)
+            for each in past.formers
+            if _said_first(each) < past.when < _until(each)
+            and self.joining.judged(candidate, each).against
+        ]
+
 
 class Past(NamedTuple):
     """What is known of a page before now."""
@@ -121,6 +140,10 @@ class Until(NamedTuple):
     when: datetime
     said: str
 
+    @property
+    def reason(self) -> str:
+        return shortened(f"On {self.when.date()}: {self.said}", MAX_ABSTRACT)
+
 
 def _former(
     page: ContextNode, gone: Statement, known: Mapping[str, Grounds], until: Until
@@ -135,9 +158,20 @@ def _former(
         VALID_UNTIL: end,
     }
     told = {name: value for name, value in metadata.items() if value is not None}
-    reason = shortened(f"On {until.when.date()}: {until.said}", MAX_ABSTRACT)
-    edge = RelationEdge(str(place), page.uri, SUPERSEDED_BY, reason=reason)
-    return ContextNode(uri=str(place), content=f"{gone.text}\n", metadata=told, relations=(edge,))
+    edge = RelationEdge(str(place), page.uri, SUPERSEDED_BY, reason=until.reason)
+    return ContextNode(
+        uri=str(place), content=pages.alone(gone.text), metadata=told, relations=(edge,)
+    )
+
+
+def _ended(former: ContextNode, until: Until) -> ContextNode:
+    """Return what held once, with another end."""
+    edges = (
+        replace(edge, reason=until.reason) if edge.relation_type == SUPERSEDED_BY else edge
+        for edge in former.relations
+    )
+    metadata = {**former.metadata, VALID_UNTIL: until.when.isoformat()}
+    return former.revised(metadata=metadata, relations=tuple(edges))
 
 
 def _told_late(  # noqa: PLR0913 - what such a plan is made of, each once
@@ -149,7 +183,7 @@ def _told_late(  # noqa: PLR0913 - what such a plan is made of, each once
     *,
     former: tuple[ContextNode, ...] = (),
 ) -> WritePlan:
-    gone = Statement(candidate.content, 0, 0, is_item=False)
+    gone = pages.statement_of(candidate.content)
     node = _former(page, gone, {gone.cid: Grounds.of(candidate, ctx.session_id)}, until)
     return WritePlan(action=Action.CREATE, uri=node.uri, reason=reason, node=node, former=former)
 
