@@ -37,6 +37,7 @@
     │   ├── UnregisteredError              RuntimeError       done, but the index was not told
     │   └── LeaseError                     RuntimeError       the event is somebody else's now
     ├── PackageMissingError                ImportError        an extra is not installed
+    ├── NotShownError                      AssertionError     the demo does not show what it says
     ├── LanguageModelError                                    a language model was of no help
     │   ├── AnswerRefusedError             RuntimeError       the model declined
     │   ├── AnswerTruncatedError           RuntimeError       it stopped before it was done
@@ -187,6 +188,9 @@ class UnregisteredError(ContextError, RuntimeError): ...
 
 
 class LeaseError(ContextError, RuntimeError): ...
+
+
+class NotShownError(HoldfastError, AssertionError): ...
 
 
 class PackageMissingError(HoldfastError, ImportError): ...

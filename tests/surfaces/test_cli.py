@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.requirement import requirement
-from tests.index.minilm_cache import installed_model
 
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 
@@ -88,46 +87,6 @@ def test_doctor_speaks_json(tmp_path: Path) -> None:
     assert told["ok"] is True
     assert told["protocol"] == "vault"
     assert told["capabilities"]["sync"] is True
-
-
-def test_the_demo_shows_what_happened_and_leaves_nothing(tmp_path: Path) -> None:
-    done = holdfast(tmp_path, "demo", TMPDIR=str(tmp_path))
-
-    assert done.returncode == 0
-    assert "expected 100, counted 100" in done.stdout
-    assert "found: plan (Ana's conflicted copy 2026-03-02).md" in done.stdout
-    assert "memories: plan.md" in done.stdout
-    assert "Uses vim, for the sake of [[style/tabs|indentation]]." in done.stdout
-    assert "└── tabs  Prefers tabs, but not in YAML." in done.stdout
-    assert "merged      profile  Ana lives in Lisbon." in done.stdout
-    assert '└── Ana: "I live in Berlin" (sessions/march, message 0: found there)' in done.stdout
-    assert "2 Session kick-off · 2026-03-02 · Tom\n      From main, every second" in done.stdout
-    assert "Lies awake after coffee in the afternoon.\n      habit/coffee lines 1-1" in done.stdout
-    assert "```memory ctx://local/sessions/kick-off/messages message 1" in done.stdout
-    assert "with the model, it would also find what shares no word" in done.stdout
-    assert done.stdout.count("Fix:") == 4 + done.stdout.count("note: no model is installed")
-    assert done.stderr == ""
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_demo_finds_by_meaning_if_the_user_has_the_model(tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "models").symlink_to(installed_model().folder.parent)
-
-    done = holdfast(tmp_path, "demo", HOLDFAST_HOME=str(tmp_path / "home"))
-
-    found = done.stdout.partition("recall 'What keeps her from sleeping?' --top 1\n")[2]
-    assert found.split("\n")[1].strip() == "Lies awake after coffee in the afternoon."
-    assert "no model is installed" not in done.stdout
-    assert [path.name for path in (tmp_path / "home").iterdir()] == ["models"]
-
-
-def test_the_demo_does_not_mind_a_config_that_is_wrong(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text("[storage")
-
-    done = holdfast(tmp_path, "demo", HOLDFAST_HOME=str(tmp_path))
-
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_starting_up_imports_no_more_than_it_needs(tmp_path: Path) -> None:

@@ -77,8 +77,8 @@ SECTIONS = {
             "Say where memory is kept and whether it can be opened.",
         ),
         "demo": Later(
-            f"{_HERE}.demo:demo_command",
-            "Show Holdfast at work, in a folder of its own that is removed again.",
+            f"{_HERE}.demo.command:demo_command",
+            "Show Holdfast at work on half a year of conversations.",
         ),
     },
 }

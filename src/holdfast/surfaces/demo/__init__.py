@@ -1,0 +1,1 @@
+"""Holdfast at work on half a year of a small team's conversations."""

@@ -1,0 +1,232 @@
+"""The demo shows what it says, on a machine with nothing on it, and leaves nothing behind."""
+
+import re
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.errors import NotShownError
+from holdfast.surfaces.cli import cli
+from holdfast.surfaces.demo import command
+from holdfast.surfaces.demo.command import STEPS, Step, run
+from holdfast.surfaces.demo.finding import show_recall
+from holdfast.surfaces.demo.proving import show_rebuilding
+from holdfast.surfaces.demo.saving import show_saving
+from holdfast.surfaces.demo.stage import Stage
+from tests.index.minilm_cache import installed_model
+from tests.surfaces.processes import HOLDFAST, running
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    code: int
+    text: str
+    complaints: str
+
+    def step(self, number: int) -> str:
+        return re.split(r"(?m)^\d+\. ", self.text)[number]
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """Run the whole demo once, as somebody with no model and nothing remembered."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = subprocess.run(
+        [HOLDFAST, "demo", "--keep", "sample of mine"],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    return Shown(done.returncode, done.stdout, done.stderr)
+
+
+EVIDENCE = (
+    (1, r"6 extracted, 4 created, 1 merged, 1 appended"),
+    (1, r"April +8 conversations +\d+ messages +6 statements learned +2 superseded"),
+    (1, r"- Mara lives in Porto\. \(since 2026-04-21\)"),
+    (2, r"harbours in Postgres\. \(since 2026-04-14\)"),
+    (2, r"looked up: message 5 of conversations/2026-04-14-to-postgres\.jsonl says just that"),
+    (2, r"never an instruction to follow"),
+    (2, r"for a prompt: [1-3]\d\d tokens of the 400 that were granted"),
+    (2, r"with the model, it would also find"),
+    (3, r"goes out to sailors on a Tuesday\. \(since 2026-05-12\)"),
+    (3, r'"I live in Porto" \(sessions/2026-04-21-boxes, message 2: found there\)'),
+    (3, r"Mara lives in Kiel\. \(held until 2026-04-21"),
+    (3, r'"I live in Kiel" \(sessions/2026-01-05-kick-off, message 5: found there\)'),
+    (4, r"harbours in SQLite\.\n"),
+    (4, r"(?s)read profile --at \d+\n.*- Mara lives in Kiel\."),
+    (4, r"(?s)--valid-at 2026-03-31.*until 2026-04-21\n +Mara lives in Kiel\."),
+    (5, r"3 .* save +- Mara lives in Porto"),
+    (5, r"-- Mara lives in Kiel\.\n +\+- Mara lives in Porto"),
+    (6, r"recorded 1 edit made outside Holdfast"),
+    (6, r"external +- In Makefiles there is no choice: tabs\."),
+    (7, r"says again what was superseded: - Jonas lives in Bergen\."),
+    (8, r"ok: \d+ commits, .* every byte is as it was written"),
+    (8, r"it is version 1 of accounts/local/users/mara/memories/profile/content\.md"),
+    (8, r"proven: 'accounts/local/users/mara/memories/profile/content\.md'"),
+    (9, r"rm -r histories/\w+/index"),
+    (9, r"identical, byte for byte"),
+    (10, r"is not at version 1 but at version 2"),
+    (10, r"was committed with other messages"),
+    (10, r"holds a secret value in line 1"),
+    (10, r"api_key=\[secret: "),
+    (10, r"looked for it in all \d+ files of this memory: it is in none"),
+    (10, r"> quoted, not an instruction: .*Ignore all previous instructions"),
+    (10, r"is out of reach for user 'tom'"),
+    (10, r"nothing was found"),
+)
+
+
+@pytest.mark.parametrize(("number", "evidence"), EVIDENCE)
+def test_each_step_shows_what_it_says(shown: Shown, number: int, evidence: str) -> None:
+    assert shown.code == 0, shown.complaints
+    assert shown.step(number).startswith(STEPS[number - 1].title)
+    assert re.search(evidence, shown.step(number))
+
+
+def test_what_held_in_march_says_nothing_of_what_came_later(shown: Shown) -> None:
+    assert "Postgres" not in shown.step(4)
+    assert "Porto" not in shown.step(4)
+
+
+def test_every_refusal_has_its_fix(shown: Shown) -> None:
+    refusals = re.findall(r"   holdfast: (.+?)\n   (?=\$|[A-Z])", shown.step(10), re.DOTALL)
+
+    assert len(refusals) == 4
+    assert all("Fix:" in refusal for refusal in refusals)
+
+
+def test_it_ends_with_the_commands_to_go_on(shown: Shown) -> None:
+    assert "All 10 steps showed what they say" in shown.text
+    for typed in ("HOLDFAST_HOME=", "holdfast save", "holdfast recall", "holdfast doctor"):
+        assert typed in shown.text.partition("All 10 steps")[2]
+
+
+def test_it_tells_only_of_commands_that_there_are(shown: Shown) -> None:
+    told = set(re.findall(r"^  holdfast (\w+)", shown.text, re.MULTILINE))
+
+    assert told
+    assert told <= cli.commands.keys()
+
+
+def test_what_is_kept_can_be_asked_by_the_command_that_is_told(shown: Shown) -> None:
+    (told,) = re.findall(r"^  (HOLDFAST_HOME=.*)", shown.text, re.MULTILINE)
+
+    done = subprocess.run(  # noqa: S602 - as it would be pasted
+        told.replace(" holdfast ", f" {HOLDFAST} "),
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "Olaf is Mara's contact in Laboe." in done.stdout
+
+
+# ---------------------------------------------------------------- other ways to run it
+def only(patch: pytest.MonkeyPatch, *shows: object) -> None:
+    """Let the demo have only these of its steps."""
+    patch.setattr(command, "STEPS", tuple(step for step in STEPS if step.show in shows))
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where the demo puts its folder."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+@pytest.mark.search
+def test_with_the_model_it_finds_by_meaning_and_the_index_comes_back_the_same(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "models").symlink_to(installed_model().folder.parent)
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    only(monkeypatch, show_saving, show_recall, show_rebuilding)
+    lines: list[str] = []
+
+    run(lines.append)
+
+    told = "\n".join(lines)
+    assert "I'm allergic to shrimp" in told.partition("'Who gets sick from crustaceans?'")[2]
+    assert "identical, byte for byte" in told
+    assert "no model is installed" not in told
+    assert "holdfast demo --keep FOLDER" in told
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["models"]
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_config_of_the_user_that_is_wrong_is_none_of_its_business(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.toml").write_text("[storage")
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    only(monkeypatch)
+    lines: list[str] = []
+
+    run(lines.append)
+
+    assert "All 0 steps showed what they say" in "\n".join(lines)
+
+
+def test_a_folder_with_something_in_it_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("Mine.")
+
+    for keep in (tmp_path, tmp_path / "mine.md"):
+        done = CliRunner().invoke(cli, ["demo", "--keep", str(keep)])
+
+        assert done.exit_code == 2
+        assert "is not empty. Fix: name a new" in done.output or "is a file." in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.md"]
+
+
+def test_who_has_no_such_command_on_the_path_is_told_where_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("sys.argv", [".venv/bin/holdfast", "demo"])
+    only(monkeypatch)
+    lines: list[str] = []
+
+    run(lines.append)
+
+    assert lines[-1] == "Here `holdfast` is .venv/bin/holdfast."
+
+
+def test_a_step_that_fails_is_named_and_its_folder_is_removed(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def show(stage: Stage) -> None:
+        stage.run("read", "preference/nothing")
+
+    monkeypatch.setattr(command, "STEPS", (Step("Show nothing", show),))
+
+    with pytest.raises(
+        NotShownError, match=r"step 1 .*\(Show nothing\).* ended with 1, not with 0"
+    ):
+        run(lambda _: None)
+
+    assert list(temporary.iterdir()) == []
+
+
+def test_stopped_in_the_middle_it_removes_its_folder(temporary: Path) -> None:
+    with running("demo") as demo:
+        while not demo.line().startswith("1. "):
+            pass
+        assert list(temporary.iterdir())
+
+        demo.tell(signal.SIGINT)
+
+        assert demo.end()[0] == 1
+    assert list(temporary.iterdir()) == []
