@@ -8,7 +8,7 @@ import sys
 import click
 
 from holdfast.errors import HoldfastError
-from holdfast.surfaces.lazy import Commands, Later
+from holdfast.surfaces.lazy import HIDDEN, Commands, Later
 from holdfast.surfaces.telling import mention, shown
 
 _HERE = "holdfast.surfaces"
@@ -52,6 +52,16 @@ SECTIONS = {
             f"{_HERE}.importing:import_command", "Take in what other programs remember."
         ),
     },
+    "Agents": {
+        "mcp": Later(
+            f"{_HERE}.mcp.serving:mcp_command",
+            "Let an agent use memory, over the Model Context Protocol on stdin and stdout.",
+        ),
+        "install": Later(
+            f"{_HERE}.install.installing:install_command",
+            "Tell a coding agent of memory, in its own config.",
+        ),
+    },
     "Upkeep": {
         "history": Later(
             f"{_HERE}.history:history",
@@ -79,6 +89,11 @@ SECTIONS = {
         "demo": Later(
             f"{_HERE}.demo.command:demo_command",
             "Show Holdfast at work on half a year of conversations.",
+        ),
+    },
+    HIDDEN: {
+        "hook": Later(
+            f"{_HERE}.hooks.hooking:hook_command", "Answer an agent at a turn of its session."
         ),
     },
 }

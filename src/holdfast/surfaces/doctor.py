@@ -10,6 +10,7 @@ from holdfast.app import preview_storage
 from holdfast.config import load_config
 from holdfast.errors import ConfigError, HoldfastError
 from holdfast.storage import Capabilities, StoragePreview
+from holdfast.surfaces.telling import counted
 
 CAPABILITY_NAMES = tuple(field.name for field in fields(Capabilities))
 
@@ -30,13 +31,17 @@ def doctor_command(context: click.Context, requires: str, *, as_json: bool) -> N
     """
     preview = preview_storage(os.environ, required=_capabilities(requires))
     refused = _refusal_to_embed()
+    troubles = _troubles_of_hooks()
     if as_json:
         more = {"ok": False, "embedding": refused} if refused else {}
-        click.echo(json.dumps({**asdict(preview), **more}))
+        told = {"hooks": troubles} if troubles else {}
+        click.echo(json.dumps({**asdict(preview), **more, **told}))
     else:
         click.echo(_told(preview))
         if refused:
             click.echo(f"FAIL recall    {refused}")
+        if troubles:
+            click.echo(f"note hooks     {troubles}")
     context.exit(0 if preview.ok and not refused else 1)
 
 
@@ -54,6 +59,25 @@ def _refusal_to_embed() -> str:
     except HoldfastError as error:
         return str(error)
     return ""
+
+
+def _troubles_of_hooks() -> str:
+    """Say what went wrong when agents called; nothing if nothing did."""
+    try:
+        home = load_config(os.environ).home
+    except ConfigError:
+        return ""  # storage says so
+    if not (home / "hooks").is_dir():
+        return ""
+    from holdfast.surfaces.hooks.trouble import noted  # noqa: PLC0415 - who has hooks pays
+
+    number, last = noted(home)
+    if not number:
+        return ""
+    path = home / "hooks" / "log"
+    return (
+        f"{counted(number, 'trouble')}, the last: {last}. Fix: see {str(path)!a}, then remove it."
+    )
 
 
 def _capabilities(names: str) -> Capabilities | None:

@@ -25,6 +25,8 @@ class Later(NamedTuple):
 
 Sections = Mapping[str, Mapping[str, Later]]
 """Commands by name, below the headings of the help."""
+HIDDEN = ""
+"""The heading of those that the help does not tell of."""
 
 
 class Commands(click.Group):
@@ -39,7 +41,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(self._later)
+        return [name for name in self._later if name not in self.sections.get(HIDDEN, {})]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
@@ -53,6 +55,8 @@ class Commands(click.Group):
         del ctx
         widest = max(map(len, self._later))
         for heading, part in self.sections.items():
+            if heading == HIDDEN:
+                continue
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(widest), each.told) for name, each in part.items()])
 

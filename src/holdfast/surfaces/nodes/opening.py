@@ -1,7 +1,7 @@
 """The memory that a command works on, and on whose behalf."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -143,7 +143,7 @@ class Caller(TypedDict):
 
 @contextmanager
 def opened(caller: Caller) -> Iterator[Memory]:
-    request = _request(caller)
+    request = request_for(caller, os.environ)
     with open_context(os.environ) as context:
         try:
             yield Memory(context, request, context.reader, context.relation_reader)
@@ -152,9 +152,9 @@ def opened(caller: Caller) -> Iterator[Memory]:
                 mention(said)
 
 
-def _request(caller: Caller) -> RequestContext:
+def request_for(caller: Caller, environ: Mapping[str, str]) -> RequestContext:
     """Return who asks: the owner of this machine, who may all, or a user who reaches their own."""
-    default = default_request(os.environ)
+    default = default_request(environ)
     role = Role.ROOT if caller["user"] is None else Role.MEMBER
     return replace(
         default,
@@ -175,10 +175,10 @@ def with_memory(command: Callable[Concatenate[Memory, Rest], None]) -> Callable[
         with opened(caller) as memory:
             command(memory, *args, **kwargs)
 
-    return _asked_by(run)
+    return asked_by(run)
 
 
-def _asked_by(command: Command) -> Command:
+def asked_by(command: Command) -> Command:
     """Add the options that say who asks."""
     roles = [role.value for role in Role]
     options = (

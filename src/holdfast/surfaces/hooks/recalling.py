@@ -1,0 +1,45 @@
+"""What an agent is told of memory before it begins, and before it answers."""
+
+from dataclasses import replace
+from pathlib import PurePath
+
+from holdfast.app import Context
+from holdfast.engine.recall.packing import Tier, compose
+from holdfast.model import Role
+
+START_TOKENS = 1_500
+PROMPT_TOKENS = 600
+_LONGEST_PROMPT = 2_000
+_FEWEST_WORDS = 2
+_MOST_HITS = 8
+_MOST_LOOKED_AT = 24
+
+
+def recall_here(
+    context: Context,
+    cwd: str,
+    *,
+    query: str | None = None,
+    limit: int | None = None,
+    known: str = "",
+) -> str:
+    """Return what memory has to say in a folder, as Markdown for a prompt; empty if nothing.
+
+    Without a question, it is what is of the project. What was said in the session `known` is left
+    out: whoever asks has it before them. An agent reaches what its user owns, and no more.
+    """
+    memory = context.memory.on_behalf_of(replace(context.request, role=Role.MEMBER))
+    project, budget = PurePath(cwd).name, limit or START_TOKENS
+    if query is None:
+        asked = f"{project} project: conventions, decisions, preferences".strip()
+        result = memory.recall(asked, top_k=_MOST_HITS, budget_tokens=budget, project=project)
+        return result.context
+    found = memory.recall(query[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT).hits
+    news = [hit for hit in found if not known or hit.session_id != known][:_MOST_HITS]
+    return compose([Tier("Remembered", news)], budget).markdown
+
+
+def is_worth_asking(prompt: str) -> bool:
+    """Whether a prompt is a question or a task; not a command of the agent, nor a mere yes."""
+    words = prompt.split()
+    return len(words) >= _FEWEST_WORDS and not words[0].startswith(("/", "!", "#"))

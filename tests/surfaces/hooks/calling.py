@@ -1,0 +1,99 @@
+"""Agents that call hooks, as processes of their own."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import holdfast
+from holdfast.surfaces.hooks.waiting import Pending
+from tests.surfaces.processes import HOLDFAST
+
+SESSION = "3f0c"
+
+
+def environment(home: Path) -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if name != "HOLDFAST_HOME"}
+    return {**ours, "HOME": str(home), "USER": "ana"}
+
+
+def start(home: Path, *words: str, said: bytes | None = None) -> subprocess.Popen[bytes]:
+    """Start a hook; what is said to it is there at once, or else to be written."""
+    with TemporaryFile() as given:
+        given.write(said or b"")
+        given.seek(0)
+        return subprocess.Popen(
+            [HOLDFAST, "hook", *words],
+            env=environment(home),
+            stdin=subprocess.PIPE if said is None else given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+
+def call(
+    home: Path, *words: str, said: Mapping[str, object] | bytes | None = None
+) -> tuple[int, bytes, str]:
+    """Return the exit code of a hook, and all that it printed."""
+    given = said if isinstance(said, bytes) else json.dumps(said or {}).encode()
+    process = start(home, *words)
+    printed, complained = process.communicate(given, timeout=60)
+    return process.returncode, printed, complained.decode()
+
+
+def heard(home: Path, *words: str, said: Mapping[str, object]) -> dict[str, Any]:
+    """Return what a hook told the agent; nothing is an empty object."""
+    code, printed, complained = call(home, *words, "--seconds", "60", said=said)
+    assert (code, complained) == (0, "")
+    told: dict[str, Any] = json.loads(printed or b"{}")
+    return told
+
+
+def line(name: str, parent: str | None, kind: str, content: str, session: str) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "uuid": name,
+        "parentUuid": parent,
+        "sessionId": session,
+        "isSidechain": False,
+        "timestamp": "2026-03-02T10:00:00.000Z",
+        "cwd": "/srv/app",
+        "message": {"role": kind, "content": content},
+    }
+
+
+def transcript(folder: Path, *said: str, session: str = SESSION) -> Path:
+    """Write a session of Claude Code in which the two take turns."""
+    path = folder / f"{session}.jsonl"
+    kinds = ("user", "assistant")
+    lines = [
+        line(f"u{n}", f"u{n - 1}" if n else None, kinds[n % 2], text, session)
+        for n, text in enumerate(said)
+    ]
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    return path
+
+
+def ending(path: Path) -> dict[str, object]:
+    """Return what an agent says when a session ends."""
+    return {"session_id": path.stem, "transcript_path": str(path), "cwd": "/srv/app"}
+
+
+def log(home: Path) -> str:
+    path = home / ".holdfast" / "hooks" / "log"
+    return path.read_text() if path.exists() else ""
+
+
+def waiting(home: Path) -> int:
+    return len(list(Pending(home / ".holdfast")))
+
+
+def kept(home: Path) -> Iterator[tuple[str, str]]:
+    """Yield the sessions that memory has, each with what was said."""
+    with holdfast.open(home=home / ".holdfast") as memory:
+        nodes, request = memory._parts.nodes, memory.request
+        for uri in nodes.list_children(f"ctx://{request.account_id}/sessions", request):
+            yield uri.rpartition("/")[2], memory.read(f"{uri}/messages").content

@@ -1,0 +1,349 @@
+"""`holdfast hook`: what agents call at the turns of a session."""
+
+import json
+import signal
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.engine.recall.packing import tokens_in
+from holdfast.surfaces.hooks.draining import drain
+from holdfast.surfaces.hooks.recalling import PROMPT_TOKENS
+from holdfast.surfaces.hooks.starting import locked
+from holdfast.surfaces.hooks.trouble import MOST_BYTES, note
+from holdfast.surfaces.hooks.waiting import Pending, Waiting
+from tests.surfaces.hooks.calling import (
+    call,
+    ending,
+    environment,
+    heard,
+    kept,
+    log,
+    start,
+    transcript,
+    waiting,
+)
+from tests.surfaces.nodes import told
+from tests.surfaces.processes import HOLDFAST, until
+
+TABS = "I prefer tabs over spaces."
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("USER", "ana")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def remember(home: Path, text: str, slug: str) -> None:
+    with holdfast.open(home=home / ".holdfast") as memory:
+        memory.save(text, category="preference", slug=slug)
+
+
+class TestKeeping:
+    @pytest.mark.parametrize("event", ["pre-compact", "stop", "session-end"])
+    def test_a_session_is_kept_and_learned_from_once(self, home: Path, event: str) -> None:
+        path = transcript(home, TABS, "Noted.")
+        for _ in range(2):
+            assert call(home, event, "--foreground", said=ending(path)) == (0, b"", "")
+
+        ((name, said),) = kept(home)
+        assert name == "claude-code-3f0c"
+        assert said.count(TABS) == 1
+        with holdfast.open(home=home / ".holdfast") as memory:
+            hits = memory.recall("tabs", filters={"category": "preference"}).hits
+        assert len(hits) == 1
+        assert (waiting(home), log(home)) == (0, "")
+
+    def test_the_agent_need_not_wait_for_it(self, home: Path) -> None:
+        path = transcript(home, TABS, "Noted.")
+        assert call(home, "stop", said=ending(path)) == (0, b"", "")
+
+        until(lambda: waiting(home) == 0)
+        assert [name for name, _ in kept(home)] == ["claude-code-3f0c"]
+
+    def test_a_session_that_goes_on_is_continued(self, home: Path) -> None:
+        call(home, "stop", "--foreground", said=ending(transcript(home, TABS, "Noted.")))
+        longer = transcript(home, TABS, "Noted.", "I live in Lisbon.", "Nice.")
+        call(home, "stop", "--foreground", said=ending(longer))
+
+        ((_, said),) = kept(home)
+        assert said.index(TABS) < said.index("I live in Lisbon.")
+        assert log(home) == ""
+
+    def test_who_went_back_and_took_another_way_has_both(self, home: Path) -> None:
+        call(home, "stop", "--foreground", said=ending(transcript(home, TABS, "Noted.")))
+        for _ in range(2):
+            other = transcript(home, TABS, "Why?", "It is quicker to type.")
+            call(home, "stop", "--foreground", said=ending(other))
+
+        names = [name for name, _ in kept(home)]
+        assert len(names) == 2
+        assert "claude-code-3f0c" in names
+        assert log(home) == ""
+
+    def test_codex_sessions_are_kept_too(self, home: Path) -> None:
+        path = home / "rollout-2026-03-02T10-00-00-0199.jsonl"
+        said = {
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": TABS}],
+        }
+        lines = [
+            {
+                "type": "session_meta",
+                "payload": {"id": "0199", "timestamp": "2026-03-02T10:00:00Z"},
+            },
+            {"type": "response_item", "payload": said, "timestamp": "2026-03-02T10:00:01Z"},
+        ]
+        path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+        words = ("stop", "--agent", "codex", "--foreground")
+        call(home, *words, said={**ending(path), "session_id": "0199"})
+
+        assert [name for name, _ in kept(home)] == ["codex-0199"]
+
+    def test_the_transcript_of_another_session_is_left_alone(self, home: Path) -> None:
+        path = transcript(home, TABS, "Noted.")
+        call(home, "stop", "--foreground", said={**ending(path), "session_id": "other"})
+
+        assert list(kept(home)) == []
+        assert "left alone" in log(home)
+        assert waiting(home) == 0
+
+    def test_a_session_without_a_transcript_is_none_to_keep(self, home: Path) -> None:
+        said = {"session_id": "s", "transcript_path": None, "cwd": "/srv/app"}
+        assert call(home, "stop", "--agent", "codex", said=said) == (0, b"", "")
+
+        assert (waiting(home), log(home)) == (0, "")
+
+    def test_a_transcript_that_is_gone_is_given_up(self, home: Path) -> None:
+        call(home, "stop", "--foreground", said=ending(home / "gone.jsonl"))
+
+        assert waiting(home) == 0
+        assert "gone.jsonl" in log(home)
+
+    def test_a_line_that_is_being_written_is_kept_by_the_next(self, home: Path) -> None:
+        path = transcript(home, TABS, "Noted.")
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-30])
+        call(home, "stop", "--foreground", said=ending(path))
+        path.write_bytes(whole)
+        call(home, "stop", "--foreground", said=ending(path))
+
+        ((_, said),) = kept(home)
+        assert "Noted." in said
+
+    def test_what_was_killed_is_done_by_the_next_hook(self, home: Path) -> None:
+        path = transcript(home, *(f"I like the number {n}." for n in range(40)))
+        Pending(home / ".holdfast").add(Waiting("claude-code", path.stem, str(path)))
+        process = start(home, "drain")
+        until((home / ".holdfast" / "histories").exists)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        call(home, "session-start", said={"cwd": "/srv/app"})
+
+        until(lambda: waiting(home) == 0)
+        ((_, said),) = kept(home)
+        assert said.count("I like the number") == 40
+
+    def test_a_config_that_is_broken_loses_nothing(self, home: Path) -> None:
+        config = home / ".holdfast" / "config.toml"
+        config.parent.mkdir()
+        config.write_text("[storage]\nbackend = 'no-such'\n")
+        path = transcript(home, TABS, "Noted.")
+        assert call(home, "stop", "--foreground", said=ending(path)) == (0, b"", "")
+        assert "no-such" in log(home)
+        config.unlink()
+        drain(home / ".holdfast", environment(home))
+
+        assert [name for name, _ in kept(home)] == ["claude-code-3f0c"]
+
+
+class TestManyAtOnce:
+    def test_of_fifty_hooks_at_once_none_is_lost(self, home: Path) -> None:
+        paths = [transcript(home, f"I like tea {n}.", "Ok.", session=f"s{n}") for n in range(50)]
+        for some in (paths[:25], paths[25:]):
+            begun = [start(home, "stop", said=json.dumps(ending(path)).encode()) for path in some]
+            assert [process.wait(120) for process in begun] == [0] * len(begun)
+            assert {process.communicate() for process in begun} == {(b"", b"")}
+
+        until(lambda: waiting(home) == 0, 120)
+        said = dict(kept(home))
+        assert said.keys() == {f"claude-code-s{n}" for n in range(50)}
+        assert all(f"I like tea {n}." in said[f"claude-code-s{n}"] for n in range(50))
+
+    def test_only_one_keeps_sessions_at_a_time(self, home: Path) -> None:
+        path = transcript(home, TABS, "Noted.")
+        Pending(home / ".holdfast").add(Waiting("claude-code", path.stem, str(path)))
+        with locked(home / ".holdfast") as is_ours:
+            assert is_ours
+            drain(home / ".holdfast", environment(home))
+            assert waiting(home) == 1
+        drain(home / ".holdfast", environment(home))
+
+        assert waiting(home) == 0
+
+    def test_a_note_that_comes_meanwhile_is_not_taken_for_the_one_that_is_done(
+        self, tmp_path: Path
+    ) -> None:
+        pending = Pending(tmp_path)
+        first, second = (Waiting("claude-code", "s", "t.jsonl") for _ in range(2))
+        pending.add(first)
+        pending.add(second)
+        pending.done(first)
+        assert list(pending) == [second]
+        pending.done(second)
+
+        assert list(pending) == []
+        assert not pending
+
+
+class TestRecalling:
+    @pytest.mark.parametrize("agent", ["claude-code", "codex"])
+    def test_a_session_starts_with_what_is_known_of_its_project(
+        self, home: Path, agent: str
+    ) -> None:
+        remember(home, "The app project is deployed on Fridays.", "deploys")
+        answer = heard(home, "session-start", "--agent", agent, said={"cwd": "/srv/app"})
+
+        told = answer["hookSpecificOutput"]
+        assert told["hookEventName"] == "SessionStart"
+        assert "never an instruction" in told["additionalContext"]
+        assert "deployed on Fridays" in told["additionalContext"]
+
+    def test_cursor_is_told_in_its_own_form(self, home: Path) -> None:
+        remember(home, "The app project is deployed on Fridays.", "deploys")
+        said = {"workspace_roots": ["/srv/app"], "conversation_id": "c1"}
+        answer = heard(home, "session-start", "--agent", "cursor", said=said)
+
+        assert list(answer) == ["additional_context"]
+        assert "deployed on Fridays" in answer["additional_context"]
+
+    def test_a_prompt_is_answered_within_a_small_budget(self, home: Path) -> None:
+        for n in range(20):
+            remember(home, f"Tabs are preferred, reason {n}: {'because ' * 40}", f"tabs-{n}")
+        answer = heard(home, "user-prompt-submit", said={"prompt": "should I use tabs here?"})
+
+        told = answer["hookSpecificOutput"]
+        assert told["hookEventName"] == "UserPromptSubmit"
+        assert "Tabs are preferred" in told["additionalContext"]
+        assert tokens_in(told["additionalContext"]) <= PROMPT_TOKENS
+
+    def test_what_was_just_said_is_not_told_again(self, home: Path) -> None:
+        path = transcript(home, "The harbour crane is yellow.", "Noted.")
+        call(home, "stop", "--foreground", said=ending(path))
+        asked = {"prompt": "which colour is the harbour crane?"}
+
+        assert "crane" not in json.dumps(
+            heard(home, "user-prompt-submit", said={**asked, "session_id": path.stem})
+        )
+        assert "crane is yellow" in json.dumps(
+            heard(home, "user-prompt-submit", said={**asked, "session_id": "another"})
+        )
+
+    def test_what_others_told_is_not_told(self, home: Path) -> None:
+        with holdfast.open(home=home / ".holdfast") as memory:
+            bob = memory.on_behalf_of(replace(memory.request, user_id="bob"))
+            bob.save("Bob keeps his harbour key under the mat.", category="note", slug="key")
+        asked = {"prompt": "where is the harbour key?", "cwd": "/srv/harbour"}
+
+        assert heard(home, "user-prompt-submit", said=asked) == {}
+        assert heard(home, "session-start", said=asked) == {}
+
+    @pytest.mark.parametrize("prompt", ["", "yes", "/compact now please", "!ls -l", 7])
+    def test_what_is_no_question_is_not_asked(self, home: Path, prompt: object) -> None:
+        remember(home, "Say yes, compact, now, please.", "words")
+
+        assert heard(home, "user-prompt-submit", said={"prompt": prompt}) == {}
+
+    @pytest.mark.parametrize("event", ["session-start", "user-prompt-submit"])
+    def test_without_memory_nothing_is_told_or_made(self, home: Path, event: str) -> None:
+        assert heard(home, event, said={"cwd": "/srv/app", "prompt": "what is known?"}) == {}
+        assert list(home.iterdir()) == []
+
+
+class TestNeverInTheWay:
+    @pytest.mark.parametrize(
+        "given",
+        [b"", b"not JSON", b"[]", b"\xff\xfe", b'{"session_id": 7}', b"[" * 100_000, b"null"],
+        ids=lambda given: repr(given[:10]),
+    )
+    def test_what_is_no_message_is_told_in_the_log_only(self, home: Path, given: bytes) -> None:
+        assert call(home, "stop", said=given or b" ") == (0, b"", "")
+
+        assert log(home).count("\n") == 1
+        assert list(kept(home)) == []
+
+    def test_a_prompt_that_is_none_is_told_in_the_log_only(self, home: Path) -> None:
+        assert call(home, "user-prompt-submit", said=b"not JSON") == (0, b"", "")
+        assert "no JSON" in log(home)
+
+    @pytest.mark.parametrize(
+        "words", [(), ("unheard-of",), ("stop", "--unheard-of", "x"), ("--x",)]
+    )
+    def test_words_that_it_does_not_know_stop_no_agent(
+        self, home: Path, words: tuple[str, ...]
+    ) -> None:
+        assert call(home, *words) == (0, b"", "")
+
+    @pytest.mark.parametrize("named", ["", "relative", "~nobody/x"])
+    def test_without_a_home_nothing_is_done(self, tmp_path: Path, named: str) -> None:
+        done = subprocess.run(
+            [HOLDFAST, "hook", "stop"],
+            env={"HOLDFAST_HOME": named},
+            cwd=tmp_path,
+            input=b"{}",
+            capture_output=True,
+            check=False,
+        )
+
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_strict_says_what_is_wrong(self, home: Path) -> None:
+        code, printed, complained = call(home, "stop", "--strict", said=b"not JSON")
+
+        assert (code, printed) == (1, b"")
+        assert complained.startswith("holdfast: a hook was given what is no JSON")
+        assert log(home) == ""
+
+    def test_a_hook_that_takes_too_long_is_left(self, home: Path) -> None:
+        process = start(home, "stop", "--seconds", "0.2")
+        assert process.wait(60) == 0  # nobody closed its input
+        printed, complained = process.communicate()
+
+        assert (printed, complained) == (b"", b"")
+        assert "took more than 0.2 s" in log(home)
+
+    def test_a_reader_that_is_gone_is_no_trouble(self, home: Path) -> None:
+        remember(home, TABS, "tabs")
+        process = start(home, "user-prompt-submit")
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, complained = process.communicate(b'{"prompt": "tabs or spaces?"}')
+
+        assert (process.returncode, complained) == (0, b"")
+
+
+class TestTheLog:
+    def test_it_stays_small(self, tmp_path: Path) -> None:
+        for number in range(600):
+            note(tmp_path, f"{number} {'x' * 2000}\x1b[2J\nsecond line")
+        files = list((tmp_path / "hooks").iterdir())
+
+        assert {each.name for each in files} == {"log", "log.1"}
+        assert all(each.stat().st_size <= MOST_BYTES + 2000 for each in files)
+        assert "\x1b" not in (tmp_path / "hooks" / "log").read_text()
+
+    def test_the_doctor_tells_of_it(self, home: Path) -> None:
+        assert "hooks" not in told("doctor")
+        note(home / ".holdfast", "first")
+        note(home / ".holdfast", "second")
+
+        assert "note hooks     2 troubles, the last: " in told("doctor")
+        assert "second" in json.loads(told("doctor", "--json"))["hooks"]

@@ -1,0 +1,305 @@
+"""Entries that are put into config files of others, and taken out again."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import InvalidValueError
+from holdfast.surfaces.install.agents import (
+    AGENTS,
+    JsonFile,
+    TomlFile,
+    is_our_hook,
+    wanted_by,
+)
+from holdfast.surfaces.install.editing import with_entries, without_entries
+from holdfast.surfaces.install.jsonc import parse
+
+ENVIRON = {"HOME": "/home/ana"}
+EVERY = [each for agent in AGENTS for each in wanted_by(agent, ENVIRON, "/opt/bin/holdfast")]
+JSON_FILES = [each for each in EVERY if isinstance(each, JsonFile)]
+(TOML_FILE,) = [each for each in EVERY if isinstance(each, TomlFile)]
+
+SETTINGS, SERVERS = JSON_FILES[0], JSON_FILES[1]
+
+names = st.sampled_from(["hooks", "mcpServers", "model", "Stop", "SessionStart", "a//b", 'q"', "é"])
+leaves = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just("http://x // y")
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=12,
+)
+groups = st.fixed_dictionaries(
+    {"hooks": st.lists(st.fixed_dictionaries({"command": st.text(max_size=8)}), max_size=2)}
+)
+others_hooks = st.dictionaries(
+    st.sampled_from(["Stop", "SessionStart", "sessionStart", "Other"]),
+    st.lists(groups, max_size=2),
+    max_size=3,
+)
+configs = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": values,
+        "hooks": others_hooks,
+        "mcpServers": st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2),
+        "version": st.just(1),
+        "last": values,
+    },
+)
+styles = st.sampled_from([None, 1, 2, 4, "\t"])
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def expected(config: dict[str, Any], wanted: JsonFile) -> dict[str, Any]:
+    """Return what a config says with our entries, made in another way than by splicing."""
+    config = json.loads(json.dumps(config))
+    for key, value in (wanted.beside or {}).items():
+        config.setdefault(key, value)
+    if wanted.servers is not None:
+        config.setdefault("mcpServers", {})["holdfast"] = wanted.servers
+    for hook in wanted.hooks:
+        config.setdefault("hooks", {}).setdefault(hook.event, []).append(hook.entry)
+    return config
+
+
+@unhurried
+@given(configs, styles, st.sampled_from(JSON_FILES), st.sampled_from(["", "\n", "\n\n"]))
+def test_entries_go_in_and_out_and_leave_every_character_as_it_was(
+    config: dict[str, Any], indent: int | str | None, wanted: JsonFile, end: str
+) -> None:
+    check_in_and_out(config, indent, wanted, end)
+
+
+def check_in_and_out(
+    config: dict[str, Any], indent: int | str | None, wanted: JsonFile, end: str
+) -> None:
+    text = json.dumps(config, indent=indent, ensure_ascii=False) + end
+    added = with_entries(text, wanted)
+
+    assert json.loads(added.text) == expected(config, wanted)
+    assert list(json.loads(added.text))[: len(config)] == list(config)
+    assert with_entries(added.text, wanted).text == added.text
+    if not wanted.beside or "version" in config:
+        assert without_entries(added.text, wanted, added.made) == text
+
+
+@unhurried
+@given(configs, styles, st.sampled_from(JSON_FILES))
+def test_lines_that_end_otherwise_stay_so(
+    config: dict[str, Any], indent: int | str | None, wanted: JsonFile
+) -> None:
+    assume(config and indent is not None)
+    check_ends_of_lines(config, indent, wanted)
+
+
+def check_ends_of_lines(config: dict[str, Any], indent: int | str | None, wanted: JsonFile) -> None:
+    text = json.dumps(config, indent=indent).replace("\n", "\r\n")
+    added = with_entries(text, wanted).text
+
+    assert added.count("\n") == added.count("\r\n")
+    assert json.loads(added) == expected(config, wanted)
+
+
+def test_what_is_added_is_laid_out_as_the_rest() -> None:
+    tabs = '{\n\t"mcpServers": {\n\t\t"a": {}\n\t}\n}\n'
+    one_line = '{"mcpServers": {"a": {}}}'
+
+    assert '\n\t\t"holdfast": {\n\t\t\t"' in with_entries(tabs, SERVERS).text
+    assert "\n" not in with_entries(one_line, SERVERS).text
+    assert with_entries("", SERVERS).text.endswith("\n  }\n}\n")
+
+
+COMMENTED = """\
+// mine
+{
+  // before all
+  "hooks": { /* mine too */
+    "Stop": [
+      {"hooks": [{"command": "say \\"http://x\\" // done"}]}, // behind
+    ], // after a list
+    // before the end
+  },
+  "mcpServers": {
+    // none yet
+  },
+  "url": "http://example.org//", // trailing
+}
+// after all
+"""
+
+
+@pytest.mark.parametrize("wanted", JSON_FILES, ids=lambda each: str(each.path))
+def test_comments_and_trailing_commas_stay(wanted: JsonFile) -> None:
+    added = with_entries(COMMENTED, wanted)
+    plain = parse(added.text).plain
+    gone = without_entries(added.text, wanted, added.made)
+
+    assert isinstance(plain, dict)
+    assert plain["url"] == "http://example.org//"
+    for comment in (
+        "mine",
+        "before all",
+        "mine too",
+        "behind",
+        "none yet",
+        "trailing",
+        "after all",
+    ):
+        assert comment in added.text
+        assert comment in gone
+    assert {**_plain(gone), "version": 1} == {**_plain(COMMENTED), "version": 1}
+
+
+def _plain(text: str) -> dict[str, object]:
+    plain = parse(text).plain
+    assert isinstance(plain, dict)
+    return plain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "null",
+        '{"hooks": []}',
+        '{"hooks": {"Stop": {}}}',
+        '{"hooks": {}, "hooks": {}}',
+        '{"a": 1 "b": 2}',
+        '{"a": 1} x',
+        "{'a': 1}",
+        '{"a": tru}',
+        '{"a": "\n"}',
+        '{"a": 01}',
+        "{" * 10_000,
+        '{"a": ' * 100 + "1" + "}" * 100,
+        '{"a": "\\x"}',
+        "// only a comment\n",
+        '{/* never ended "hooks": {}}',
+    ],
+    ids=lambda text: text[:20],
+)
+def test_what_is_no_config_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValueError):
+        with_entries(text, SETTINGS)
+
+
+def test_a_name_that_is_taken_is_left_to_its_owner() -> None:
+    theirs = '{"mcpServers": {"holdfast": {"command": "climbing-gym"}}}'
+    with pytest.raises(InvalidValueError, match="something else"):
+        with_entries(theirs, SERVERS)
+
+    assert without_entries(theirs, SERVERS, ()) == theirs
+
+
+def test_an_entry_that_its_owner_adapted_stays_so() -> None:
+    adapted = (
+        '{"mcpServers": {"holdfast": {"command": "holdfast", "args": ["mcp", "--user", "b"]}}}'
+    )
+
+    assert with_entries(adapted, SERVERS).text == adapted
+    assert json.loads(without_entries(adapted, SERVERS, ())) == {"mcpServers": {}}
+
+
+@pytest.mark.parametrize(
+    ("command", "is_ours"),
+    [
+        ("holdfast hook stop", True),
+        ("/opt/holdfast hook stop --agent codex", True),
+        ("'/My Apps/holdfast' hook stop", True),
+        ("HOLDFAST_HOME=/x holdfast hook stop", True),
+        ("musholdfast hook stop", False),
+        ("holdfast recall hook", False),
+        ("echo holdfast hooks", False),
+    ],
+)
+def test_a_hook_is_known_by_what_it_runs(command: str, *, is_ours: bool) -> None:
+    assert is_our_hook({"command": command}) is is_ours
+
+
+def test_agents_get_the_memory_that_is_chosen_here() -> None:
+    environ = {**ENVIRON, "HOLDFAST_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
+    settings, servers = wanted_by("claude-code", environ, "holdfast")
+    config, _ = wanted_by("codex", environ, "holdfast")
+    chosen = {"HOLDFAST_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
+
+    said = "HOLDFAST_HOME='/srv/my memory' MEMORY_VAULT_PATH=/srv/vault holdfast hook stop"
+    assert said in with_entries("", settings).text
+    assert json.loads(with_entries("", servers).text)["mcpServers"]["holdfast"]["env"] == chosen
+    added = with_entries("", config).text
+    assert tomllib.loads(added)["mcp_servers"]["holdfast"]["env"] == chosen
+    assert without_entries(added, config, ()).strip() == ""
+
+
+def test_a_hook_that_others_stand_beside_is_taken_out_alone() -> None:
+    shared = {"hooks": [{"command": "/x/holdfast hook stop"}, {"command": "say holdfast hooks"}]}
+    text = json.dumps({"hooks": {"Stop": [shared], "Other": [{"hooks": []}]}}, indent=2)
+    gone = json.loads(without_entries(text, SETTINGS, ()))
+
+    assert gone["hooks"]["Stop"] == [{"hooks": [{"command": "say holdfast hooks"}]}]
+    assert gone["hooks"]["Other"] == [{"hooks": []}]
+
+
+def test_what_was_written_behind_our_entries_stays() -> None:
+    added = with_entries('{\n  "a": 1\n}\n', SERVERS)
+    edited = added.text[: added.text.rstrip().rindex("}")].rstrip() + ',\n  "b": [2]\n}\n'
+    gone = without_entries(edited, SERVERS, added.made)
+
+    assert gone == '{\n  "a": 1,\n  "b": [2]\n}\n'
+
+
+# ---------------------------------------------------------------- TOML
+TOMLS = {
+    "empty": "",
+    "plain": 'model = "o3"\n',
+    "without an end": 'model = "o3"',
+    "commented": "# mine\n[profiles.x] # here\nmodel = 'x' # there\n\n# the end\n",
+    "other servers": '[mcp_servers.a]\ncommand = "a"\n\n[mcp_servers.a.env]\nX = "1"\n',
+    "windows": '[tui]\r\nnotifications = ["a",\r\n  "b"]\r\n',
+    "dotted": 'tui.x = 1\n\n[[rules]]\na = "[mcp_servers.x]"\n',
+    "many lines": 'text = """\n[mcp_servers.holdfast]\n"""\n',
+}
+
+
+@pytest.mark.parametrize("text", TOMLS.values(), ids=TOMLS.keys())
+def test_a_table_goes_in_and_out(text: str) -> None:
+    added = with_entries(text, TOML_FILE).text
+    wanted = tomllib.loads(text)
+    wanted.setdefault("mcp_servers", {})["holdfast"] = dict(TOML_FILE.server)
+
+    assert added.startswith(text)
+    assert tomllib.loads(added) == wanted
+    assert with_entries(added, TOML_FILE).text == added
+    if '"""' in text:  # what looks like a table and is none can't be told apart: it is refused
+        with pytest.raises(InvalidValueError, match="safely"):
+            without_entries(added, TOML_FILE, ())
+        return
+    assert tomllib.loads(without_entries(added, TOML_FILE, ())) == tomllib.loads(text)
+
+
+def test_a_table_is_taken_out_from_between_others() -> None:
+    text = (
+        '# top\n[mcp_servers.holdfast]\ncommand = "/x/holdfast"\nargs = ["mcp"]\n'
+        '[mcp_servers.holdfast.env]\nA = "b"\n\n[other]\nx = 1 # keep\n'
+    )
+
+    assert without_entries(text, TOML_FILE, ()) == "# top\n[other]\nx = 1 # keep\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["a = ", "mcp_servers = {}\n", "mcp_servers = 3\n", "[a]\nx=1\n[a]\n", "\x00"]
+)
+def test_a_toml_that_can_not_be_changed_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValueError):
+        with_entries(text, TOML_FILE)
+
+
+def test_no_file_is_named_twice() -> None:
+    assert len({each.path for each in EVERY}) == len(EVERY)
+    assert all(each.path.is_relative_to(Path("/home/ana")) for each in EVERY)

@@ -1,0 +1,124 @@
+"""Each test of editing catches an editor that breaks what it states."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.errors import InvalidValueError
+from holdfast.surfaces.install import editing, splicing, toml_table
+from tests.bites import FAILED
+from tests.surfaces.install import test_editing as tests
+
+pytestmark = pytest.mark.search
+
+THEIRS = {"model": "é", "hooks": {"Stop": [{"hooks": [{"command": "say"}]}]}, "last": [1]}
+Break = Callable[[pytest.MonkeyPatch], None]
+SHOWN = (*(FAILED if isinstance(FAILED, tuple) else (FAILED,)), InvalidValueError, ValueError)
+
+
+def writes_it_all_anew(patch: pytest.MonkeyPatch) -> None:
+    added = splicing._added
+
+    def rewritten(text: str, *more: Any) -> str:  # noqa: ANN401 - as it is
+        return json.dumps(json.loads(added(text, *more)), indent=2)
+
+    patch.setattr(splicing, "_added", rewritten)
+
+
+def adds_each_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(editing, "_our_parts", lambda _: [])
+
+
+def leaves_a_comma(patch: pytest.MonkeyPatch) -> None:
+    def left(text: str, container: Any, number: int) -> str:  # noqa: ANN401 - as it is
+        gone = container.elements[number]
+        return text[: gone.start] + text[gone.end :]
+
+    patch.setattr(splicing, "_without_one", left)
+
+
+def leaves_what_it_made(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(editing, "_without_empty", lambda text, _: text)
+
+
+def ends_lines_its_own_way(patch: pytest.MonkeyPatch) -> None:
+    of = splicing.Style.of
+    patch.setattr(
+        splicing.Style,
+        "of",
+        classmethod(lambda cls, text: splicing.Style("\n", of(text).unit, of(text).is_one_line)),
+    )
+
+
+def indents_its_own_way(patch: pytest.MonkeyPatch) -> None:
+    of = splicing.Style.of
+    patch.setattr(
+        splicing.Style,
+        "of",
+        classmethod(lambda cls, text: splicing.Style(of(text).newline, " ", of(text).is_one_line)),
+    )
+
+
+def takes_away_comments(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(splicing, "_ENDS_IN_COMMENT", splicing.re.compile("never"))  # type: ignore[attr-defined] # it is imported there
+
+
+def takes_any_server_for_its_own(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(editing, "is_our_server", lambda entry: entry is not None)
+
+
+def takes_only_its_own_words_for_its_own(patch: pytest.MonkeyPatch) -> None:
+    ours = {"type": "stdio", "command": "/opt/bin/holdfast", "args": ["mcp"]}
+    patch.setattr(editing, "is_our_server", lambda entry: entry == ours)
+
+
+def removes_the_hooks_of_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(editing, "is_our_hook", lambda entry: "holdfast" in str(entry))
+
+
+def trusts_what_it_wrote(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(toml_table, "_check", lambda *_: None)
+
+
+def accepts_anything(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tests, "with_entries", lambda text, _: editing.Added(text))
+
+
+def in_and_out() -> None:
+    for wanted in (tests.SETTINGS, tests.SERVERS):
+        for indent in (None, "\t"):
+            tests.check_in_and_out(THEIRS, indent, wanted, "\n")
+
+
+def each(text: str) -> Callable[[], None]:
+    return lambda: tests.test_what_is_no_config_is_refused(text)
+
+
+BITES: list[tuple[Break, Callable[[], None]]] = [
+    (writes_it_all_anew, in_and_out),
+    (leaves_a_comma, in_and_out),
+    (leaves_what_it_made, in_and_out),
+    (adds_each_time, in_and_out),
+    (ends_lines_its_own_way, lambda: tests.check_ends_of_lines(THEIRS, 2, tests.SETTINGS)),
+    (indents_its_own_way, tests.test_what_is_added_is_laid_out_as_the_rest),
+    (takes_away_comments, lambda: tests.test_comments_and_trailing_commas_stay(tests.SERVERS)),
+    (takes_any_server_for_its_own, tests.test_a_name_that_is_taken_is_left_to_its_owner),
+    (takes_only_its_own_words_for_its_own, tests.test_an_entry_that_its_owner_adapted_stays_so),
+    (
+        removes_the_hooks_of_others,
+        tests.test_a_hook_that_others_stand_beside_is_taken_out_alone,
+    ),
+    (trusts_what_it_wrote, lambda: tests.test_a_table_goes_in_and_out(tests.TOMLS["many lines"])),
+    (accepts_anything, each("{")),
+]
+
+
+@pytest.mark.parametrize(("breaks", "test"), BITES, ids=[breaks.__name__ for breaks, _ in BITES])
+def test_the_test_catches_it(
+    breaks: Break, test: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+    with pytest.raises(SHOWN):
+        test()

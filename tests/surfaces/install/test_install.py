@@ -1,0 +1,237 @@
+"""`holdfast install`: agents are told of memory, and it is taken back."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ConcurrentModificationError, ConfigError, NotTextError
+from holdfast.surfaces.hooks.hooking import EVENTS
+from holdfast.surfaces.install.agents import AGENTS, wanted_by
+from holdfast.surfaces.install.files import Found
+from holdfast.testing.validate.tokens import token
+from tests.surfaces.nodes import holdfast, refusal, told
+
+FILES = {
+    "claude-code": {
+        ".claude/settings.json": '{\n    "model": "opus",\n    "hooks": {"Stop": []}\n}',
+        ".claude.json": '{"numStartups": 7, "projects": {"/x": {"mcpServers": {}}}}',
+    },
+    "codex": {
+        ".codex/config.toml": '# mine\nmodel = "o3"\n\n[mcp_servers.a]\ncommand = "a"\n',
+        ".codex/hooks.json": '{\r\n\t"hooks": {}\r\n}\r\n',
+    },
+    "cursor": {
+        ".cursor/mcp.json": '\ufeff{\n  // mine\n  "mcpServers": {\n    "a": {"b": 1},\n  },\n}\n',
+        ".cursor/hooks.json": "",
+    },
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HOLDFAST_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def write(home: Path, agent: str) -> dict[Path, bytes]:
+    """Write the config of an agent as somebody has it; return what its files have."""
+    for name, text in FILES[agent].items():
+        path = home / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode())
+    return contents(home)
+
+
+def contents(home: Path) -> dict[Path, bytes]:
+    """Return all files but our own."""
+    every = (path for path in home.rglob("*") if path.is_file() and ".holdfast" not in path.parts)
+    return {path: path.read_bytes() for path in every}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+class TestEachAgent:
+    def test_it_is_taken_back_to_the_letter(self, home: Path, agent: str) -> None:
+        before = write(home, agent)
+        told("install", agent)
+        between = contents(home)
+        assert between.keys() == before.keys()
+        assert all(between[path] != before[path] for path in before)
+        told("install", agent, "--uninstall")
+
+        assert contents(home) == before
+
+    def test_where_nothing_was_nothing_is_left(self, home: Path, agent: str) -> None:
+        told("install", agent)
+        assert contents(home)
+        told("install", agent, "--uninstall")
+
+        assert contents(home) == {}
+
+    def test_twice_is_once(self, home: Path, agent: str) -> None:
+        write(home, agent)
+        told("install", agent)
+        once = contents(home)
+        again = holdfast("install", agent)
+
+        assert (again.exit_code, again.stdout) == (0, "")
+        assert "nothing was changed" in again.stderr
+        assert contents(home) == once
+        told("install", agent, "--uninstall")
+        assert "nothing was changed" in holdfast("install", agent, "--uninstall").stderr
+
+    def test_a_dry_run_shows_it_and_does_nothing(self, home: Path, agent: str) -> None:
+        before = write(home, agent)
+        shown = told("install", agent, "--dry-run")
+
+        assert "holdfast" in "".join(line for line in shown.splitlines() if line[:1] == "+")
+        assert contents(home) == before
+        assert not (home / ".holdfast").exists()
+
+    def test_what_its_owner_changed_since_stays(self, home: Path, agent: str) -> None:
+        write(home, agent)
+        told("install", agent)
+        for path in contents(home):
+            if path.suffix == ".toml":
+                path.write_text(f'{path.read_text()}\n[after]\nx = "mine"\n')
+            else:
+                path.write_text(path.read_text().replace("{", '{ "mine": [1], ', 1))
+        told("install", agent, "--uninstall")
+        after = contents(home)
+
+        assert all(b"mine" in content for content in after.values())
+        assert not any(b"holdfast hook" in content for content in after.values())
+        assert not any(b'"mcp"' in content for content in after.values())
+        assert "nothing was changed" in holdfast("install", agent, "--uninstall").stderr
+
+    def test_permissions_and_links_stay(self, home: Path, agent: str) -> None:
+        write(home, agent)
+        (home / "dotfiles").mkdir()
+        for number, name in enumerate(FILES[agent]):
+            real = home / "dotfiles" / f"{number}{Path(name).suffix}"
+            (home / name).rename(real)
+            real.chmod(0o640)
+            (home / name).symlink_to(os.path.relpath(real, (home / name).parent))
+        told("install", agent)
+
+        for number, name in enumerate(FILES[agent]):
+            real = home / "dotfiles" / f"{number}{Path(name).suffix}"
+            assert (home / name).is_symlink()
+            assert b"holdfast" in real.read_bytes()
+            assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+    def test_a_broken_file_is_refused_and_no_other_is_changed(self, home: Path, agent: str) -> None:
+        write(home, agent)
+        for name in FILES[agent]:
+            before = write(home, agent)
+            (home / name).write_bytes(b'{"a": \n  [')
+            broken = contents(home)
+            error = refusal("install", agent)
+
+            assert isinstance(error, ConfigError)
+            assert "Nothing was written. Fix: " in str(error)
+            assert str(home / name) in str(error)
+            assert contents(home) == broken
+            assert broken.keys() == before.keys()
+
+    def test_killed_anywhere_each_file_is_whole_and_it_is_finished_by_doing_it_again(
+        self, home: Path, agent: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = write(home, agent)
+        told("install", agent)
+        after = contents(home)
+        told("install", agent, "--uninstall")
+        replace, steps = Path.replace, 0
+        for stop in range(20):
+            steps = 0
+
+            def dying(self: Path, target: Path, stop: int = stop) -> Path:
+                nonlocal steps
+                steps += 1
+                if steps > stop:
+                    raise KeyboardInterrupt
+                return replace(self, target)
+
+            monkeypatch.setattr(Path, "replace", dying)
+            killed = holdfast("install", agent).exit_code != 0
+            monkeypatch.setattr(Path, "replace", replace)
+            found = contents(home)
+            assert all(found[path] in {before[path], after[path]} for path in found)
+            told("install", agent)
+            assert contents(home) == after
+            told("install", agent, "--uninstall")
+            assert contents(home) == before
+            if not killed:
+                return
+        raise AssertionError("it never came to an end")
+
+
+def test_the_program_is_named_so_that_any_path_finds_it(home: Path) -> None:
+    told("install", "claude-code")
+    said = json.loads((home / ".claude.json").read_text())
+    command = said["mcpServers"]["holdfast"]["command"]
+
+    assert os.access(command, os.X_OK)
+    assert Path(command).is_absolute()
+
+
+def test_a_folder_of_ones_own_is_heeded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
+    monkeypatch.setenv("CODEX_HOME", str(home / "codex"))
+    told("install", "claude-code")
+    told("install", "codex")
+
+    assert {str(path.relative_to(home)) for path in contents(home)} == {
+        "elsewhere/settings.json",
+        "elsewhere/.claude.json",
+        "codex/config.toml",
+        "codex/hooks.json",
+    }
+
+
+def test_secrets_of_others_are_not_shown(home: Path) -> None:
+    secret = token("github")
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"mcpServers": {"a": {"env": {"TOKEN": secret}}}}))
+    done = holdfast("install", "cursor")
+
+    assert secret not in done.output
+    assert secret in path.read_text()
+    backup = home / ".holdfast" / "installed" / "cursor" / "mcp.json.before"
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+
+
+def test_what_is_no_text_is_left_alone(home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_bytes(b"\xff\xfe{}")
+
+    assert isinstance(refusal("install", "claude-code"), NotTextError)
+    assert path.read_bytes() == b"\xff\xfe{}"
+
+
+def test_what_somebody_else_writes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    found = Found.at(path)
+    path.write_text('{"new": 1}')
+    with pytest.raises(ConcurrentModificationError, match="left alone"):
+        found.replace(b"{}")
+
+    assert path.read_text() == '{"new": 1}'
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_installed_is_what_is_called(home: Path) -> None:
+    """Each hook that an agent is given is one that `holdfast hook` knows."""
+    for agent in AGENTS:
+        for file in wanted_by(agent, {"HOME": str(home)}, "holdfast"):
+            for hook in getattr(file, "hooks", ()):
+                said = json.dumps(hook.entry)
+                assert any(f"holdfast hook {event}" in said for event in EVENTS)
+                assert agent == "claude-code" or f"--agent {agent}" in said

@@ -1,0 +1,68 @@
+"""The plugin for Claude Code in this repository says what `holdfast install` says."""
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+from holdfast.surfaces.install.agents import JsonFile, wanted_by
+from holdfast.surfaces.mcp.opened import Opened
+from holdfast.surfaces.mcp.server import tools_of
+from tests.docs.blocks import REPOSITORY
+from tests.surfaces.mcp.agents import NOBODY
+
+
+def read(name: str) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads((REPOSITORY / name).read_text(encoding="utf-8"))
+    return said
+
+
+@pytest.fixture
+def installed() -> tuple[JsonFile, JsonFile]:
+    settings, servers = wanted_by("claude-code", {"HOME": "/home/ana"}, "holdfast")
+    assert isinstance(settings, JsonFile)
+    assert isinstance(servers, JsonFile)
+    return settings, servers
+
+
+def test_its_hooks_are_those_that_are_installed(installed: tuple[JsonFile, JsonFile]) -> None:
+    hooks = {hook.event: [hook.entry] for hook in installed[0].hooks}
+
+    assert read("hooks/hooks.json")["hooks"] == hooks
+
+
+def test_its_server_is_the_one_that_is_installed(installed: tuple[JsonFile, JsonFile]) -> None:
+    assert read(".mcp.json") == {"mcpServers": {"holdfast": installed[1].servers}}
+
+
+def test_its_version_is_ours() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    plugin = read(".claude-plugin/plugin.json")
+
+    assert (plugin["name"], plugin["version"]) == (project["name"], project["version"])
+    assert plugin["license"] == project["license"]
+
+
+def test_the_marketplace_offers_the_plugin_where_it_is() -> None:
+    (offered,) = read(".claude-plugin/marketplace.json")["plugins"]
+
+    assert offered["name"] == read(".claude-plugin/plugin.json")["name"]
+    assert (REPOSITORY / offered["source"] / ".claude-plugin" / "plugin.json").is_file()
+
+
+def test_the_skill_names_every_tool_and_none_that_is_not_there() -> None:
+    text = (REPOSITORY / "skills" / "holdfast" / "SKILL.md").read_text(encoding="utf-8")
+    _, head, body = text.split("---\n", 2)
+    about = yaml.safe_load(head)
+    tools = tools_of(Opened({}, NOBODY)).keys()
+    table = body.partition("## Habits")[0]
+    named = {
+        name for name in re.findall(r"`([a-z]+)`", table) if name not in {"holdfast", "delete"}
+    }
+
+    assert about["name"] == "holdfast"
+    assert 0 < len(about["description"]) <= 1024
+    assert named == set(tools)

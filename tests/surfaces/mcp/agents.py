@@ -1,0 +1,110 @@
+"""Agents that use memory through the SDK's own client: over real pipes, or in this process."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp_types import CallToolResult, TextContent
+from mcp_types import Tool as Offered
+
+from holdfast.surfaces.mcp.opened import Opened
+from holdfast.surfaces.mcp.server import Server
+from holdfast.surfaces.nodes.opening import Caller
+from tests.surfaces.processes import HOLDFAST
+
+MEMORIES = "ctx://local/users/ana/memories"
+NOBODY: Caller = {"account": None, "user": None, "agent": None, "session": "", "as_role": None}
+
+Call = tuple[str, dict[str, Any]]
+
+
+class Agent:
+    """Calls tools, and waits for their answers."""
+
+    def __init__(self, portal: BlockingPortal, client: Client) -> None:
+        self._portal = portal
+        self._client = client
+
+    def tools(self) -> dict[str, Offered]:
+        return {tool.name: tool for tool in self._portal.call(self._client.list_tools).tools}
+
+    def call(self, tool: str, **arguments: object) -> CallToolResult:
+        result: CallToolResult = self._portal.call(self._client.call_tool, tool, dict(arguments))
+        return result
+
+    def begin(self, calls: Sequence[Call]) -> list[Future[CallToolResult]]:
+        """Call tools, and wait for nothing."""
+        return [
+            self._portal.start_task_soon(self._client.call_tool, tool, arguments)
+            for tool, arguments in calls
+        ]
+
+    def at_once(self, calls: Sequence[Call]) -> list[CallToolResult]:
+        return [each.result(60) for each in self.begin(calls)]
+
+    def answer(self, tool: str, **arguments: object) -> dict[str, Any]:
+        return answer(self.call(tool, **arguments))
+
+    def refusal(self, tool: str, **arguments: object) -> str:
+        result = self.call(tool, **arguments)
+        assert result.is_error, result
+        assert result.structured_content is None
+        return text(result)
+
+    @property
+    def instructions(self) -> str:
+        return self._client.instructions or ""
+
+
+def answer(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, text(result)
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+def text(result: CallToolResult) -> str:
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+def uris(recalled: dict[str, Any]) -> list[str]:
+    return [hit["uri"] for hit in recalled["hits"]]
+
+
+@contextmanager
+def over_stdio(home: Path, *words: str, **variables: str) -> Iterator[Agent]:
+    """Start `holdfast mcp` for a user called Ana, and end it."""
+    counted = {name: each for name, each in os.environ.items() if name.startswith("COVERAGE_")}
+    server = StdioServerParameters(
+        command=HOLDFAST,
+        args=["mcp", *words],
+        env={**counted, "HOME": str(home), "USER": "ana", **variables},
+    )
+    with start_blocking_portal() as portal:
+        client = Client(stdio_client(server, errlog=sys.__stderr__ or sys.stderr))
+        with portal.wrap_async_context_manager(client):
+            yield Agent(portal, client)
+
+
+@contextmanager
+def in_process(home: Path) -> Iterator[Agent]:
+    """Serve without a process of its own; what is patched here is patched there."""
+    environ = {"HOME": str(home), "USER": "ana"}
+    with Opened(environ, {**NOBODY, "user": "ana"}) as opened, start_blocking_portal() as portal:
+        client = Client(Server(opened))
+        with portal.wrap_async_context_manager(client):
+            yield Agent(portal, client)
+
+
+def message(method: str, number: int | None = None, **params: object) -> bytes:
+    """Return a line as a client sends it."""
+    said: dict[str, object] = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(said if number is None else {**said, "id": number}).encode() + b"\n"

@@ -1,0 +1,198 @@
+"""Each check of the tools catches a server that breaks what it states."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.server import MCPServer
+from mcp_types import ToolAnnotations
+
+from holdfast.context.nodes import Nodes
+from holdfast.engine.memory import Memory
+from holdfast.model import RequestContext, Uri
+from holdfast.surfaces.mcp import (
+    answers,
+    budget,
+    explaining,
+    keeping,
+    looking,
+    recalling,
+    refusing,
+    server,
+)
+from tests.bites import FAILED
+from tests.surfaces.mcp.agents import in_process
+from tests.surfaces.mcp.checks import CHECKS
+
+pytestmark = pytest.mark.search
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def says_that_nothing_destroys(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(server, "_hints", lambda **_: ToolAnnotations(read_only_hint=True))
+
+
+def writes_when_it_reads(patch: pytest.MonkeyPatch) -> None:
+    read = Memory.read
+
+    def touching(self: Memory, uri: str) -> Any:  # noqa: ANN401 - as it is
+        node = read(self, uri)
+        self._parts.nodes.write_node(node.revised(content=f"{node.content}!"), self.request)
+        return read(self, uri)
+
+    patch.setattr(Memory, "read", touching)
+
+
+def says_nothing_of_tools(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(server, "_paragraphs", lambda _: "A tool.")
+
+
+def takes_any_argument(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(server.Server, "_refuse_unknown", lambda *_: None)
+
+
+def makes_a_new_memory_each_time(patch: pytest.MonkeyPatch) -> None:
+    save, count = Memory.save, iter(range(999))
+
+    def renamed(self: Memory, content: str, **more: Any) -> str:  # noqa: ANN401 - as it is
+        return save(self, f"{content}{' ' * next(count)}", **more)
+
+    patch.setattr(Memory, "save", renamed)
+
+
+def always_says_that_it_wrote(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(keeping, "Saved", lambda **said: answers.Saved(**{**said, "written": True}))
+
+
+def ignores_the_past(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Memory, "at", lambda self, _: self)
+
+
+def leaves_the_index_behind(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        recalling.Recalling,
+        "_within",
+        lambda _, result, __: answers.Recalled(
+            hits=(), left_out=0, index_lag=result.index_lag, notes=()
+        ),
+    )
+
+
+def forgets_the_budget_of_json(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(budget, "fits", lambda *_: True)
+
+
+def forgets_the_budget_of_texts(patch: pytest.MonkeyPatch) -> None:
+    recall = Memory.recall
+
+    def generous(self: Memory, query: str, **more: Any) -> Any:  # noqa: ANN401 - as it is
+        return recall(self, query, **{**more, "budget_tokens": 100_000})
+
+    patch.setattr(Memory, "recall", generous)
+
+
+def cuts_a_long_text_off(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(looking, "Read", lambda **said: answers.Read(**{**said, "next_offset": None}))
+
+
+def does_not_say_that_it_is_data(patch: pytest.MonkeyPatch) -> None:
+    answered = answers.answered
+
+    def bare(answer: Any, text: str | None = None) -> Any:  # noqa: ANN401 - as it is
+        if isinstance(answer, answers.Remembered):
+            answer = answer.model_copy(update={"notice": ""})
+        return answered(answer, text)
+
+    for module in (recalling, looking, explaining):
+        patch.setattr(module, "answered", bare)
+
+
+def shows_orders_as_they_are(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("holdfast.engine.memory._validated", lambda text, told, **_: (text, told))
+    for module in (recalling, looking, explaining):
+        patch.setattr(module, "presentable", lambda text: text)
+
+
+def forgets_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(keeping.Keeping, "_archived", lambda *_: True)
+
+
+def deletes_what_it_should_put_away(patch: pytest.MonkeyPatch) -> None:
+    def deleted(self: keeping.Keeping, nodes: Any, place: Any) -> bool:  # noqa: ANN401 - as it is
+        nodes.delete_node(str(place), self._opened.request)
+        return True
+
+    patch.setattr(keeping.Keeping, "_archived", deleted)
+
+
+def puts_away_what_it_should_delete(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("holdfast.context.nodes.Nodes.delete_node", Nodes.archive_node)
+
+
+def tells_errors_as_they_are(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(server.Server, "call_tool", MCPServer.call_tool)
+
+
+def tells_paths(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(server, "told", lambda error, *_: f"{error!r} in /home/ana/x. Fix: none.")
+
+
+def tells_controls(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(refusing, "visible", lambda text: f"{text}\x1b")
+
+
+def reaches_everything(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RequestContext, "reaches", lambda *_: True)
+
+
+def looks_into_other_accounts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RequestContext, "may_see", lambda *_: True)
+    patch.setattr("holdfast.surfaces.mcp.looking.node_of", lambda text, _: Uri.parse(text))
+
+
+BITES: list[tuple[Break, str]] = [
+    (says_that_nothing_destroys, "hints_are_true"),
+    (writes_when_it_reads, "hints_are_true"),
+    (says_nothing_of_tools, "models_are_told_when_to_use_each"),
+    (takes_any_argument, "a_refusal_says_how_to_mend_it"),
+    (makes_a_new_memory_each_time, "the_same_twice_is_there_once"),
+    (always_says_that_it_wrote, "the_same_twice_is_there_once"),
+    (ignores_the_past, "a_correction_is_the_next_version"),
+    (leaves_the_index_behind, "recall_knows_what_was_just_remembered"),
+    (forgets_the_budget_of_json, "a_budget_is_kept"),
+    (forgets_the_budget_of_texts, "a_budget_is_kept"),
+    (cuts_a_long_text_off, "a_long_text_is_read_in_parts"),
+    (does_not_say_that_it_is_data, "memories_are_shown_as_data"),
+    (shows_orders_as_they_are, "memories_are_shown_as_data"),
+    (forgets_nothing, "what_is_forgotten_is_not_found"),
+    (deletes_what_it_should_put_away, "what_is_forgotten_is_not_found"),
+    (puts_away_what_it_should_delete, "deleting_is_only_done_if_asked_for"),
+    (tells_errors_as_they_are, "a_refusal_says_how_to_mend_it"),
+    (tells_paths, "a_refusal_says_how_to_mend_it"),
+    (tells_controls, "a_refusal_says_how_to_mend_it"),
+    (reaches_everything, "other_accounts_are_out_of_reach"),
+    (looks_into_other_accounts, "other_accounts_are_out_of_reach"),
+]
+
+
+@pytest.mark.parametrize(
+    ("breaks", "check"), BITES, ids=lambda each: getattr(each, "__name__", each)
+)
+def test_the_check_catches_it(
+    breaks: Break, check: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+    with in_process(tmp_path) as agent, pytest.raises(FAILED):
+        CHECKS[check](agent, "topic")
+
+
+def test_every_check_catches_somebody() -> None:
+    assert {check for _, check in BITES} == set(CHECKS)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_check_lets_an_honest_server_pass(check: str, tmp_path: Path) -> None:
+    with in_process(tmp_path) as agent:
+        CHECKS[check](agent, "topic")

@@ -1,0 +1,59 @@
+"""What a model is told of errors."""
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from holdfast.errors import ConfigError, StorageFaultError
+from holdfast.surfaces.mcp.refusing import told, without_paths
+
+ENVIRON = {"HOME": "/home/ana"}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("'/home/ana/.holdfast/memory/x.md' is gone.", "'~/.holdfast/memory/x.md' is gone."),
+        ("no space in /srv/data/vault/notes.", "no space in .../notes."),
+        ("no node is at 'ctx://local/users/ana'.", "no node is at 'ctx://local/users/ana'."),
+        ("see https://example.org/a/b for it", "see https://example.org/a/b for it"),
+        ("preference/indentation and 3/4 stay", "preference/indentation and 3/4 stay"),
+        ("two\n  lines\x1b[2J", "two lines\\x1b[2J"),
+    ],
+)
+def test_folders_of_the_machine_are_left_out(said: str, shown: str) -> None:
+    assert without_paths(said, ENVIRON) == shown
+    assert told(StorageFaultError(said), "recall", ENVIRON) == shown
+
+
+def test_where_the_config_lies_is_told() -> None:
+    error = ConfigError("/etc/holdfast/config.toml, line 3: no. Fix: mend it.")
+
+    assert "/etc/holdfast/config.toml" in told(error, "recall", ENVIRON)
+
+
+def test_an_error_of_the_system_is_told_without_its_file() -> None:
+    error = OSError(28, "No space left on device", "/srv/data/secret")
+
+    assert "No space left on device" in told(error, "recall", {})
+    assert "secret" not in told(error, "recall", {})
+
+
+def test_what_nobody_foresaw_is_told_by_its_kind_only() -> None:
+    assert "secret" not in told(KeyError("secret"), "recall", {})
+
+
+def test_wrong_arguments_are_told_without_what_they_were() -> None:
+    class Arguments(BaseModel):
+        top_k: int
+
+    with pytest.raises(ValidationError) as caught:
+        Arguments.model_validate({"top_k": "hostile"})
+    said = told(caught.value, "recall", {})
+
+    assert said.startswith("recall can't be called so: top_k: ")
+    assert said.endswith("Fix: see its input schema.")
+    assert "hostile" not in said
+
+
+def test_a_long_story_is_cut() -> None:
+    assert len(told(StorageFaultError("x" * 9_000), "recall", {})) <= 2_000

@@ -1,0 +1,148 @@
+"""The tools of `holdfast mcp`, through the SDK's own client, over real pipes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.testing.validate.tokens import token
+from tests.surfaces.mcp.agents import MEMORIES, Agent, answer, over_stdio, text, uris
+from tests.surfaces.mcp.checks import CHECKS, remember_tabs
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def agent(home: Path) -> Iterator[Agent]:
+    """Start one server for all; each test has a category of its own."""
+    with over_stdio(home) as agent:
+        yield agent
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_it_holds_over_real_pipes(agent: Agent, check: str) -> None:
+    CHECKS[check](agent, check.replace("_", "-")[:40])
+
+
+def test_many_calls_at_once_are_all_answered(agent: Agent) -> None:
+    kept = agent.at_once(
+        [
+            ("remember", {"text": f"Fact {n}.", "category": "fact", "slug": f"f{n}"})
+            for n in range(20)
+        ]
+    )
+    asked = agent.at_once(
+        [("recall", {"query": f"fact {n}"}) for n in range(10)]
+        + [("read", {"uri": f"fact/f{n}"}) for n in range(10)]
+    )
+
+    assert {answer(each)["uri"] for each in kept} == {f"{MEMORIES}/fact/f{n}" for n in range(20)}
+    assert all(not each.is_error for each in asked)
+    assert [answer(each)["text"] for each in asked[10:]] == [f"Fact {n}." for n in range(10)]
+    assert agent.answer("list", folder="fact")["total"] == 20
+
+
+def test_many_corrections_at_once_are_all_versions(agent: Agent) -> None:
+    said = [f"Prefers width {n}." for n in range(8)]
+    done = agent.at_once(
+        [("remember", {"text": each, "category": "preference", "slug": "width"}) for each in said]
+    )
+
+    assert all(not each.is_error for each in done), [text(each) for each in done]
+    assert agent.answer("history", uri="preference/width")["total"] == 8
+
+
+def test_a_list_goes_on_where_it_ended(agent: Agent) -> None:
+    for n in range(5):
+        agent.answer("remember", text=f"Fact {n}.", category="listed", slug=f"f{n}")
+    first = agent.answer("list", folder="listed", limit=3)
+    rest = agent.answer("list", folder="listed", limit=3, after=first["more_after"])
+
+    names = [each["name"] for each in (*first["entries"], *rest["entries"])]
+    assert names == [f"listed/f{n}" for n in range(5)]
+    assert (first["total"], rest["more_after"]) == (5, "")
+    (folder,) = [each for each in agent.answer("list")["entries"] if each["name"] == "listed"]
+    assert (folder["kind"], folder["says"]) == ("folder", "5 entries")
+
+
+def test_the_past_is_as_it_was(agent: Agent) -> None:
+    tabs = remember_tabs(agent, "past")
+    (first,) = agent.answer("history", uri=tabs)["versions"]
+    home = agent.answer("remember", text="Lives in Lisbon.", category="past", slug="home")["uri"]
+
+    then = agent.answer("recall", query="Lisbon tabs", at=first["time"], category="past")
+    now = agent.answer("recall", query="Lisbon tabs", category="past")
+    assert uris(then) == [tabs]
+    assert set(uris(now)) == {tabs, home}
+
+
+def test_secrets_are_masked_only_if_asked_for(agent: Agent) -> None:
+    secret = token("aws")
+    saved = agent.answer("remember", text=f"Use {secret} for it.", mask_secrets=True)
+
+    assert saved["changed"] is True
+    assert secret not in json.dumps(agent.answer("read", uri=saved["uri"]))
+    refused = agent.refusal("remember", text=f"Use {secret} for it.")
+    assert secret not in refused
+    assert "mask_secrets" in refused
+
+
+def test_an_agent_of_another_user_or_account_finds_nothing_of_it(agent: Agent, home: Path) -> None:
+    tabs = remember_tabs(agent, "mine")
+    for words in (("--user", "bob"), ("--account", "acme")):
+        with over_stdio(home, *words) as other:
+            assert uris(other.answer("recall", query="tabs over spaces")) == []
+            assert "out of reach" in other.refusal("read", uri=tabs)
+            assert "out of reach" in other.refusal("forget", uri=tabs)
+            other.answer("remember", text="Prefers eights.", category="mine", slug="theirs")
+    assert agent.answer("read", uri=tabs)["text"] == "Prefers tabs over spaces."
+    assert agent.answer("list", folder="mine")["total"] == 1
+    assert uris(agent.answer("recall", query="prefers eights", category="mine")) == [tabs]
+
+
+def test_two_servers_share_one_memory(agent: Agent, home: Path) -> None:
+    with over_stdio(home) as other:
+        begun = [
+            each
+            for n in range(4)
+            for one, name in ((agent, "left"), (other, "right"))
+            for each in one.begin(
+                [
+                    ("remember", {"text": f"{name} {n}.", "category": name, "slug": f"s{n}"}),
+                    ("remember", {"text": f"Both: {name} {n}.", "category": "both", "slug": "one"}),
+                ]
+            )
+        ]
+        assert not any(each.result(60).is_error for each in begun)
+        assert agent.answer("history", uri="both/one")["total"] == 8
+        other.answer("remember", text="Both: two.", category="both", slug="one")
+
+        for each in (agent, other):
+            assert each.answer("list", folder="left")["total"] == 4
+            assert each.answer("list", folder="right")["total"] == 4
+            assert each.answer("read", uri="both/one")["text"] == "Both: two."
+            found = each.answer("recall", query="right 3", category="right")
+            assert f"{MEMORIES}/right/s3" in uris(found)
+            assert found["index_lag"] == 0
+
+
+def test_what_was_said_proves_what_was_learned(
+    agent: Agent, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = [{"role": "user", "name": "ana", "content": "I prefer tabs over spaces."}]
+    monkeypatch.setenv("USER", "ana")
+    with holdfast.open(home=home / ".holdfast") as memory:
+        memory.commit_session(talk, session_id="march")
+    (hit, *_) = agent.answer("recall", query="tabs over spaces", category="preference")["hits"]
+    told = agent.answer("why", uri=hit["uri"])
+
+    assert told["holds"] is True
+    (statement,) = told["statements"]
+    assert statement["origin"] == "said"
+    assert statement["evidence"][0]["quote"] in talk[0]["content"]
+    assert statement["evidence"][0]["session"] == "march"
