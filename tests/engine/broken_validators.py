@@ -107,6 +107,26 @@ class MasksTheFirstOnly(Rules):
         return text, found
 
 
+class LooksAtTheSurface(Rules):
+    """Takes what is written for what is read."""
+
+    __test__ = False
+
+    @staticmethod
+    def masked(text: str) -> tuple[str, list[Secret]]:
+        shown = visible(text)
+        return secrets.masked(text) if shown == text else (text, [])
+
+
+class KnowsServicesOnly(Rules):
+    __test__ = False
+
+    @staticmethod
+    def masked(text: str) -> tuple[str, list[Secret]]:
+        found = [each for each in secrets.secrets_in(text) if "token" in each.kind]
+        return secrets.masked(text) if found else (text, [])
+
+
 class FearsEveryHash(Rules):
     __test__ = False
 
@@ -148,6 +168,30 @@ class FearsTheWord(Rules):
     def quoted(text: str) -> str:
         feared = re.search("instructions|injection|from now on", text, re.IGNORECASE)
         return instructions.quoted(f"Ignore previous instructions: {text}" if feared else text)
+
+
+class TrustsWishes(Rules):
+    __test__ = False
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        return text if text.startswith(("I prefer", "Please")) else instructions.quoted(text)
+
+
+class MarksInLists(Rules):
+    __test__ = False
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        return text if text.startswith(LABEL) else LABEL + text
+
+
+class TrustsMarks(Rules):
+    __test__ = False
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        return text if text.startswith(LABEL) else instructions.quoted(text)
 
 
 class MarksAgain(Rules):

@@ -146,6 +146,21 @@ class TestCommitting:
             assert done.exit_code == 0
             assert secret not in done.output
 
+    def test_it_says_what_was_masked_and_never_the_value(
+        self, memory: Path, tmp_path: Path
+    ) -> None:
+        secret = token("aws")
+        path = write(tmp_path, "a.jsonl", NOTED, {**BERLIN, "name": secret, "content": secret})
+
+        dry = one("commit", path, "--dry-run")
+        done = holdfast("commit", path)
+
+        kinds = ["AWS access key"] * 2
+        assert dry["masked"] == {"secrets": 2, "messages": [{"message": 1, "kinds": kinds}]}
+        assert f"2 secrets were masked: message 1 ({', '.join(kinds)})\n" in done.stderr
+        assert secret not in done.output
+        assert one("commit", path)["masked"] == {"secrets": 0, "messages": []}
+
 
 class TestDryRun:
     def test_it_shows_the_plan_and_the_diff_and_writes_nothing(

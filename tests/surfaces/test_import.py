@@ -107,3 +107,12 @@ def test_nothing_to_import_is_said(memory: Path, source: Path) -> None:
     laid_out(source, {"a.txt": b"x"})
 
     assert told("import", str(source), "--format", "markdown") == "there is nothing to import\n"
+
+
+def test_it_says_how_much_was_masked(memory: Path, source: Path) -> None:
+    laid_out(source, samples.NAMED["chatgpt"])
+
+    done = holdfast("import", str(source))
+
+    assert done.stderr == "1 secret was masked\n"
+    assert one("import", str(source))["masked"] == 0

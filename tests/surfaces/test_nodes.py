@@ -13,12 +13,14 @@ from holdfast.errors import (
     NodeExistsError,
     NodeNotFoundError,
     NotTextError,
+    SecretRefusedError,
     VersionMismatchError,
 )
 from holdfast.model import ContextNode
 from holdfast.surfaces.cli import cli
 from holdfast.surfaces.history import history
 from holdfast.surfaces.lazy import Commands
+from holdfast.testing.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, position, refusal, told
 
 
@@ -114,7 +116,13 @@ class TestWrite:
     def test_a_new_node_is_version_one(self, memory: Path) -> None:
         done = one("write", "preference/indentation", "Prefers tabs.")
 
-        assert done == {"uri": TABS, "version": 1, "written": True, "created": True}
+        assert done == {
+            "uri": TABS,
+            "version": 1,
+            "written": True,
+            "created": True,
+            "masked": [],
+        }
 
     @pytest.mark.parametrize("words", [("-",), ()])
     def test_the_text_may_be_piped(self, memory: Path, words: tuple[str, ...]) -> None:
@@ -159,7 +167,48 @@ class TestWrite:
         refused = refusal("write", "preference/indentation", "No.", "--version", "1")
         assert isinstance(refused, VersionMismatchError)
         assert "is not at version 1 but at version 2 of" in str(refused)
-        assert one(*words) == {"uri": TABS, "version": 2, "written": False, "created": False}
+        again = one(*words)
+        assert (again["version"], again["written"], again["created"]) == (2, False, False)
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("Use {}.",),
+            ("x", "--abstract", "{}"),
+            ("x", "--overview", "{}"),
+            ("x", "--meta", "api={}"),
+            ("x", "--meta", "{}=1"),
+            ("x", "--reason", "because {}"),
+        ],
+    )
+    def test_a_secret_is_refused_wherever_it_stands(
+        self, memory: Path, words: tuple[str, ...]
+    ) -> None:
+        secret = token("github/write")
+        refused = refusal("write", "note/x", *(each.format(secret) for each in words))
+
+        assert isinstance(refused, SecretRefusedError)
+        assert secret not in str(refused)
+        assert "Fix: " in str(refused)
+        assert isinstance(refusal("read", "note/x"), NodeNotFoundError)
+
+    def test_a_secret_names_no_node(self, memory: Path) -> None:
+        refused = refusal("write", f"note/{token('github/name').lower()}", "x")
+
+        assert isinstance(refused, SecretRefusedError)
+        assert "name it otherwise" in str(refused)
+
+    def test_a_secret_can_be_masked_or_kept_on_purpose(self, memory: Path) -> None:
+        secret = token("github/write")
+
+        done = holdfast("write", "note/x", f"It is\n{secret}.", "--mask-secrets")
+        assert done.stderr == "1 secret was masked: content, line 2 (GitHub token)\n"
+        assert told("read", "note/x") == "It is\n[secret: GitHub token]."
+        answer = one("write", "note/y", secret, "--mask-secrets", "--meta", f"password={secret}")
+        assert str(answer["masked"]).count("'kind': 'GitHub token'") == 2
+        assert told("write", "note/x", secret, "--as-is", "--replace").endswith("version 2\n")
+        assert told("read", "note/x") == secret
+        assert holdfast("write", "note/x", "y", "--as-is", "--mask-secrets").exit_code == 2
 
     def test_a_version_of_nothing_can_not_be_followed(self, memory: Path) -> None:
         refused = refusal("write", "preference/indentation", "x", "--version", "3")

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.context.outbox.sqlite import SqliteOutbox
-from holdfast.errors import StorageFaultError, UnregisteredError, VersionMismatchError
+from holdfast.errors import (
+    SecretRefusedError,
+    StorageFaultError,
+    UnregisteredError,
+    VersionMismatchError,
+)
+from holdfast.testing.validate.tokens import token
 from tests.surfaces.nodes import TABS, holdfast, one, refusal, told
 
 
@@ -35,6 +41,20 @@ class TestEdit:
 
         assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
         assert done.stderr == "it was not changed; nothing was written\n"
+
+    def test_a_new_secret_is_refused_and_the_text_is_kept(self, tabs: Path, editor: Path) -> None:
+        secret = token("github/edit")
+        editor.write_text(f'echo "It is {secret}" >> "$1"')
+
+        refused = refusal("edit", "preference/indentation")
+
+        assert isinstance(refused, SecretRefusedError)
+        assert "--as-is" in str(refused)
+        assert secret not in str(refused)
+        assert told("read", "preference/indentation") == "Prefers tabs."
+        assert one("edit", "preference/indentation", "--as-is")["written"] is True
+        editor.write_text('sed -i s/tabs/both/ "$1"')
+        assert one("edit", "preference/indentation")["written"] is True
 
     def test_visual_comes_before_editor(
         self, tabs: Path, editor: Path, monkeypatch: pytest.MonkeyPatch

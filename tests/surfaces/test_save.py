@@ -36,6 +36,7 @@ def test_category_slug_and_metadata_can_be_said(memory: Path) -> None:
         "written": True,
         "created": True,
         "changed": False,
+        "masked": [],
     }
     assert one("read", TABS)["metadata"] == {"sure": True}
 
@@ -101,8 +102,15 @@ def test_a_secret_can_be_masked(memory: Path) -> None:
 
     assert done.exit_code == 0
     assert "it was not kept to the letter, for safety: `holdfast read note/key`" in done.stderr
+    assert "1 secret was masked: content, line 1 (AWS access key)\n" in done.stderr
     assert secret not in told("read", "note/key")
     assert one("save", f"The key is {secret}!", "--mask-secrets", "--slug", "key")["changed"]
+
+
+def test_a_secret_is_no_slug(memory: Path) -> None:
+    refused = refusal("save", "Tea.", "--slug", token("github").lower())
+
+    assert "the slug holds a GitHub token" in str(refused)
 
 
 def test_a_secret_in_a_key_of_the_metadata_is_not_said_to_be_maskable(memory: Path) -> None:

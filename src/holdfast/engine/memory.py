@@ -77,6 +77,7 @@ class Memory:
             raise InvalidValueError(
                 f"{category!a} is one memory, and has no {slug[:80]!a}. Fix: leave the slug out."
             )
+        _refuse_secret_names(category, slug)
         content, told = _validated(content, metadata or {}, mask_secrets=mask_secrets)
         if not place.is_node:
             place = place.child(slug or _slug(content))
@@ -296,7 +297,16 @@ def _validated(
     from holdfast.engine.validate.secrets import SecretPolicy  # noqa: PLC0415 - who saves pays
     from holdfast.engine.validate.validating import safe  # noqa: PLC0415 - as before
 
-    return safe(content, metadata, SecretPolicy.MASK if mask_secrets else SecretPolicy.REFUSE)
+    clean = safe(content, metadata, SecretPolicy.MASK if mask_secrets else SecretPolicy.REFUSE)
+    return clean.content, clean.metadata
+
+
+def _refuse_secret_names(category: str, slug: str) -> None:
+    """Refuse a place that names a secret: names are in every listing, and can't be masked."""
+    from holdfast.engine.validate.texts import refuse_secrets  # noqa: PLC0415 - who saves pays
+
+    refuse_secrets(category, "category", "name it otherwise.")
+    refuse_secrets(slug, "slug", "name it otherwise.")
 
 
 def _refuse_learned(page: ContextNode) -> None:

@@ -7,16 +7,16 @@ from hashlib import sha256
 
 from holdfast.context.marks import Marks
 from holdfast.context.nodes import Nodes
-from holdfast.engine.validate.secrets import masked
+from holdfast.engine.masking import Masked, read_and_kept, same
+from holdfast.engine.validate.texts import refuse_secrets
 from holdfast.errors import (
-    InvalidValueError,
     NodeExistsError,
     NodeNotFoundError,
     VersionMismatchError,
 )
 from holdfast.model import ContextNode, RequestContext, Uri
 from holdfast.model.transcript import PIECE_CHARACTERS, Message, parse, pieces, render
-from holdfast.model.values import MAX_ABSTRACT, shortened, shown
+from holdfast.model.values import MAX_ABSTRACT, shortened
 
 _NAME = "messages"
 _LONGEST = 12
@@ -36,6 +36,8 @@ class Archived:
     uris: tuple[str, ...]
     learned: int
     """From how many, counted from the first, memories were made already."""
+    masked: tuple[Masked, ...] = ()
+    """The secrets in what is new."""
 
 
 class _TakenError(NodeExistsError):
@@ -64,21 +66,29 @@ class Sessions:
 
         If it was committed with other messages than these begin with: `NodeExistsError`.
         """
-        said = kept_messages(messages)
+        refuse_secrets(session_id, "id of the session", "name it otherwise.")
+        read = read_and_kept(messages)
+        said = [each.message for each in read]
         place = Uri(ctx.account_id, ("sessions", session_id))
         inside = replace(ctx, session_id=session_id)
+        done = self._attempted(place, said, inside, dry_run=dry_run)
+        new = list(enumerate(read))[len(read) - done.added :]
+        return replace(done, masked=tuple(Masked(at, each.kinds) for at, each in new if each.kinds))
+
+    def _attempted(
+        self, place: Uri, said: list[Message], ctx: RequestContext, *, dry_run: bool
+    ) -> Archived:
         for _ in range(_ATTEMPTS):
             with suppress(_TakenError):  # somebody was faster: look at what is there now
-                return self._archived(place, said, inside, dry_run=dry_run)
-        return self._archived(place, said, inside, dry_run=dry_run)
+                return self._archived(place, said, ctx, dry_run=dry_run)
+        return self._archived(place, said, ctx, dry_run=dry_run)
 
     def _archived(
         self, place: Uri, said: list[Message], ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
         known = self._known(place, ctx)
         before = _said(known)
-        common = min(len(before), len(said))
-        if before[:common] != said[:common]:
+        if not same(before, said):
             raise NodeExistsError(
                 f"the session {place.name[:80]!a} was committed with other messages. "
                 "Fix: commit it with all that was said before, or under another id."
@@ -113,15 +123,6 @@ class Sessions:
                 found.append(self._nodes.read_node(str(_part(place, len(found))), ctx))
             except NodeNotFoundError:
                 return found
-
-
-def kept_messages(messages: Iterable[Mapping[str, object]]) -> list[Message]:
-    """Return messages as they may be kept: what is a secret in them is masked."""
-    given: object = messages
-    if not isinstance(given, Iterable):
-        raise InvalidValueError(f"{shown(messages)} are no messages. Fix: give a list of them.")
-    said = (Message.from_mapping(each) for each in messages)
-    return [replace(each, content=masked(each.content)[0]) for each in said]
 
 
 class Beginnings:

@@ -14,6 +14,7 @@ from holdfast.engine.importing.sources import Source
 from holdfast.engine.importing.standing import State
 from holdfast.errors import InvalidValueError
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.nodes.checking import tell_masked
 from holdfast.surfaces.nodes.opening import Memory, with_memory
 from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
 
@@ -97,6 +98,7 @@ def _tell(report: Report, name: str, options: Options) -> None:
     if report.learned:
         told = ", ".join(f"{count} {name}" for name, count in report.learned.items())
         tell_line(f"learned: {told}")
+    tell_masked(report.masked, [])
     for finding in report.findings:
         mention(f"{'refused' if finding.refused else 'told'}: {shown(str(finding))}")
     if report.more:
@@ -114,6 +116,7 @@ def _json(report: Report, name: str, *, dry_run: bool) -> dict[str, object]:
         "refused": report.refused,
         "gone": report.gone,
         "learned": dict(report.learned),
+        "masked": report.masked,
         "findings": [
             {
                 "file": each.file,

@@ -10,6 +10,8 @@ from holdfast.engine.importing.sessions import SessionImporter
 from holdfast.engine.importing.sources import Source
 from holdfast.engine.importing.standing import State
 from holdfast.engine.saving.outcome import SessionCommit
+from holdfast.engine.validate.texts import CleanText
+from holdfast.model import Uri
 
 
 class WritesOnADryRun(Importing):
@@ -62,6 +64,22 @@ class ForgetsTheFirst(Importing):
         if self._seen:
             super()._take(item, documents, report)
         self._seen.setdefault((type(item).__name__, item.source_id), "")
+
+
+class TrustsNames(Importing):
+    def _check_name(self, item: Item) -> None:
+        """Let it pass."""
+
+
+class KeepsTitles(Importing):
+    def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
+        super().__init__(*parts)
+        self._sessions = _KeepingTitles(self._memory, self._nodes)
+
+
+class _KeepingTitles(SessionImporter):
+    def _title(self, item: Conversation, place: Uri) -> CleanText:
+        return CleanText(item.title or place.name)
 
 
 class NotesBeforeItCommits(Importing):

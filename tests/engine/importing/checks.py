@@ -10,6 +10,7 @@ from holdfast.app import Context
 from holdfast.engine.importing.importing import Importing, Wishes
 from holdfast.storage.wrappers.recorded import Recorded
 from holdfast.testing.importing.suite import laid_out
+from tests.engine.importing import samples
 from tests.engine.importing.taking import (
     EVERYTHING,
     OWNER,
@@ -124,12 +125,25 @@ def what_is_spoiled_is_told_and_the_rest_goes_in(
         assert kinds == wanted
 
 
+def no_name_or_title_brings_a_secret_in(place: Path, name: str, make: Make = Importing) -> None:
+    folder = laid_out(place / "source", samples.NAMED[name])
+    with opened(place / "home", semantic=False) as context:
+        report = take(context, folder, name, make=make)
+
+        history = context.recorded.history
+        texts = [history.text(each) for each in history.changes() if not each.unbound]
+        keys = history.store.catalogue.names("", history.position())
+        assert texts or report.refused
+        assert not any(samples.BODY in text for text in (*texts, *keys, *map(str, report.findings)))
+
+
 EVERY: tuple[Check, ...] = (
     the_same_twice_changes_nothing,
     a_dry_run_says_what_would_be_and_writes_nothing,
     killed_anywhere_it_is_finished_by_doing_it_again,
     what_went_in_is_found,
     what_is_spoiled_is_told_and_the_rest_goes_in,
+    no_name_or_title_brings_a_secret_in,
 )
 
 

@@ -190,3 +190,27 @@ NOTES: Files = {
     "guide.md": GUIDE.encode(),
     "sub/more.md": b"---\ntags: [a]\n---\nJust text,\r\nin two lines.\r\n",
 }
+
+# ---------------------------------------------------------------- names that are secrets
+BODY = "a1b2c3d4e5" * 3 + "f6a7b8"
+SECRET = f"ghp_{BODY}"
+NAMED: Mapping[str, Files] = {
+    "chatgpt": {"conversations.json": as_json([{**BOAT, "title": f"My {SECRET}"}])},
+    "claude": {"conversations.json": as_json([{**BREAD, "name": f"My {SECRET}"}])},
+    "claude-code": {
+        "3f.jsonl": as_lines([{**CODE[0], "summary": f"My {SECRET}"}, *CODE[1:]]),
+    },
+    "codex": {"rollout-a.jsonl": as_lines([codex_meta(SECRET), *ROLLOUT[1:]])},
+    "mem0": {
+        "mem0.json": as_json([mem0(SECRET, "Has a boat"), mem0("5", "Tea", metadata={"a": SECRET})])
+    },
+    "mcp-memory": {
+        "memory.json": as_lines(
+            [
+                *(REX, ANA, {**REX, "name": SECRET}, {**ANA, "name": "Bo", "entityType": SECRET}),
+                {**OWNS, "relationType": f"pays with {SECRET}"},
+            ]
+        )
+    },
+    "markdown": {f"{SECRET}.md": b"# Guide\n", f"{SECRET}/more.md": b"# More\n"},
+}

@@ -26,6 +26,7 @@ DRY_RUN = checks.a_dry_run_says_what_would_be_and_writes_nothing.__name__
 KILLED = checks.killed_anywhere_it_is_finished_by_doing_it_again.__name__
 FOUND = checks.what_went_in_is_found.__name__
 SPOILED = checks.what_is_spoiled_is_told_and_the_rest_goes_in.__name__
+NAMED = checks.no_name_or_title_brings_a_secret_in.__name__
 
 IMPORTERS = (
     (Bite(importers.WritesOnADryRun, DRY_RUN), "mem0"),
@@ -38,6 +39,9 @@ IMPORTERS = (
     (Bite(importers.StopsAtTheFirstFinding, SPOILED), "markdown"),
     (Bite(importers.ForgetsTheFirst, SPOILED), "mem0"),
     (Bite(importers.NotesBeforeItCommits, KILLED), "chatgpt"),
+    (Bite(importers.KeepsTitles, NAMED), "chatgpt"),
+    (Bite(importers.KeepsTitles, NAMED), "claude"),
+    (Bite(importers.TrustsNames, NAMED), "markdown"),
 )
 FORMATS = (
     Bite(formats.KnowsNothing, "test_it_knows_its_files"),

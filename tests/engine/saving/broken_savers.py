@@ -9,13 +9,14 @@ import pytest
 
 from holdfast.context.marks import Marks
 from holdfast.context.nodes import Nodes
-from holdfast.engine import memory, sessions
+from holdfast.engine import masking, memory, sessions
 from holdfast.engine.merge import places, policies
 from holdfast.engine.saving import knowing, saving
 from holdfast.engine.saving.knowing import Ahead
 from holdfast.engine.saving.saving import Saving
 from holdfast.engine.saving.windows import Window
 from holdfast.engine.sessions import Sessions
+from holdfast.engine.validate import secrets
 from holdfast.model import ContextNode, RequestContext
 
 Patch = pytest.MonkeyPatch
@@ -68,7 +69,20 @@ def writes_one_memory_after_the_other(patch: Patch) -> None:
 
 
 def keeps_secrets(patch: Patch) -> None:
-    patch.setattr(sessions, "masked", lambda text: (text, []))
+    patch.setattr(masking, "masked", lambda text: (text, []))
+
+
+def keeps_names(patch: Patch) -> None:
+    whole = secrets.masked
+    patch.setattr(masking, "masked", lambda text: whole(text) if " " in text else (text, []))
+
+
+def compares_to_the_letter(patch: Patch) -> None:
+    patch.setattr(sessions, "same", lambda before, said: list(before) == said[: len(before)])
+
+
+def trusts_slugs(patch: Patch) -> None:
+    patch.setattr(memory, "_refuse_secret_names", lambda *_: None)
 
 
 def saves_whatever_it_is_given(patch: Patch) -> None:

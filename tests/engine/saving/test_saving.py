@@ -11,6 +11,7 @@ from holdfast.app import Context
 from holdfast.artifacts import IndexState
 from holdfast.context.nodes import Nodes
 from holdfast.engine.extract.evidence import cid_of
+from holdfast.engine.masking import Masked
 from holdfast.engine.memory import Memory
 from holdfast.engine.merge.grounds import grounds_of
 from holdfast.engine.saving import saving, windows
@@ -207,6 +208,46 @@ def test_secrets_are_masked_before_anything_is_kept(context: Context, memory: Me
     assert texts
     assert not any(token in text for text in texts)
     assert "tabs" in memory.read(TABS).content
+
+
+def test_a_name_and_hidden_characters_keep_no_secret(context: Context, memory: Memory) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    hidden = token[:7] + "\u200b\u00ad" + token[7:]
+    talk = [{"role": "user", "name": token, "content": f"I prefer tabs over spaces. {hidden}"}]
+
+    done = memory.commit_session(talk, session_id="s")
+
+    assert (done.masked, done.masked_messages) == (2, (Masked(0, ("GitHub token",) * 2),))
+    history = context.recorded.history
+    texts = [history.text(each) for each in history.changes() if not each.unbound]
+    assert any("## [secret: GitHub token] (user)" in text for text in texts)
+    assert not any(token[8:20] in text for text in texts)
+    assert memory.commit_session(talk, session_id="s").masked == 0
+
+
+def test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = said("My PIN is 4711.", "I prefer tabs over spaces.")
+    with monkeypatch.context() as before:
+        before.setattr("holdfast.engine.masking.masked", lambda text: (text, []))
+        memory.commit_session(talk, session_id="s", extract=False)
+
+    done = memory.commit_session([*talk, *said("Thanks.")], session_id="s", extract=False)
+
+    assert done.added == 1
+    assert "4711" not in memory.read(done.uris[0]).content
+
+
+def test_a_secret_names_no_session_and_no_memory(memory: Memory) -> None:
+    token = "ghp_" + "a1b2c3d4e5" * 3 + "f6a7b8"
+    for keep in (
+        lambda: memory.commit_session(said("Hello."), session_id=token),
+        lambda: memory.save("Tea.", category="note", slug=token),
+        lambda: memory.save("Tea.", category=token),
+    ):
+        with pytest.raises(SecretRefusedError, match="name it otherwise"):
+            keep()
 
 
 def test_a_secret_is_refused_or_masked_when_it_is_saved(memory: Memory) -> None:

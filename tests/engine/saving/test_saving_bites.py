@@ -37,6 +37,13 @@ BITES = (
     Bite(broken.writes_one_memory_after_the_other, KILLED),
     Bite(broken.drops_what_it_supersedes, KILLED),
     Bite(broken.keeps_secrets, "test_secrets_are_masked_before_anything_is_kept"),
+    Bite(broken.keeps_names, "test_a_name_and_hidden_characters_keep_no_secret"),
+    Bite(
+        broken.compares_to_the_letter,
+        "test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on",
+        HoldfastError,
+    ),
+    Bite(broken.trusts_slugs, "test_a_secret_names_no_session_and_no_memory"),
     Bite(broken.saves_whatever_it_is_given, "test_a_secret_is_refused_or_masked_when_it_is_saved"),
     Bite(broken.saves_whatever_it_is_given, "test_orders_in_what_is_saved_are_marked_as_quoted"),
     Bite(broken.believes_what_nobody_said, "test_nothing_is_remembered_without_its_quote"),

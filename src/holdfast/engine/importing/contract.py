@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from holdfast.engine.importing.sources import Source
+from holdfast.engine.validate.secrets import masked
 from holdfast.model.values import JSON
 
 Said = Mapping[str, str]
@@ -21,6 +22,12 @@ class Finding:
     fix: str
     refused: bool = True
     """False if that is as it should be, and is only told."""
+
+    def masked(self) -> "Finding":
+        """Return the same without secrets, which names of files may hold too."""
+        texts = self.file, self.where, self.what, self.fix
+        file, where, what, fix = (masked(each)[0] for each in texts)
+        return Finding(file, where, what, fix, self.refused)
 
     def __str__(self) -> str:
         place = ", ".join(part for part in (self.file, self.where) if part)

@@ -8,7 +8,7 @@ from holdfast.context.nodes import Nodes
 from holdfast.engine.importing.contract import Document
 from holdfast.engine.importing.outline import abstract_of, outline_of
 from holdfast.engine.importing.standing import SOURCE, SOURCE_ID, State, known_at, origin, stand
-from holdfast.engine.validate.secrets import SecretPolicy
+from holdfast.engine.validate.secrets import SecretPolicy, secrets_in
 from holdfast.engine.validate.texts import without_secrets
 from holdfast.errors import BrokenNodeError, NodeNotFoundError
 from holdfast.model import ContextNode, NodeStatus, RequestContext, Uri
@@ -26,11 +26,15 @@ class DocumentImporter:
         self._nodes = nodes.because("import")
         self._ctx = ctx
         self._secrets = secrets
+        self.masked = 0
+        """How many secrets were masked in what was written."""
         self._root = Uri(ctx.account_id, ("resources", folder))
 
     def put(self, item: Document, *, dry_run: bool) -> State:
         fix = "take it out, or let secrets be masked with --mask-secrets."
-        item = replace(item, text=without_secrets(item.text, "document", self._secrets, fix))
+        text = without_secrets(item.text, "document", self._secrets, fix)
+        found = len(secrets_in(item.text)) if text != item.text else 0
+        item = replace(item, text=text)
         place = self._root.child(*item.source_id.split("/"))
         known = known_at(self._nodes, place, self._ctx)
         if known is not None and known.metadata.get(_GONE) is True:
@@ -38,6 +42,7 @@ class DocumentImporter:
         state = stand(item, item.text, known)
         if state is not State.SAME and not dry_run:
             self._write(item, place, known)
+            self.masked += found
         return state
 
     def gone(self, present: set[str], source: str) -> Iterator[ContextNode]:

@@ -24,6 +24,7 @@ from holdfast.engine.importing.standing import SOURCE_ID, State
 from holdfast.engine.importing.texts import digest
 from holdfast.engine.memory import Memory
 from holdfast.engine.validate.secrets import SecretPolicy
+from holdfast.engine.validate.texts import refuse_secrets
 from holdfast.errors import ContextError, NodeExistsError, UnregisteredError
 
 MOST_FINDINGS = 1_000
@@ -70,16 +71,18 @@ class Report:
     """Documents whose files are not there any more."""
     learned: Mapping[str, int] = field(default_factory=dict)
     """What came of learning from conversations, as the counts of a `SessionCommit`."""
+    masked: int = 0
+    """How many secrets were masked in what was written."""
 
     def count(self, kind: str, state: State) -> None:
         self.counts.setdefault(kind, Counter())[state] += 1
 
     def tell(self, kind: str, finding: Finding) -> None:
-        """Note a finding; of very many, how many there are."""
+        """Note a finding; of very many, how many there are. It tells no secret."""
         if finding.refused:
             self.count(kind, State.REFUSED)
         if len(self.findings) < MOST_FINDINGS:
-            self.findings.append(finding)
+            self.findings.append(finding.masked())
         else:
             self.more += 1
 
@@ -128,6 +131,8 @@ class Importing:
         self._tell_gone(format_, source, documents, report)
         if not self._wishes.dry_run:
             self._memory.settle()
+        parts = self._sessions, self._statements, self._graph, documents
+        report.masked = sum(each.masked for each in parts)
         report.learned = {name: each for name, each in self._sessions.learned.items() if each}
         return report
 
@@ -153,6 +158,7 @@ class Importing:
             report.tell(kind, item.finding("nothing was said in it", "nothing", refused=False))
             return
         try:
+            self._check_name(item)
             if self._is_double(item):
                 return
             report.count(kind, self._put(item, documents))
@@ -161,6 +167,10 @@ class Importing:
         except ContextError as error:  # the storage is well; it is this item
             what, _, fix = " ".join(str(error).split()).partition(" Fix: ")
             report.tell(kind, item.finding(what.removesuffix("."), fix.removesuffix(".")))
+
+    def _check_name(self, item: Item) -> None:
+        """Refuse an id that is a secret: places and what is told of them are made of it."""
+        refuse_secrets(item.source_id, "name", "give it another one, and import again.")
 
     def _put(self, item: Item, documents: DocumentImporter) -> State:
         dry_run = self._wishes.dry_run

@@ -9,6 +9,7 @@ from holdfast.engine.importing.standing import State, known_at, origin, stand
 from holdfast.engine.importing.texts import stable_name, stable_slug
 from holdfast.engine.memory import Memory
 from holdfast.engine.validate.secrets import SecretPolicy
+from holdfast.engine.validate.texts import cleaned_line, count_masked, refuse_secrets
 from holdfast.engine.validate.validating import safe
 from holdfast.errors import InvalidValueError, NodeNotFoundError
 from holdfast.model import MENTIONS, ContextNode, RelationEdge, Uri, slugify
@@ -28,15 +29,18 @@ class StatementImporter:
         self._memory = memory
         self._nodes = nodes
         self._secrets = secrets
+        self.masked = 0
+        """How many secrets were masked in what was written."""
 
     def put(self, item: Statement, *, dry_run: bool) -> State:
         slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
         known, category = self._known(slug, item.category)
-        content, told = safe(item.content, item.metadata, self._secrets)
-        state = stand(item, content, known)
+        clean = safe(item.content, item.metadata, self._secrets)
+        state = stand(item, clean.content, known)
         if state is not State.SAME and not dry_run:
-            metadata = {**told, **origin(item, content)}
-            self._memory.save(content, category=category, slug=slug, metadata=metadata)
+            metadata = {**clean.metadata, **origin(item, clean.content)}
+            self._memory.save(clean.content, category=category, slug=slug, metadata=metadata)
+            self.masked += count_masked(clean.notes)
         return state
 
     def _known(self, slug: str, category: str) -> tuple[ContextNode | None, str]:
@@ -61,13 +65,18 @@ class GraphImporter:
         self._relations = relations
         self._secrets = secrets
         self._arriving: set[str] = set()
+        self.masked = 0
+        """How many secrets were masked in what was written."""
 
     def put(self, item: Entity, *, dry_run: bool) -> State:
-        place, (content, _) = self._place(item.source_id), safe(_described(item), {}, self._secrets)
+        place = self._place(item.source_id)
+        clean = safe(_described(item), {"entity_type": item.kind or None}, self._secrets)
+        content = clean.content
         state = stand(item, content, known_at(self._nodes, place, self._memory.request))
         if state is not State.SAME and not dry_run:
-            metadata: dict[str, JSON] = {**origin(item, content), "entity_type": item.kind or None}
+            metadata: dict[str, JSON] = {**clean.metadata, **origin(item, content)}
             self._memory.save(content, category=_ENTITY, slug=place.name, metadata=metadata)
+            self.masked += count_masked(clean.notes)
         self._arriving.add(str(place))
         return state
 
@@ -89,9 +98,10 @@ class GraphImporter:
     def _edge(self, item: Relation) -> RelationEdge:
         if item.start == item.target:
             raise InvalidValueError("it leads to where it starts. Fix: leave it out.")
+        refuse_secrets(item.kind, "relation", "name it otherwise.")
         kind = slugify(item.kind[:_MOST_OF_A_KIND])
         kind = _REFERS if kind == MENTIONS else kind
-        reason = "" if kind == item.kind else shortened(" ".join(item.kind.split()), MAX_ABSTRACT)
+        reason = "" if kind == item.kind else _reason(item.kind)
         start, target = self._place(item.start), self._place(item.target)
         return RelationEdge(str(start), str(target), kind, reason=reason)
 
@@ -99,6 +109,12 @@ class GraphImporter:
         ctx = self._memory.request
         path = ("users", ctx.user_id, "memories", _ENTITY, stable_slug(name))
         return Uri(ctx.account_id, path)
+
+
+def _reason(kind: str) -> str:
+    """Return how the source calls a relation, on one line that does nothing."""
+    line = shortened(" ".join(kind.split()), MAX_ABSTRACT // 2)
+    return shortened(cleaned_line(line, "relation").text, MAX_ABSTRACT)
 
 
 def _described(item: Entity) -> str:

@@ -10,8 +10,11 @@ from holdfast.context.nodes import Nodes
 from holdfast.engine.importing.contract import Conversation, Said
 from holdfast.engine.importing.standing import SOURCE_DIGEST, State, known_at, origin
 from holdfast.engine.importing.texts import stable_name
+from holdfast.engine.masking import kept_messages, same
 from holdfast.engine.memory import Memory
-from holdfast.engine.sessions import Sessions, kept_messages
+from holdfast.engine.sessions import Sessions
+from holdfast.engine.validate.secrets import SecretPolicy
+from holdfast.engine.validate.texts import CleanText, cleaned_line, count_masked
 from holdfast.errors import NodeExistsError
 from holdfast.model import ContextNode, Uri
 from holdfast.model.transcript import Message
@@ -30,6 +33,8 @@ class SessionImporter:
         self._learn = learn
         self.learned: Counter[str] = Counter()
         """What came of learning from them."""
+        self.masked = 0
+        """How many secrets were masked in what is new, in titles too."""
 
     def put(self, item: Conversation, *, dry_run: bool) -> State:
         session_id = stable_name(item.source, item.source_id)
@@ -37,18 +42,30 @@ class SessionImporter:
         ctx = replace(self._memory.request, session_id=session_id)
         note = known_at(self._nodes, place.child(_ORIGIN), ctx)
         state = self._state(item, place, note)
-        wanted = _note(item, place)
+        title = self._title(item, place)
+        wanted = _note(item, place, title.text)
         titled = note is not None and note.content == wanted.content
         if not dry_run and (state is not State.SAME or self._learn):
             done = self._memory.commit_session(
                 item.messages, session_id=session_id, extract=self._learn
             )
             self.learned += Counter(done.counts)
+            self.masked += done.masked
         if state is State.SAME and titled:
             return state
         if not dry_run:
             self._write(wanted, note, state)
+            self.masked += count_masked(title.notes)
         return State.CHANGED if state is State.SAME and note is not None else state
+
+    def _title(self, item: Conversation, place: Uri) -> CleanText:
+        """Return what a conversation is called, as it may be kept; secrets are masked as in it."""
+        given = shortened(" ".join(item.title.split()) or f"Session {place.name}", MAX_ABSTRACT)
+        clean = cleaned_line(given, "title", SecretPolicy.MASK)
+        while len(clean.text) > MAX_ABSTRACT:  # cut before it is clean: a cut can open something
+            given = shortened(given, len(given) * 3 // 4)
+            clean = cleaned_line(given, "title", SecretPolicy.MASK)
+        return clean
 
     def _state(self, item: Conversation, place: Uri, note: ContextNode | None) -> State:
         """Say how the messages stand to those that are there; `NodeExistsError` if they differ."""
@@ -59,8 +76,7 @@ class SessionImporter:
                 return State.SAME if count == len(item.messages) else State.CHANGED
         before = self._before(place)
         said = kept_messages(item.messages)
-        both = min(len(before), len(said))
-        if before[:both] != said[:both]:
+        if not same(before, said):
             raise NodeExistsError(
                 f"the session {place.name[:80]!a} is there with other messages. It was left alone. "
                 "Fix: move or delete it, and import again."
@@ -86,8 +102,7 @@ class SessionImporter:
         self._nodes.because("import").write_node(wanted, ctx)
 
 
-def _note(item: Conversation, place: Uri) -> ContextNode:
-    title = " ".join(item.title.split()) or f"Session {place.name}"
+def _note(item: Conversation, place: Uri, title: str) -> ContextNode:
     metadata: dict[str, JSON] = {
         **origin(item, ""),
         SOURCE_DIGEST: _digest(item.messages),
@@ -98,8 +113,8 @@ def _note(item: Conversation, place: Uri) -> ContextNode:
     }
     return ContextNode(
         uri=str(place.child(_ORIGIN)),
-        content=f"# {shortened(title, MAX_ABSTRACT)}\n\nImported from {item.source}.\n",
-        abstract=shortened(title, MAX_ABSTRACT),
+        content=f"# {title}\n\nImported from {item.source}.\n",
+        abstract=title,
         metadata=metadata,
     )
 

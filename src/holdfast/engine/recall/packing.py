@@ -76,9 +76,13 @@ def _without_controls(text: str) -> str:
 
 def _entry(hit: Hit) -> str:
     """Return a hit with its title and date, in a fence that nothing in it can end."""
-    from holdfast.engine.validate.texts import presentable  # noqa: PLC0415 - who packs pays
+    from holdfast.engine.validate.texts import (  # noqa: PLC0415 - who packs pays
+        presentable,
+        presentable_line,
+    )
 
-    said = f"{presentable(hit.about)}\n{presentable(hit.snippet)}"
+    about = " · ".join(map(presentable_line, hit.told))
+    said = f"{about}\n{presentable(hit.snippet)}"
     fence = "`" * (1 + max(map(len, _FENCE.findall(said)), default=2))
     citation = f"{hit.uri} {hit.where}".rstrip()
     return f"\n{fence}memory {citation}\n{said}\n{fence}\n"

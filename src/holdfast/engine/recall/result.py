@@ -49,8 +49,14 @@ class Hit:
 
         A note that is called by how it begins, and begins the snippet, is named by its category.
         """
+        return " · ".join(self.told)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The parts of `about`, as they were written by whomever."""
         name = self.category if self._begins_with_title else self.title
-        return " · ".join(filter(None, (name, _day(self.date), self.speaker, self.validity)))
+        parts = name, _day(self.date), self.speaker, self.validity
+        return tuple(each for each in parts if each)
 
     @property
     def validity(self) -> str:

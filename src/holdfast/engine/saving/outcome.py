@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from enum import Enum
 
+from holdfast.engine.masking import Masked
 from holdfast.model import Action, CandidateMemory, WritePlan
 
 
@@ -92,6 +93,13 @@ class SessionCommit:
     """What became of each candidate, in the order in which they were said."""
     changes: tuple[Change, ...] = ()
     """The nodes that changed, or would."""
+    masked_messages: tuple[Masked, ...] = ()
+    """Those of the new messages that held secrets, which are masked."""
+
+    @property
+    def masked(self) -> int:
+        """How many secrets were masked in what is new."""
+        return sum(len(each.kinds) for each in self.masked_messages)
 
     @property
     def counts(self) -> dict[str, int]:

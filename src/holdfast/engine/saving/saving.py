@@ -94,7 +94,7 @@ class Saving:
             if not self._wishes.dry_run:
                 settle()
         kept = session_id, archived.uris, len(archived.said), archived.added
-        return SessionCommit(*kept, tuple(plans), tuple(changes.values()))
+        return SessionCommit(*kept, tuple(plans), tuple(changes.values()), archived.masked)
 
     def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
         ahead, beginnings = Ahead(self._known), Beginnings(archived.said)

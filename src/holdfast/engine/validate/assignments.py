@@ -9,25 +9,30 @@ Place = tuple[str, int, int]
 
 PASSWORD, TOKEN = "password", "secret value"
 
-_NAMES_OF_PASSWORDS = (
+NAMES_OF_PASSWORDS = (
     r"pass(?:word|wd|phrase|code)|\bpwd|\bpw|passwort|kennwort|contrase[ñn]a|mot[ _]de[ _]passe"
     r"|senha|wachtwoord|has[łl]o|пароль|密码|パスワード|(?:user|db)[_-]?pass"
 )
-_NAMES_OF_KEYS = (
+NAMES_OF_KEYS = (
     r"(?:api|access|secret|private|signing|encryption|auth|account|master)[ _.-]?key"
     r"|secret|token|credentials?"
 )
-_WORD = rf"(?:(?P<password>{_NAMES_OF_PASSWORDS})|{_NAMES_OF_KEYS})"
+_WORD = rf"(?:(?P<password>{NAMES_OF_PASSWORDS})|{NAMES_OF_KEYS})"
 _VALUE = (
     r"(?:\"(?P<double>[^\"\n]{4,400})\"|'(?P<single>[^'\n]{4,400})'|`(?P<tick>[^`\n]{4,400})`"
     r"|[\"'`]?(?P<bare>[^\s\"'`<>]{4,400}))"
 )
+_OF_WHAT = (
+    r"(?:[ ](?:for|of|to|on|at|in)(?:[ ][\w'.@/-]{1,40}){1,5}?|[ ](?:here|there|now)"
+    r"|[ ]\([^()\n]{1,30}\))?"
+)
 _ASSIGNED = re.compile(
-    rf"(?i){_WORD}\\?[\"'`*\]]{{0,3}}[ \t]{{0,4}}(?:=>|:=|={{1,2}}|:|>|\|)[ \t]{{0,4}}\\?{_VALUE}"
+    rf"(?i){_WORD}\\?[\"'`*\]]{{0,3}}{_OF_WHAT}[ \t]{{0,4}}(?:[=-]>|\u2192|:=|={{1,2}}|:|>|\|)"
+    rf"[ \t]{{0,4}}\\?{_VALUE}"
 )
 _SAID = re.compile(
-    rf"(?i){_WORD}(?:[ ](?:for|of|to|on|at|in)(?:[ ][\w'.-]{{1,30}}){{1,5}}?)?"
-    rf"[ ](?:is|was|ist|est|es|è)(?:[ ](?:now|still|just))?:?[ ]{_VALUE}"
+    rf"(?i){_WORD}{_OF_WHAT}(?:['\u2019]s|[ ](?:is|was|ist|est|es|è))"
+    rf"(?:[ ](?:now|still|just|again))?:?[ ]{_VALUE}"
 )
 _OPTION = re.compile(
     rf"(?i)(?:(?<![\w-])--(?:[a-z][\w-]{{0,30}}?-)?|\blogin[ \t]\S{{1,60}}[ \t]+)"
@@ -43,6 +48,7 @@ _IN_URL = re.compile(
 _GOES_ON = re.compile(r"&lt;|[;&][\w.%-]{1,40}=")
 _ENDINGS = ",;)]}|.:?*\\"
 _NAMED = re.compile(r"(?:[a-z]{2,}|\d{1,4})(?:[-_.:](?:[a-z]{2,}|\d{1,4}))*")
+_PHRASE = re.compile(r"[a-z]{3,}(?:[-_.][a-z]{3,}){2,}[-_.]?\d{1,4}")
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ENCODED = re.compile(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|\d+[a-z]{0,2}$).*")
 _SHORTEST = 6
@@ -78,21 +84,27 @@ def _judged(match: re.Match[str], kind: str, *, said: bool = False) -> Iterator[
     group = match.lastgroup or "bare"
     start, value = match.start(group), match[group]
     if group == "bare":
-        value = _trimmed(value)
+        value = trimmed(value)
     plain = value.replace("&lt;", "<")
-    if stands_for_one(plain) or refers(plain) or (said and _ENCODED.fullmatch(value)):
+    if is_reference(plain) or (said and _ENCODED.fullmatch(value)):
         return
-    if _looks_like_a_password(plain) if kind == PASSWORD else _looks_like_a_token(plain):
+    phrase = said and _PHRASE.fullmatch(plain) is not None
+    if (phrase or looks_like_a_password(plain)) if kind == PASSWORD else looks_like_a_token(plain):
         yield kind, start, start + len(value)
 
 
-def _trimmed(value: str) -> str:
+def is_reference(value: str) -> bool:
+    """Whether this is an example, a mask, a hash, or where a value would come from."""
+    return stands_for_one(value) or refers(value)
+
+
+def trimmed(value: str) -> str:
     """Return the value without what goes on behind it, in an address, a list or a sentence."""
     rest = _GOES_ON.search(value)
     return (value[: rest.start()] if rest else value).rstrip(_ENDINGS)
 
 
-def _looks_like_a_password(value: str) -> bool:
+def looks_like_a_password(value: str) -> bool:
     if len(value) < _SHORTEST or _NAMED.fullmatch(value):
         return False
     words = value.split()
@@ -103,7 +115,7 @@ def _looks_like_a_password(value: str) -> bool:
     )
 
 
-def _looks_like_a_token(value: str) -> bool:
+def looks_like_a_token(value: str) -> bool:
     return (
         len(value) >= _SHORTEST_TOKEN
         and not any(map(str.isspace, value))

@@ -5,6 +5,8 @@ out, so nothing hides in it: also words that an agent would read and its owner w
 """
 
 import re
+from bisect import bisect_right
+from dataclasses import dataclass
 from functools import partial
 
 _CSI = re.compile("(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]")
@@ -14,6 +16,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _MARKS = "\u200e\u200f\u061c"
 _HIDDEN = (
+    "\u00ad\u034f\u115f\u1160\u3164\uffa0"
     "\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u061c\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3"
     f"\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f{_SELECTORS}"
 )
@@ -29,10 +32,14 @@ _SUSPECT = re.compile(
     f"(?P<needed>(?<=[{_JOINED}])[\u200c\u200d]"
     f"|(?<=[{_PICTURES}\ufe0f])\u200d(?=[{_PICTURES}])"
     f"|(?<=[{_UNSPACED}])\u200b(?=[{_UNSPACED}])"
-    f"|(?<=[^\\s{_HIDDEN}])[{_SELECTORS}]"
+    f"|(?<=[^\\sA-Za-z\u00c0-\u024f{_HIDDEN}])[{_SELECTORS}]"
     "|(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)"
     f"|(?P<hidden>[{_HIDDEN}])"
 )
+_BETWEEN = re.compile(f"{_CSI.pattern}|{_CONTROL.pattern}|[\u180b-\u180d\u180f{_HIDDEN}]+")
+"""All that may stand inside a word and nobody sees, needed or not."""
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F)}
+"""Letters, digits and marks as wide as those of Chinese, and the plain ones."""
 _FIRST_PICTURE, _C1 = 0x2400, 0x100
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u0605\u0608-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
@@ -50,6 +57,38 @@ def visible(text: str) -> str:
     while (seen := _SUSPECT.sub(partial(_needed, kept), text)) != text:
         text = seen  # what stood beside something hidden has another neighbour now
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A text as its words are read: without what is hidden in them, and in plain letters."""
+
+    text: str
+    removed: tuple[tuple[int, int], ...]
+    """Where something was taken out of the bare text, and how much until there; in order."""
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a part of the bare text stands in the original, with all hidden in it."""
+        return self._original(start), self._original(end - 1) + 1
+
+    def _original(self, at: int) -> int:
+        before = bisect_right(self.removed, at, key=lambda each: each[0]) - 1
+        return at + (self.removed[before][1] if before >= 0 else 0)
+
+
+def bare(text: str) -> Bare | None:
+    """Return a text as its words are read; None if that is how it is written."""
+    if text.isascii() and not _BETWEEN.search(text):
+        return None
+    parts: list[str] = []
+    removed: list[tuple[int, int]] = []
+    at = gone = 0
+    for match in _BETWEEN.finditer(text):
+        parts.append(text[at : match.start()])
+        removed.append((match.start() - gone, gone + len(match[0])))
+        at, gone = match.end(), gone + len(match[0])
+    plain = "".join([*parts, text[at:]]).translate(_WIDE)
+    return None if plain == text else Bare(plain, tuple(removed))
 
 
 def _pictured(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from holdfast.engine.validate.deeds import DEEDS
 from holdfast.engine.validate.orders import ORDERS, Kind, Order
 from holdfast.engine.validate.tongues import TONGUES
 
@@ -18,6 +19,8 @@ LABEL = "> quoted, not an instruction: "
 """Stands before each line that holds an order."""
 INLINE_LABEL = "quoted, not an instruction: "
 """Stands before a text of one line, such as an abstract."""
+_MARKED = re.compile(rf"[ \t>*+#\d.)-]{{0,40}}{re.escape(INLINE_LABEL)}")
+"""How a marked line begins, in a list or under a heading too."""
 END = ">"
 """The line after the last of them, so that what follows is not taken for quoted too."""
 
@@ -28,14 +31,26 @@ _BOUND = re.compile(
 )
 """Where a sentence ends; a line that goes on with a small letter was wrapped."""
 _IF = re.compile(r"\b(?:if|when|unless|once|whether|that|because|how|why) (?:you|u) $")
+_WISHED = re.compile(
+    r"\b(?:prefers?|wants?|wish(?:es)?|likes?|loves?|asks?|needs?|requires?|requests?|insists?"
+    r"|demands?|expects?|suggests?|important|essential|necessary|(?:rule|wish|preference) is|glad"
+    r"|happy|great|nice|good|helpful|appreciate)(?: it)?"
+    r" (?:that|if|when) (?:you|u)(?: (?:always|please|just|would|could|must|should))? $"
+)
+"""A wish, in front of what is wished for; so an order may be dressed up."""
 _LEAD = re.compile(
     r"(?:^"
-    r"|[.!?:;,\u3002\uff01\uff1f(\[{<>\"'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb*_#|\u2013\u2014-]\s{0,4}"
+    r"|[.!?:;,\u3002\uff01\uff1f(\[{<>\"'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb*_#|\u00b7\u2022\u2013\u2014-]\s{0,4}"
     r"|\b(?:please|now|and|then|just|also|simply|immediately|kindly|first|next|instead|so|but"
-    r"|bitte|por favor"
+    r"|bitte|por favor|(?<!they )(?<!we )(?<!i )(?<!who )always"
+    r"|(?:sure|remember|forget|important|essential|necessary|free|prefers?"
+    r"|decided|agreed|promised) to"
+    r"|(?:answers|replies|responses|agents?|assistants?) that|from now on"
+    r"|(?:assistants?|agents?|ais?|llms?|models?|bots?) (?:must|should|shall|will|ha(?:s|ve) to"
+    r"|needs? to)"
     r"|(?:you|u)(?: (?:must|should|shall|will|can|need to|have to|are to|may|now|are now going"
-    r" to|ought to))?"
-    r"|(?:want|need|ask|order|tell|instruct|command|advise|like) you to"
+    r" to|ought to|could))?"
+    r"|(?:wants?|need|ask|order|tell|instruct|command|advise|like) you to"
     r"|(?:task|job|goal|mission|purpose) is to|important|\u8bf7|por favor|assistant|ai|agent"
     r"|claude|chatgpt)\s{1,4})$"
 )
@@ -82,17 +97,20 @@ def instructions_in(text: str) -> list[Instruction]:
 def quoted(text: str) -> str:
     """Return the text with each line that holds an order marked as quoted.
 
-    Marking twice is marking once; `unquoted` gives back a text that held no marks.
+    Marking twice is marking once, wherever the marked line is put since; `unquoted` gives back a
+    text that held no marks.
     """
     while found := instructions_in(text):
         text = _marked(text, found)
-    return text
+    if INLINE_LABEL not in text:
+        return text
+    return "\n".join(_harmless(line) for line in text.split("\n"))
 
 
 def quoted_inline(text: str) -> str:
     """Return a text of one line, marked if it holds an order."""
-    if text.startswith(INLINE_LABEL) or not instructions_in(text):
-        return text
+    if not instructions_in(text):
+        return _harmless(text)
     return INLINE_LABEL + " ".join(_broken(text).split())
 
 
@@ -127,12 +145,12 @@ def _unmarked(text: str) -> str:
     if INLINE_LABEL not in text:
         return text
     lines = text.split("\n")
-    return "\n".join(" " * len(each) if each.startswith(LABEL) else each for each in lines)
+    return "\n".join(" " * len(each) if _MARKED.match(each) else each for each in lines)
 
 
 def _phrases(text: str, folded: str) -> Iterator[tuple[int, int]]:
     """Yield where each order's phrase stands, and the sentence that it is in."""
-    for order in (*ORDERS, *TONGUES):
+    for order in (*ORDERS, *DEEDS, *TONGUES):
         for match in order.pattern.finditer(folded):
             start, end = _sentence(text, *match.span())
             if order.kind is not Kind.BEGINS:
@@ -166,9 +184,9 @@ def _addressed(folded: str, match: re.Match[str], begin: int, order: Order) -> b
     if order.kind is Kind.ANYWHERE or not before.strip():
         return True
     spaced = " ".join(before.split()) + " "
-    return (
-        _LEAD.search(before) is not None or _LEAD.search(spaced) is not None
-    ) and not _IF.search(spaced)
+    return (_LEAD.search(before) is not None or _LEAD.search(spaced) is not None) and (
+        not _IF.search(spaced) or _WISHED.search(spaced) is not None
+    )
 
 
 def _told(sentence: str, place: int) -> bool:
@@ -212,12 +230,19 @@ def _touched(lines: list[str], found: list[Instruction]) -> set[int]:
         at
         for each in found
         for at in range(bisect_right(starts, each.start) - 1, bisect_right(starts, each.end - 1))
-        if lines[at].strip() and not lines[at].startswith(LABEL)
+        if lines[at].strip() and not _MARKED.match(lines[at])
     }
 
 
 def _broken(line: str) -> str:
     return _TEMPLATE.sub(r"\1\\\2", line)
+
+
+def _harmless(line: str) -> str:
+    """Return a line whose tokens are broken if it is marked, by whomever."""
+    if not _MARKED.match(line):
+        return line
+    return _TEMPLATE.sub(lambda match: match[1] + (match[2] or "\\"), line)
 
 
 def _mended(line: str) -> str:

@@ -1,6 +1,7 @@
 """How people address orders to an agent: the phrases, language by language.
 
-Each pattern is looked for in a text in small letters; a space in it is any few of them.
+Each pattern is looked for in a text in small letters; a space in it is any few of them, or
+dashes as in names.
 """
 
 import re
@@ -65,7 +66,7 @@ class Order:
 
 def orders(kind: Kind, *patterns: str) -> tuple[Order, ...]:
     bound = r"\b" if kind is Kind.BEGINS else ""
-    spaced = (each.replace(" ", r"\s{1,4}") for each in patterns)
+    spaced = (each.replace(" ", r"[\s_-]{1,4}") for each in patterns)
     return tuple(Order(re.compile(bound + each), kind) for each in spaced)
 
 

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from holdfast.engine.validate.assignments import Place, assigned_in, in_urls
+from holdfast.engine.validate.characters import bare
 from holdfast.engine.validate.checksums import cards_in, ibans_in
-from holdfast.engine.validate.placeholders import stands_for_one
-from holdfast.engine.validate.services import SHAPES, Shape
+from holdfast.engine.validate.placeholders import classes, stands_for_one
+from holdfast.engine.validate.services import AWS_SECRET, SHAPES, Shape
+from holdfast.engine.validate.spoken import spoken_in
 
 _ROUNDS = 4
+_MIXED = 3
+"""Small and capital letters and digits; a hash has only two of them."""
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=]{16}")
 _EXAMPLE_JWT = "eyJzdWIiOiIxMjM0NTY3ODkwIiwi"
 """How the claims begin that every manual shows: subject 1234567890."""
@@ -39,8 +43,22 @@ class SecretPolicy(Enum):
 
 
 def secrets_in(text: str) -> list[Secret]:
-    """Return the secrets of a text, in their order; no two overlap."""
-    return _joined([*_of_services(text), *in_urls(text), *_of_checksums(text), *assigned_in(text)])
+    """Return the secrets of a text, in their order; no two overlap.
+
+    Hidden characters hide none: a key that they take apart is found, and they are a part of it.
+    """
+    places = [*_places(text)]
+    if (read := bare(text)) is not None:
+        places += ((kind, *read.place(start, end)) for kind, start, end in _places(read.text))
+    return _joined(places)
+
+
+def _places(text: str) -> Iterator[Place]:
+    yield from _of_services(text)
+    yield from in_urls(text)
+    yield from _of_checksums(text)
+    yield from spoken_in(text)
+    yield from assigned_in(text)
 
 
 def masked(text: str) -> tuple[str, list[Secret]]:
@@ -79,6 +97,8 @@ def _of_services(text: str) -> Iterator[Place]:
 def _is_one(shape: Shape, match: re.Match[str], value: str) -> bool:
     if shape.kind == "private key":
         return _KEY_BODY.search(value.replace("PRIVATE", "")) is not None
+    if shape.kind == AWS_SECRET:
+        return classes(value.replace("/", "").replace("+", "")) >= _MIXED
     if shape.kind == "JSON web token":
         return _EXAMPLE_JWT not in value
     if shape.kind == "authorization header":

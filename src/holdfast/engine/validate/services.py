@@ -28,6 +28,9 @@ def _token(kind: str, hints: str, pattern: str) -> Shape:
     return _shape(kind, hints, f"{_START}(?:{pattern}){_END}")
 
 
+AWS_SECRET = "AWS secret key"  # noqa: S105 - a kind, and no secret
+"""The other half of an access key; only its neighbour tells it from a hash."""
+
 SHAPES = (
     _shape(
         "private key",
@@ -41,6 +44,12 @@ SHAPES = (
         "private key", "Private-Lines", r"Private-Lines: \d{1,3}\s+(?P<value>[A-Za-z0-9+/=\s]{40,})"
     ),
     _token("AWS access key", "AKIA ASIA ABIA ACCA", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"),
+    _shape(
+        AWS_SECRET,
+        "AKIA ASIA",
+        r"(?:AKIA|ASIA)[A-Z2-7]{16}(?![A-Za-z0-9])(?s:.){1,120}?"
+        r"(?<![A-Za-z0-9+/])(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
+    ),
     _token("Google API key", "AIza", r"AIza[\w-]{35}"),
     _token("Google client secret", "GOCSPX-", r"GOCSPX-[\w-]{24,40}"),
     _token("Google access token", "ya29.", r"ya29\.[\w-]{20,}"),

@@ -17,6 +17,8 @@ from holdfast.errors import SecretRefusedError
 HIDDEN = "hidden and control characters are gone or shown"
 INERT = "HTML or a link does nothing any more"
 ORDER = "an instruction is marked as quoted"
+MASKED = "masked: "
+"""Before the kind of a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,11 @@ class Note:
 class CleanText:
     text: str
     notes: tuple[Note, ...] = ()
+
+
+def count_masked(notes: Iterable[Note]) -> int:
+    """Return how many secrets were masked, as the notes tell."""
+    return sum(each.what.startswith(MASKED) for each in notes)
 
 
 def cleaned(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
@@ -53,6 +60,12 @@ def presentable(text: str) -> str:
     return inert(quoted(masked(visible(text))[0]))
 
 
+def presentable_line(text: str) -> str:
+    """Return a name or a title as `presentable`, and on one line."""
+    line = " ".join(visible(text).split())
+    return inert(quoted_inline(masked(line)[0]))
+
+
 def without_secrets(text: str, where: str, policy: SecretPolicy, fix: str) -> str:
     """Return a text that is kept to the letter but for its secrets, masked or refused."""
     if policy is SecretPolicy.REFUSE:
@@ -67,10 +80,15 @@ def refuse_secrets(text: str, where: str, fix: str) -> None:
         first = found[0]
         line = visible(text).count("\n", 0, first.start) + 1
         more = f", and {len(found) - 1} more secrets" if found[1:] else ""
-        article = "an" if first.kind[0] in "AEIOU" else "a"
         raise SecretRefusedError(
-            f"the {where} holds {article} {first.kind} in line {line}{more}. Fix: {fix}"
+            f"the {where} holds {with_article(first.kind)} in line {line}{more}. Fix: {fix}"
         )
+
+
+def with_article(kind: str) -> str:
+    """Return a kind of secret as a sentence names it."""
+    spoken = kind[0] in "AEIOUaeiou" and not kind.startswith("one")
+    return f"{'an' if spoken else 'a'} {kind}"
 
 
 def _cleaned(text: str, where: str, policy: SecretPolicy, *, one_line: bool) -> CleanText:
@@ -81,7 +99,7 @@ def _cleaned(text: str, where: str, policy: SecretPolicy, *, one_line: bool) -> 
     marked = quoted_inline(plain) if one_line else quoted(plain)
     result = inert(marked)
     notes = [Note(where, HIDDEN)] * (seen != text)
-    notes += _lines(where, seen, ((f"masked: {each.kind}", each) for each in secrets))
+    notes += _lines(where, seen, ((MASKED + each.kind, each) for each in secrets))
     if marked != plain:
         notes += _lines(where, plain, ((ORDER, each) for each in instructions_in(plain)))
     notes += [Note(where, INERT)] * (result != marked)

@@ -65,12 +65,22 @@ def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.RE
     return Validated(clean, tuple(found.notes))
 
 
+@dataclass(frozen=True, slots=True)
+class Safe:
+    """A text and what is told of it, as they may be stored."""
+
+    content: str
+    metadata: dict[str, JSON]
+    notes: tuple[Note, ...]
+
+
 def safe(
     content: str, metadata: Mapping[str, JSON], policy: SecretPolicy = SecretPolicy.REFUSE
-) -> tuple[str, dict[str, JSON]]:
+) -> Safe:
     """Return a text and the metadata of a memory as they may be stored; refused as candidates."""
     found = _Cleaning(policy)
-    return found.content(content), found.metadata(metadata)
+    clean = found.content(content), found.metadata(metadata)
+    return Safe(*clean, tuple(found.notes))
 
 
 def _proof(candidate: CandidateMemory) -> tuple[str, str]:

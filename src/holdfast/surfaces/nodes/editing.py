@@ -8,25 +8,31 @@ from holdfast.context import frontmatter
 from holdfast.errors import InvalidValueError, VersionMismatchError
 from holdfast.model import ContextNode
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.nodes.checking import refuse_new
 from holdfast.surfaces.nodes.describing import version_line
 from holdfast.surfaces.nodes.editor import edited, find_editor
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
 from holdfast.surfaces.nodes.writing import refuse_broken
 from holdfast.surfaces.telling import mention, tell_json, tell_line
 
+_FIX = "take it out, or keep it all the same with `holdfast edit --as-is`."
+
 
 @click.command("edit", epilog=NAMES)
 @click.argument("node")
 @click.option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
+@click.option("--as-is", is_flag=True, help="Write it to the letter, with new secrets in it.")
 @as_json(ONE_OBJECT)
 @with_memory
-def edit_command(memory: Memory, node: str, reason: str, *, as_json: bool) -> None:
+def edit_command(memory: Memory, node: str, reason: str, *, as_is: bool, as_json: bool) -> None:
     """Change a node in your editor.
 
     That is what VISUAL or EDITOR name. The content is written as the next version when the editor
-    ends, if it changed. If somebody else changed the node meanwhile, nothing is written, and your
-    text is kept in a file.
+    ends, if it changed. If somebody else changed the node meanwhile, or there is a new secret in
+    it, nothing is written, and your text is kept in a file.
     """
+    if not as_is:
+        refuse_new(reason, "", "reason", _FIX)
     editor = find_editor("pipe the text into `holdfast write NODE --version N`")
     before = memory.node(memory.node_place(node))
     refuse_broken(before, "correct its file in an editor")
@@ -34,6 +40,8 @@ def edit_command(memory: Memory, node: str, reason: str, *, as_json: bool) -> No
     page = Page(before)
     with edited(editor, before.place.name, page.text) as text:
         after = page.revised(text)
+        if after is not None and not as_is:
+            refuse_new(text, page.text, "text", _FIX)
         if after is not None:
             _write(memory, after, reason)
     now = before if after is None else after

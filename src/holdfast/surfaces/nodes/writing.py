@@ -2,15 +2,18 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
 import click
 
+from holdfast.engine.validate.owned import Owned
 from holdfast.errors import NodeExistsError, VersionMismatchError
 from holdfast.model import ContextNode, Uri
 from holdfast.model.values import JSON
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.nodes.checking import as_json as as_json_of
+from holdfast.surfaces.nodes.checking import mention_masked, owned_by, with_secrets
 from holdfast.surfaces.nodes.describing import gist, time, version_line
 from holdfast.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
@@ -28,6 +31,8 @@ class Options(TypedDict):
     reason: str
     version: int | None
     replace: bool
+    mask_secrets: bool
+    as_is: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ class Said:
         """Return the texts that were too long, and are not all there."""
         return [name for name, text in self._texts().items() if getattr(node, name) != text]
 
+    def without_secrets(self, owned: Owned) -> "Said":
+        """Return the same as it may be written; `SecretRefusedError` if it may not."""
+        texts = {name: owned.text(text, name) for name, text in self._texts().items()}
+        return replace(self, **texts, metadata=owned.metadata(self.metadata))
+
     def _texts(self) -> dict[str, str]:
         texts = (("content", self.content), ("abstract", self.abstract))
         every = (*texts, ("overview", self.overview))
@@ -71,6 +81,7 @@ class Said:
     "--version", type=click.IntRange(min=1), metavar="N", help="Follow this version, and no other."
 )
 @click.option("--replace", is_flag=True, help="Follow whatever version is there.")
+@with_secrets
 @as_json(ONE_OBJECT)
 @with_memory
 def write_command(memory: Memory, node: str, *, as_json: bool, **options: Unpack[Options]) -> None:
@@ -78,23 +89,32 @@ def write_command(memory: Memory, node: str, *, as_json: bool, **options: Unpack
 
     TEXT is the content, in Markdown; if it is - or left out, it is read from stdin. A node that is
     there already is written only with --version or --replace. What no option names stays as it
-    is, and what says all of it already is not written again.
+    is, and what says all of it already is not written again. A secret in it is refused, unless it
+    may be masked, or you want it kept.
     """
     if options["version"] is not None and options["replace"]:
         raise click.UsageError("--version and --replace contradict each other. Fix: give one.")
     place = memory.node_place(node)
+    owned = owned_by(mask_secrets=options["mask_secrets"], as_is=options["as_is"])
     said = _said(options)
+    if owned is not None:
+        owned.name(node, "name of the node")
+        options["reason"] = owned.text(options["reason"], "reason")
+        said = said.without_secrets(owned)
     before, after = _write(memory, place, said, options)
     now = before if after is None else after
     assert now is not None  # noqa: S101 - either it was there, or it was written
     if as_json:
         written = after is not None
         told = {"uri": now.uri, "version": now.version}
-        tell_json({**told, "written": written, "created": written and before is None})
+        masked = as_json_of([] if owned is None else owned.notes)
+        created = written and before is None
+        tell_json({**told, "written": written, "created": created, "masked": masked})
     else:
         tell_line(version_line(now.uri, now.version))
     if after is None:
         mention("it says that already; nothing was written")
+    mention_masked([] if owned is None else owned.notes)
     for name in said.cut_in(now):
         mention(f"the {name} was too long; what is written ends in [cut]")
 

@@ -35,6 +35,7 @@ _MORE = "…"
 _LAPSED = "does not hold"
 _MOST_LINES = 6
 _NARROWEST = 40
+_WORDS_OF_AN_ORDER = 3
 
 
 @click.command("recall")
@@ -165,13 +166,24 @@ def _lines(
     memory: Memory, number: int, hit: Hit, words: re.Pattern[str] | None, *, explain: bool
 ) -> Iterator[str]:
     mark = "" if hit.holds else f" · {styled(_LAPSED, fg='red')}"
-    yield f"{number:>2} {styled(shown(hit.about), bold=hit.holds, dim=not hit.holds)}{mark}"
+    yield f"{number:>2} {styled(shown(_about(hit)), bold=hit.holds, dim=not hit.holds)}{mark}"
     for line in _snippet(hit.snippet, words):
         yield _INDENT + _highlighted(shown(line), words)
     yield _INDENT + styled(_cited(memory, hit), fg="blue")
     if explain:
         yield from (_INDENT + line for line in _explained(hit))
     yield ""
+
+
+def _about(hit: Hit) -> str:
+    """Return title, day and speaker. Anybody can call themselves an order; then it is marked."""
+    if len(hit.speaker.split()) < _WORDS_OF_AN_ORDER:
+        return hit.about
+    from holdfast.engine.validate.texts import (  # noqa: PLC0415 - who has a long name pays
+        presentable_line,
+    )
+
+    return " · ".join(map(presentable_line, hit.told))
 
 
 def _cited(memory: Memory, hit: Hit) -> str:

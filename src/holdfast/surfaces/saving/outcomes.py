@@ -6,6 +6,7 @@ from holdfast.engine.saving.outcome import Outcome, Planned, SessionCommit
 from holdfast.engine.validate.texts import presentable
 from holdfast.errors import InvalidUriError
 from holdfast.model import Uri
+from holdfast.surfaces.nodes.checking import tell_masked
 from holdfast.surfaces.nodes.opening import Memory
 from holdfast.surfaces.saving.words import said
 from holdfast.surfaces.telling import counted, mention, tell_diff, tell_line, tell_table
@@ -20,6 +21,7 @@ _NOTHING_NEW = "it was committed before; nothing changed"
 def tell_commit(memory: Memory, done: SessionCommit) -> None:
     tell_line(_archived(memory, done))
     tell_line(_counts(done))
+    _tell_masked(done)
     _tell_failures(done)
     rows = [
         row for each in done.plans if each.outcome in _WRITTEN for row in _rows(memory, done, each)
@@ -34,6 +36,7 @@ def tell_plan(memory: Memory, done: SessionCommit) -> None:
     mention("nothing is written; this is what would be")
     tell_line(_archived(memory, done))
     tell_line(_counts(done))
+    _tell_masked(done)
     rows = [
         (each.outcome.value, f"{each.candidate.confidence:g}", _name(memory, each.uri), _why(each))
         for each in done.plans
@@ -68,6 +71,12 @@ def _rows(memory: Memory, done: SessionCommit, plan: Planned) -> Iterator[tuple[
         yield _SUPERSEDED, _name(memory, uri), said(texts.get(uri, ""))
 
 
+def _tell_masked(done: SessionCommit) -> None:
+    """Say in which messages secrets were masked, as citations count them, and of which kind."""
+    told = [f"message {each.message} ({', '.join(each.kinds)})" for each in done.masked_messages]
+    tell_masked(done.masked, told)
+
+
 def _tell_failures(done: SessionCommit) -> None:
     for each in done.plans:
         if each.outcome is Outcome.FAILED:
@@ -96,6 +105,13 @@ def as_json(done: SessionCommit, left_out: Iterable[str], *, dry_run: bool) -> d
         "dry_run": dry_run,
         "left_out": list(left_out),
         "counts": {**done.counts, _SUPERSEDED: done.superseded},
+        "masked": {
+            "secrets": done.masked,
+            "messages": [
+                {"message": each.message, "kinds": list(each.kinds)}
+                for each in done.masked_messages
+            ],
+        },
         "plans": [_plan_json(each) for each in done.plans],
         "changes": [
             {"uri": each.uri, "before": each.before, "after": each.after, "diff": each.diff}

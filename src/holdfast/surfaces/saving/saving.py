@@ -9,10 +9,15 @@ from typing import TypedDict, Unpack
 import click
 
 from holdfast.context.files import META
+from holdfast.engine.validate.secrets import SecretPolicy
+from holdfast.engine.validate.texts import Note
+from holdfast.engine.validate.validating import safe
 from holdfast.errors import NodeExistsError, SecretRefusedError
 from holdfast.model import ContextNode, Uri
 from holdfast.model.values import JSON
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.nodes.checking import as_json as masked_json
+from holdfast.surfaces.nodes.checking import mention_masked
 from holdfast.surfaces.nodes.describing import version_line
 from holdfast.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
 from holdfast.surfaces.nodes.opening import Memory, with_memory
@@ -63,6 +68,7 @@ def save_command(
         tell_line(version_line(saved.node.uri, saved.node.version))
     if not saved.written:
         mention("it is known already; nothing was written")
+    mention_masked(saved.masked)
     if saved.changed:
         name = memory.name(saved.node.place)
         mention(f"it was not kept to the letter, for safety: `holdfast read {name}` shows it")
@@ -91,6 +97,8 @@ class Saved:
     written: bool
     changed: bool
     """Whether it differs from what was given, because that could do harm."""
+    masked: tuple[Note, ...]
+    """Where secrets were masked in it."""
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -99,6 +107,7 @@ class Saved:
             "written": self.written,
             "created": self.written and self.node.version == 1,
             "changed": self.changed,
+            "masked": masked_json(self.masked),
         }
 
 
@@ -122,4 +131,10 @@ def _saved(memory: Memory, text: str, options: Options) -> Saved:
     node = memory.node(Uri.parse(uri))
     last = history.current(memory.reader.file(node.place, META))
     written = last is not None and last.position > before
-    return Saved(node, written, node.content != text)
+    return Saved(node, written, node.content != text, _masked(text, options))
+
+
+def _masked(text: str, options: Options) -> tuple[Note, ...]:
+    if not options["mask_secrets"]:
+        return ()
+    return safe(text, dict(options["meta"]), SecretPolicy.MASK).notes

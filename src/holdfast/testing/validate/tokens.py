@@ -120,6 +120,35 @@ def _words_password(chance: random.Random) -> str:
     return "-".join(chance.sample(words, 3)) + str(chance.randrange(10, 99))
 
 
+def _strong(chance: random.Random) -> str:
+    first, *last = (chance.choice(each) for each in (string.ascii_uppercase, "!#%+", _ALNUM))
+    small, number = _some(chance, string.ascii_lowercase, 3), chance.randrange(10, 99)
+    return f"{first}{small}{number}{''.join(last)}"
+
+
+_WORDS = (
+    *("velvet", "anvil", "cobra", "ladder", "orbit", "pepper", "quarter", "ribbon", "saddle"),
+    *("timber", "umbrella", "walnut", "mango", "nephew", "olive", "puzzle", "rabbit", "salmon"),
+    *("tunnel", "vessel", "whisper", "zebra", "kitten", "lantern"),
+)
+
+
+def _phrase(chance: random.Random) -> str:
+    return "-".join([*chance.sample(_WORDS, 3), str(chance.randrange(10, 99))])
+
+
+def _seed(chance: random.Random) -> str:
+    return " ".join(chance.sample(_WORDS, 12))
+
+
+def _numbered_seed(chance: random.Random) -> str:
+    return " ".join(f"{at}. {word}" for at, word in enumerate(chance.sample(_WORDS, 12), 1))
+
+
+def _pin(chance: random.Random) -> str:
+    return str(chance.randrange(2_300, 9_800))
+
+
 def _iban_nl(chance: random.Random) -> str:
     account = "".join(chance.choices(string.digits, k=10))
     value = int("".join(str(int(each, 36)) for each in f"ABNA{account}NL00"))
@@ -181,6 +210,12 @@ _KINDS: dict[str, Callable[[random.Random], str]] = {
     "age": _of("AGE-", "SECRET-KEY-1", (_UPPER, 58)),
     "password": _password,
     "words": _words_password,
+    "strong": _strong,
+    "phrase": _phrase,
+    "seed": _seed,
+    "seed-numbered": _numbered_seed,
+    "pin": _pin,
+    "cvv": lambda chance: str(chance.randrange(130, 980)),
     "short": _of((string.ascii_lowercase, 5), (string.digits, 3)),
     "hex": _of((_HEX, 32)),
     "key": _of((_ALNUM, 32)),
