@@ -172,6 +172,24 @@ class ReadsPastedTexts(Reading):
         return text.replace("says:", "says.")
 
 
+class TakesAStoryForTheTruth(Reading):
+    @staticmethod
+    def change(text: str) -> str:
+        return text.replace("Write a story", "There it was")
+
+
+class NeverTakesBack(Reading):
+    @staticmethod
+    def change(text: str) -> str:
+        return text.replace("No wait", "No cake")
+
+
+class ReadsMails(Reading):
+    @staticmethod
+    def change(text: str) -> str:
+        return text.replace("From:", "From ").replace("To:", "To ")
+
+
 class ForgetsTheDateAnchor(EntityEventExtractor):
     def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
         today = datetime(2026, 3, 2, tzinfo=UTC)

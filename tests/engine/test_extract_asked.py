@@ -131,10 +131,10 @@ def test_what_an_assistant_says_is_advice_at_the_most(category: str) -> None:
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_what_is_of_work_belongs_to_the_agent(category: str) -> None:
+def test_what_work_shows_belongs_to_the_agent_and_what_is_stated_to_the_user(category: str) -> None:
     (candidate,) = found([said("x")], item(category=category, quote="x", about="x"))
 
-    of_agent = category in {"skill", "case", "pattern"}
+    of_agent = category in {"skill", "case"}
     assert candidate.owner_space == ("agent:default" if of_agent else "user:ana")
 
 

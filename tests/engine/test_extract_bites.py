@@ -42,6 +42,9 @@ BITES = (
     Bite(broken.ReadsQuotedLines, "test_a_quotation_is_somebody_else_s_word"),
     Bite(broken.ReadsQuotations, "test_a_quotation_is_somebody_else_s_word"),
     Bite(broken.ReadsPastedTexts, "test_a_quotation_is_somebody_else_s_word"),
+    Bite(broken.TakesAStoryForTheTruth, "test_what_is_played_is_no_fact"),
+    Bite(broken.NeverTakesBack, "test_what_is_taken_back_is_not_claimed"),
+    Bite(broken.ReadsMails, "test_a_pasted_mail_is_somebody_else_s_word"),
     Bite(broken.ForgetsTheDateAnchor, "test_a_time_is_seen_from_the_day_it_was_told"),
     Bite(broken.LeavesTheWordYesterday, "test_a_time_is_seen_from_the_day_it_was_told"),
     # always the same

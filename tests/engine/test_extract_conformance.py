@@ -27,7 +27,7 @@ class TestPreference(ExtractorSuite):
     telling = "I prefer tabs over spaces."
     asking = "Do I prefer tabs over spaces?"
     denying = "I don't like tabs."
-    unsure = "Maybe I prefer tabs over spaces."
+    unsure = "I think I prefer tabs over spaces."
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
@@ -75,7 +75,7 @@ class TestAskedPreference(ExtractorSuite):
     telling = "I prefer tabs over spaces."
     asking = "Do I prefer tabs over spaces?"
     denying = "I don't like tabs."
-    unsure = "Maybe I prefer tabs over spaces."
+    unsure = "I think I prefer tabs over spaces."
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:

@@ -166,8 +166,9 @@ def test_procedures_are_commands_customs_and_cases(content: str, expected: list[
     found = found_in(ProcedureExtractor(), content)
 
     assert [each.content for each in found] == expected
-    assert {each.owner_space for each in found} <= {"agent:default"}
     assert {each.category for each in found} <= {"skill", "pattern", "case"}
+    for each in found:
+        assert each.owner_space == ("user:ana" if each.category == "pattern" else "agent:default")
 
 
 EVERYONE = (ProfileExtractor(), PreferenceExtractor(), EntityEventExtractor(), ProcedureExtractor())

@@ -62,9 +62,7 @@ def test_what_was_said_becomes_memories(memory: Memory) -> None:
 
 def test_every_candidate_has_one_outcome(memory: Memory) -> None:
     memory.commit_session(JANUARY, session_id="january")
-    unsure = said(
-        "Maybe I like golf, I think.", "I love coffee.", "I hate coffee.", day="2026-03-03"
-    )
+    unsure = said("I think I like golf.", "I love coffee.", "I hate coffee.", day="2026-03-03")
 
     done = memory.commit_session([*MARCH, *unsure], session_id="march", min_confidence=0.7)
 
@@ -447,7 +445,7 @@ def test_learning_again_changes_nothing_that_is_known(context: Context) -> None:
 
 
 def test_what_is_less_sure_can_be_learned_later(memory: Memory) -> None:
-    unsure = said("Maybe I like golf, I think.")
+    unsure = said("I think I like golf.")
     assert memory.commit_session(unsure, session_id="golf", min_confidence=0.9).filtered == 1
 
     done = memory.commit_session(unsure, session_id="golf", min_confidence=0, again=True)

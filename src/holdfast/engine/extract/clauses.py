@@ -11,7 +11,7 @@ _NEW_SUBJECT = (
     r"|always|now|so|that|this|already|what)"
 )
 _HARD = (
-    r"[,;:()!?\u2026\n\u3002]|\s[-\u2013\u2014]+\s|\s(?:but|because|cause|cuz|so|though|although"
+    r"[,;:!?](?=\s|\Z)|(?<![\w=])\(|\)(?=\W|\Z)|[\u2026\n\u3002]|\s[-\u2013\u2014]+\s|\s(?:but|because|cause|cuz|so|though|although"
     rf"|however|by the way|btw|to be honest|tbh|lol|haha|and\s+{_NEW_SUBJECT})\b"
 )
 _SOFT = (
@@ -40,6 +40,17 @@ _LISTED = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_TAIL = 160
+_ON = re.compile(r"\s(?!(?:and|but|so|because|or)\b)\w")
+_PLACED = r"(?:in|at|near|with|on|by|for|as|from|to)"
+_SOME = r"(?:the|an?|my|our|some|no|lots|much|many|only|\d+)"
+VERB = re.compile(
+    rf"(?:like|prefer|enjoy|adore|dislike|have|am|speak|know|think|want|believe)\s"
+    rf"|(?:live|work|study|listen|come)\s{_PLACED}\s|(?:love|hate|use|own|drive|play|run|teach"
+    rf"|drink|eat|need|collect|avoid|study)\s{_SOME}\s",
+    re.IGNORECASE,
+)
+"""A verb that goes on with what somebody says of themselves: "I live in Rome and like tea"."""
+_JOINED = re.compile(rf",?\s(?:and|or)\s(?={VERB.pattern})", re.IGNORECASE)
 
 
 def tail(sentence: Sentence, position: int, *, soft: bool = False) -> int:
@@ -48,9 +59,28 @@ def tail(sentence: Sentence, position: int, *, soft: bool = False) -> int:
     With `soft`, also where it goes on to say when, where or who.
     """
     limit = min(len(sentence.plain), position + _LONGEST_TAIL)
-    match = (SOFT if soft else HARD).search(sentence.plain, position, limit)
-    end = match.start() if match else _at_a_word(sentence, limit)
-    return trimmed(sentence, position, end)
+    for match in (SOFT if soft else HARD).finditer(sentence.plain, position, limit):
+        if not _is_aside(sentence.plain, position, match):
+            return trimmed(sentence, position, match.start())
+    return trimmed(sentence, position, _at_a_word(sentence, limit))
+
+
+def _is_aside(plain: str, position: int, match: re.Match[str]) -> bool:
+    """Whether it stands in brackets after which the statement goes on, or is one of these."""
+    opened = plain.rfind("(", position, match.end())
+    if opened < 0:
+        return False
+    closed = plain.find(")", opened)
+    if closed < match.start():
+        return False
+    in_a_word = opened > position and not plain[opened - 1].isspace()
+    return in_a_word or _ON.match(plain, closed + 1) is not None
+
+
+def predicate(sentence: Sentence, position: int, end: int) -> int:
+    """Return where the first of several verbs ends: "in Rome" of "in Rome and like tea"."""
+    joined = _JOINED.search(sentence.plain, position, end)
+    return trimmed(sentence, position, joined.start()) if joined else end
 
 
 def listed(sentence: Sentence, end: int) -> int:

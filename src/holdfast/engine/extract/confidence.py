@@ -1,5 +1,7 @@
 """How sure each kind of statement is."""
 
+REMINDED = 0.95
+"""Somebody asks that it be remembered."""
 STATED = 0.9
 """Somebody says it of themselves, in a form that says nothing else."""
 ASKED_FOR = 0.85

@@ -44,7 +44,7 @@ _SHORT = re.compile(
     rf"\A\W*(?:(?:my|the|a)\s)?(?:[\w'-]{{1,20}}\s){{0,1}}?(?:{either(OCCASIONS)})\b", re.IGNORECASE
 )
 _GREAT = re.compile(
-    r"\b(?:I|we|we've|I've)\s(?:just\s|finally\s|recently\s|have\s){0,2}(?:got"
+    r"\b(?!(?:I|we)(?:'ve|\shave)\sgot\sa\s(?:dog|cat)\b)(?:I|we|we've|I've)\s(?:just\s|finally\s|recently\s|have\s){0,2}(?:got"
     r"\s(?:married|engaged|divorced|promoted|fired|a\s(?:new\sjob"
     r"|dog|cat|promotion))|graduated|adopted\s(?:a|an|him|her)|quit\s(?:my|smoking)"
     r"|moved\s(?:to|into|back)|passed\s(?:my|the)"
@@ -78,7 +78,7 @@ _HABIT = re.compile(
 _DECIDED = re.compile(
     r"\b(?:(?:I|we|we've|I've|we\shave|I\shave)\s(?:all\s|finally\s|just\s|both\s|now"
     r"\s){0,2}(?:(?:decided|agreed)\s(?:\w+\s)?"
-    r"(?:to|on|that|against|not\sto)|chose|settled\son|picked|opted\s(?:for|to)|voted\s(?:to|for))"
+    r"(?:to|on|that|against|not\sto)|chose|settled\son|picked|switched\s(?:over\s)?(?:from|to)|opted\s(?:for|to)|voted\s(?:to|for))"
     r"|(?:we're|I'm|we\sare|we'll|I'll|let's|lets)\s(?:just\s)?(?:going\sto"
     r"\s)?(?:going|go|stick|use)\s?(?:with)?(?=\s)"
     r"|(?:the\s|final\s|our\s)?decision\s?(?:is|was|:)(?:\sto)?)\s",
@@ -86,7 +86,9 @@ _DECIDED = re.compile(
 )
 _LETS = re.compile(r"(?:let's|lets)\s(?:just\s)?", re.IGNORECASE)
 _WILL = re.compile(r"(?:I'll|we'll)\s", re.IGNORECASE)
-_WITH = re.compile(r"\b(?:with)\s\Z|decid|agreed|chose|settled|picked|opted|voted", re.IGNORECASE)
+_WITH = re.compile(
+    r"\b(?:with)\s\Z|decid|agreed|chose|settled|picked|switched|opted|voted", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,26 @@ def _told_by(
     time = dated(clause.plain, said_at, ahead=ahead is not None)
     if time is None and not _is_great(clause):
         return None
-    if not _leads(clause, found, time):
+    if not _leads(clause, found, time) or _leans(clause, time):
         return None
     return _event(sentence, clause, who, time)
+
+
+_LEANING = re.compile(
+    r"\W*(?:I|we)(?:'ve|\shave|\shad)?\s(?:(?:finally|just|then|also|recently)\s){0,2}(?:quit|stopped"
+    r"|started|began|finished|left|ended|changed|switched|did|gave\sup|tried|returned|continued"
+    r"|resumed|failed|succeeded|agreed|refused|managed|forgot|remembered|said|asked|told)\W*\Z",
+    re.IGNORECASE,
+)
+
+
+def _leans(clause: Sentence, time: Dated | None) -> bool:
+    """Whether only what was said before tells what it is about: "I quit in 2019"."""
+    plain = clause.plain
+    return (
+        _LEANING.match(plain if time is None else plain[: time.begin] + plain[time.finish :])
+        is not None
+    )
 
 
 def _is_great(clause: Sentence) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.extract import confidence, names
 from holdfast.engine.extract.claims import hedged, opens
-from holdfast.engine.extract.clauses import listed, tail
+from holdfast.engine.extract.clauses import listed, predicate, tail
 from holdfast.engine.extract.persons import third_person
 from holdfast.engine.extract.prose import Sentence
 from holdfast.engine.extract.values import (
@@ -23,6 +23,7 @@ from holdfast.engine.extract.values import (
 from holdfast.engine.extract.words import (
     ADVERBS,
     FAMILY,
+    PETS,
     TITLES,
     TRAITS,
     either,
@@ -35,6 +36,10 @@ _HAVE = r"\b(?:I've|I\shave|we've|we\shave|I|we)"
 _COUNT = r"(?:an?|one|two|three|four|five|six|seven|\d{1,2})"
 _FIRST_PERSON = re.compile(
     r"\b(?:I|we|my|our|im|I'm|I've|we've|we're)\b|\A(?:name|live|work|reside)\b|\bhere\b",
+    re.IGNORECASE,
+)
+_ITS_TIME = re.compile(
+    r"\s(?:until|till|since|after|before|when|whenever|while|except|unless)\s(?!I\sam\b|I'm\b)",
     re.IGNORECASE,
 )
 
@@ -70,9 +75,10 @@ def facts(sentence: Sentence, who: str) -> Iterator[Fact]:
     """Yield what a claim says of its speaker; of facts that overlap the first and longest."""
     taken = -1
     for found in sorted(_found(sentence, who), key=lambda fact: (fact.begin, -fact.finish)):
-        if found.begin >= taken:
-            yield found
-            taken = found.finish
+        if found.begin < taken:
+            continue
+        taken = found.finish
+        yield found
 
 
 def _found(sentence: Sentence, who: str) -> Iterator[Fact]:
@@ -88,11 +94,18 @@ def _finish(rule: _Rule, sentence: Sentence, value: int) -> int | None:
     if rule.is_relative:
         return _after_name(sentence, value)
     finish = value if rule.is_whole else tail(sentence, value, soft=True)
-    if rule.is_list:
-        finish = listed(sentence, finish)
+    finish = predicate(sentence, value, listed(sentence, finish) if rule.is_list else finish)
     if finish <= value and sentence.plain[value - 1].isspace():
         return None
-    return finish if rule.holds is None or rule.holds(sentence, value, finish) else None
+    if rule.holds is not None and not rule.holds(sentence, value, finish):
+        return None
+    return finish if rule.is_whole else _with_its_time(sentence, finish)
+
+
+def _with_its_time(sentence: Sentence, finish: int) -> int:
+    """Return where a statement ends that goes on to say until when or since when it is so."""
+    time = _ITS_TIME.match(sentence.plain, finish)
+    return tail(sentence, time.end()) if time else finish
 
 
 def _after_name(sentence: Sentence, value: int) -> int | None:
@@ -112,14 +125,19 @@ def _fact(rule: _Rule, sentence: Sentence, span: tuple[int, int], who: str) -> F
     if not re.match(r"(?:I|we|my|our|I['\u2019]\w+|we['\u2019]\w+|im)\b", said, re.IGNORECASE):
         said = _spoken_out(rule.topic, said)
     weight = confidence.weighed(confidence.STATED, hedged=hedged(sentence, begin, finish))
-    return Fact(rule.topic, begin, finish, third_person(said, who), weight)
+    told = third_person(said, who)
+    if told.casefold() == f"{who} is {who}.".casefold():
+        told = f"{who}'s name is {who}"
+    return Fact(rule.topic, begin, finish, told, weight)
 
 
 def _with_name_first(said: str) -> str:
     """Return "my cousin Rachel" as "Rachel is my cousin"; a statement stays as it is."""
     match = _MY_KIN.match(said)
     name = names.name_at(said, match.end()) if match else ""
-    return f"{name} is {match['kin']}" if match and match.end() + len(name) == len(said) else said
+    if match is None or match.end() + len(name) < len(said):
+        return said
+    return f"{name} is {match['kin'][0].lower()}{match['kin'][1:]}"
 
 
 def _spoken_out(topic: str, said: str) -> str:
@@ -136,6 +154,8 @@ def _rule(topic: str, head: str, holds: Check | None = None, **more: bool) -> _R
 
 _KIN = rf"(?:{either(FAMILY)})s?"
 _MY_KIN = re.compile(rf"(?P<kin>(?:my|our)\s(?:\w+\s)?(?:{_KIN}))\s", re.IGNORECASE)
+_PET = rf"(?:{either(PETS - {'fish'})})s?|puppies|ponies|fish"
+_AMOUNT = r"\d{1,3}(?:[.,]\d{1,2})?"
 _CAPITAL = r"(?-i:[^\W\d_a-z][\w'\u2019-]{1,30})"
 _NAMED = rf"{_CAPITAL}(?:\s{_CAPITAL})?"
 _RULES = (
@@ -194,8 +214,12 @@ _RULES = (
     _rule("family", rf"\b(?:my|our)\s(?:\w+\s)?(?:{_KIN})\s(?={_NAMED})", is_relative=True),
     _rule(
         "family",
-        rf"\b(?:my|our)\s(?:{_KIN})\s(?=(?:is|are|lives?|works?|speaks?|studies|teaches|has"
-        rf"|have)\s)",
+        rf"\b(?:my|our)\s(?:{_KIN})\s(?=(?:is|lives|works|speaks|studies|teaches|has)\s)",
+        has_a_fact,
+    ),
+    _rule(
+        "family",
+        rf"(?<!\band\s)\b(?:my|our)\s(?:{_KIN})\s(?=(?:are|live|work|speak|study|teach|have)\s)",
         has_a_fact,
     ),
     _rule(
@@ -207,6 +231,23 @@ _RULES = (
     ),
     _rule("family", rf"\b{_NAMED}\s(?:is|are)\s(?:my|our)\s(?:\w+\s)?(?:{_KIN})\b", is_whole=True),
     _rule("family", rf"{_HAVE}\s(?:got\s)?{_COUNT}\s(?:\w+\s)?(?:{_KIN})\b", is_whole=True),
+    _rule(
+        "pets",
+        rf"\b(?:I|we)(?:'ve\sgot|\shave(?:\sgot)?)\s{_COUNT}\s(?:\w+\s)?(?:{_PET})(?:(?:,|\sand)\s{_COUNT}"
+        rf"\s(?:\w+\s)?(?:{_PET})){{0,3}}"
+        rf"(?=\s*(?:\Z|[.,;:!?)])|\s(?:and|but|so|at|in|now|too|already|with)\b)",
+        is_whole=True,
+    ),
+    _rule(
+        "body",
+        rf"\bI(?:\scurrently|\snow)?\sweigh\s{_AMOUNT}\s?(?:kg|kilos?|kilograms?|lbs?|pounds|stone)\b",
+        is_whole=True,
+    ),
+    _rule(
+        "body",
+        rf"{_AM}\s{_AMOUNT}\s?(?:m|cm|met(?:er|re)s?|centimet(?:er|re)s?|feet|ft)\stall\b",
+        is_whole=True,
+    ),
     _rule("family", rf"{_AM}\s(?:married|engaged)\sto\s"),
     _rule("family", rf"{_AM}\sa\s(?:mother|father|mum|mom|dad|parent|grandmother|grandfather)\b"),
     _rule("languages", rf"{_I}\sspeak\s", is_language, is_list=True),

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from holdfast.engine.extract.claims import claims
+from holdfast.engine.extract.claims import claims, meant
 from holdfast.engine.extract.evidence import Evidence
 from holdfast.engine.extract.persons import NOBODY, owner_of
 from holdfast.engine.extract.prose import Sentence, sentences
+from holdfast.engine.extract.standing import is_doubted, stands
 from holdfast.model import CandidateMemory, RequestContext
 from holdfast.model.transcript import Message
 from holdfast.model.values import JSON, MAX_ABSTRACT, shortened
@@ -27,6 +28,8 @@ class Turn:
     among_people: bool
     """Whether several people talk, so that "you" may be any of them."""
     sentences: tuple[Sentence, ...]
+    meant: tuple[Sentence, ...]
+    """Sentences without jokes, plays and what is taken back."""
     claims: tuple[Sentence, ...]
 
     @property
@@ -49,6 +52,8 @@ class Finding:
     who: tuple[str, ...] = ()
     topic: str = ""
     """What of the profile it is; what kind of event."""
+    is_whole: bool = False
+    """It has all that its sentence says, a doubt as well."""
     also: tuple[tuple[Turn, int, int], ...] = field(default=())
     """More evidence, in other places."""
 
@@ -59,7 +64,8 @@ def turns_of(messages: Sequence[Mapping[str, object]], ctx: RequestContext) -> l
     among_people = len({each.name for each in said if each.role == "user"} - {""}) > 1
     turns = []
     for index, message in enumerate(said):
-        found = sentences(message.content)
+        found = sentences(message.content, _names_of(message, ctx))
+        serious = tuple(meant(found))
         turns.append(
             Turn(
                 index,
@@ -67,7 +73,8 @@ def turns_of(messages: Sequence[Mapping[str, object]], ctx: RequestContext) -> l
                 is_owner(message),
                 among_people,
                 tuple(found),
-                tuple(claims(found)),
+                serious,
+                tuple(claims(serious)),
             )
         )
     return turns
@@ -86,11 +93,24 @@ def candidates(
     return [_candidate(each, owner_space, ctx) for each in reversed(chosen.values())]
 
 
+def _names_of(message: Message, ctx: RequestContext) -> tuple[str, ...]:
+    return (*message.name.split(), message.name, ctx.user_id)
+
+
 def _is_sound(found: Finding) -> bool:
-    """Whether it is short enough for one statement, and takes nobody for the assistant."""
-    if len(found.content) > MAX_SAID or found.end - found.start > MAX_QUOTED:
+    """Whether it says something, says no more than was said, and takes nobody for the assistant."""
+    if not 0 < len(found.content) <= MAX_SAID or found.end - found.start > MAX_QUOTED:
         return False
-    return not (found.turn.among_people and "the assistant" in found.content)
+    if found.turn.among_people and "the assistant" in found.content:
+        return False
+    return found.is_whole or _is_all(found)
+
+
+def _is_all(found: Finding) -> bool:
+    """Whether no doubt is left behind, and none is in it. That an event is not sure may be said."""
+    said = found.turn.message.content[found.start : found.end]
+    doubted = found.category != "event" and is_doubted(said)
+    return not doubted and stands(found.turn.sentences, found.start, found.end)
 
 
 def _candidate(found: Finding, owner_space: str, ctx: RequestContext) -> CandidateMemory:

@@ -1,16 +1,20 @@
 """Who speaks, and what they say of themselves in the third person."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from holdfast.engine.extract.words import ADVERBS, MODALS, PAST, STOP
+from holdfast.engine.extract.clauses import VERB
+from holdfast.engine.extract.verbatim import Spans, is_in, verbatim
+from holdfast.engine.extract.words import ADVERBS, MODALS, PAST, STOP, words
 from holdfast.model import RequestContext
 from holdfast.model.transcript import Message
 
 NOBODY = "the user"
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _PARTICIPLE = re.compile(r".+ed|...+ing")
-_BE = {"am": "is", "have": "has", "do": "does", "don't": "does not", "haven't": "has not"}
+_ONE = {"am": "is", "have": "has", "do": "does", "don't": "does not", "haven't": "has not"}
+_MANY = {"am": "are", "was": "were", "wasn't": "weren't"}
+_VERBS_IN_LY = words("rely fly apply supply reply multiply comply imply bully rally tally")
 _AFTER_I = {
     "i'm": ("is", "are"),
     "i've": ("has", "have"),
@@ -48,8 +52,22 @@ def owner_of(messages: Sequence[Message], ctx: RequestContext) -> Callable[[Mess
 
 
 def third_person(text: str, who: str) -> str:
-    """Return a statement in the first person as one about `who`, who is named once."""
-    return _Telling(who).told(text)
+    """Return a statement in the first person as one about `who`, who is named once.
+
+    Empty if nobody can tell: a word may be a name or a pronoun, or a verb agrees with nothing.
+    """
+    kept = verbatim(text)
+    if kept is None:
+        return ""
+    telling = _Telling(who)
+    try:
+        return telling.told(text, kept)
+    except _UntoldError:
+        return ""
+
+
+class _UntoldError(ValueError):
+    """A statement whose third person would say something else, or nothing that is a sentence."""
 
 
 class _Telling:
@@ -58,33 +76,38 @@ class _Telling:
     def __init__(self, who: str) -> None:
         self._who = who
         self._named = False
-        self._agree = False
+        self._agree: Mapping[str, str] | None = None
+        self._led: str = ""
+        self._joined = False
 
-    def told(self, text: str) -> str:
+    def told(self, text: str, kept: Spans) -> str:
         pieces, last = [], 0
         for match in _TOKEN.finditer(text):
             between = text[last : match.start()]
-            if between.strip():
-                self._agree = False
-            pieces += [between, self._word(match[0])]
+            if self._agree and between.strip(" ,*"):
+                raise _UntoldError
+            is_kept = is_in(match.start(), kept)
+            word = match[0] if is_kept else self._word(match[0], text[match.end() :])
+            if is_kept and self._agree:
+                raise _UntoldError
+            pieces += [between, word]
             last = match.end()
         return sentence("".join([*pieces, text[last:]]))
 
-    def _word(self, word: str) -> str:
+    def _word(self, word: str, after: str) -> str:
         lower = word.lower().replace("\u2019", "'")
         if lower in {"i", "we"} or lower in _AFTER_I:
             return self._subject(lower)
         if lower in {"my", "our"}:
             return self._possessive()
         if lower in _YOU:
-            self._agree = lower == "you"
+            self._agree = _ONE if lower == "you" else None
             return _YOU[lower]
         if lower in _OBJECTS:
             return _OBJECTS[lower] if self._named else self._name()
-        if self._agree and lower not in _PASSED_OVER:
-            self._agree = False
-            return _agreeing(word, lower)
-        return _POSSESSED.get(lower, word)
+        if self._agree is not None and not _is_passed_over(lower):
+            return self._verb(word, lower)
+        return _POSSESSED.get(lower) or self._joined_verb(word, lower, after)
 
     def _name(self) -> str:
         self._named = True
@@ -95,19 +118,43 @@ class _Telling:
         subject = self._name() if first else "they"
         if first and plural:
             subject = f"{subject} and others"
-        self._agree = first and not plural and lower == "i"
+        self._led = "one" if first and not plural else ""
         if lower in _AFTER_I:
             one, many = _AFTER_I[lower]
             return f"{subject} {one if first and not plural else many}"
+        self._agree = _ONE if self._led else _MANY
         return subject
 
     def _possessive(self) -> str:
         return "their" if self._named else f"{self._name()}'s"
 
+    def _verb(self, word: str, lower: str) -> str:
+        agree, self._agree = self._agree, None
+        if self._led and (lower in MODALS or lower in {"don't", "do", "haven't"}):
+            self._led = "modal"
+        return _agreeing(word, lower) if agree is _ONE else _MANY.get(lower, word)
+
+    def _joined_verb(self, word: str, lower: str, after: str) -> str:
+        """Return "like" of "I live in Rome and like tea" as "likes"."""
+        joined, self._joined = self._joined, lower in {"and", "or", "but"}
+        if lower == "to" and self._led:
+            self._led = "to"
+        if not joined or not self._led or not VERB.match(f"{lower}{after}"):
+            return word
+        if self._led == "modal":
+            raise _UntoldError
+        return _agreeing(word, lower) if self._led == "one" else word
+
+
+def _is_passed_over(lower: str) -> bool:
+    return lower in _PASSED_OVER or (lower.endswith("ly") and lower not in _VERBS_IN_LY)
+
 
 def _agreeing(word: str, lower: str) -> str:
-    if lower in _BE:
-        return _BE[lower]
+    if lower in _ONE:
+        return _ONE[lower]
+    if len(word) > 1 and word.isupper():
+        word = lower
     if lower in STOP or lower in MODALS or lower in PAST or _PARTICIPLE.fullmatch(lower):
         return word
     if lower.endswith("y") and lower[-2:-1] not in set("aeiou"):
@@ -117,7 +164,10 @@ def _agreeing(word: str, lower: str) -> str:
 
 def sentence(text: str) -> str:
     """Return words as a sentence: a capital first, a full stop last, and one space in between."""
-    text = " ".join(text.split()).strip(" ,;:.-\u2013\u2014")
+    text = " ".join(text.split()).rstrip(" ,;:.-\u2013\u2014")
+    text = re.sub(r"\A(?:[ ,;:\u2013\u2014]|[.-]+(?=\s))+", "", text)
+    if not text:
+        return ""
     first = text.split(" ", 1)[0]
     if first.islower() and first.isalpha():
         text = text[0].upper() + text[1:]

@@ -4,9 +4,12 @@ Code, logs, quotations and pasted texts are somebody else's words. They are blot
 for character, so that rules can't find anything in them and every position stays what it was.
 """
 
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+
+from holdfast.engine.extract.voices import others_lines
 
 BLOT = "\x1a"
 """Stands for each character that is not the speaker's own."""
@@ -61,9 +64,12 @@ class Sentence:
         return Sentence(self.text[begin:finish], self.plain[begin:finish], self.start + begin)
 
 
-def sentences(content: str) -> list[Sentence]:
-    """Return the sentences of a message, in their order, without what is somebody else's."""
-    plain = own_words(content)
+def sentences(content: str, own: Collection[str] = ()) -> list[Sentence]:
+    """Return the sentences of a message, in their order, without what is somebody else's.
+
+    `own` are the names of who speaks.
+    """
+    plain = own_words(content, own)
     whole = Sentence(content, plain, 0)
     return [
         sentence
@@ -73,10 +79,10 @@ def sentences(content: str) -> list[Sentence]:
     ]
 
 
-def own_words(content: str) -> str:
+def own_words(content: str, own: Collection[str] = ()) -> str:
     """Return the message with what is not the speaker's own blotted out, as long as before."""
     lines = content.split("\n")
-    foreign = _foreign(lines)
+    foreign = map(operator.or_, _foreign(lines), others_lines(lines, own))
     kept = (BLOT * len(line) if other else line for line, other in zip(lines, foreign, strict=True))
     return _SPANS.sub(_blot, "\n".join(kept)).replace("\u2019", "'")
 

@@ -74,6 +74,8 @@ def has_a_fact(sentence: Sentence, begin: int, finish: int) -> bool:
         return "bit" not in value and not value.endswith((" fan", " mess"))
     if re.match(r"(?:is|are)\s", value):
         return value.split(maxsplit=1)[1] in TRAITS
+    if re.match(r"was\sborn\s(?:on|in)\s", value):
+        return True
     lasting = (
         r"(?:lives?|works?|speaks?|studies|study|teaches|(?:has|have)\s(?:an?|two|three|\d))\s"
     )

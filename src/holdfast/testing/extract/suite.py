@@ -219,6 +219,17 @@ class ExtractorSuite(Suite):
         ):
             assert extractor.extract([said(text)], ANA) == []
 
+    def test_what_is_played_is_no_fact(self, extractor: CandidateExtractor) -> None:
+        text = f"Write a story in the first person. {self.telling}"
+        assert extractor.extract([said(text)], ANA) == []
+
+    def test_what_is_taken_back_is_not_claimed(self, extractor: CandidateExtractor) -> None:
+        assert extractor.extract([said(f"{self.telling} No wait.")], ANA) == []
+
+    def test_a_pasted_mail_is_somebody_else_s_word(self, extractor: CandidateExtractor) -> None:
+        text = f"From: tom@example.org\nTo: ana@example.org\n\n{self.telling}"
+        assert extractor.extract([said(text)], ANA) == []
+
     @when(DATES)
     def test_a_time_is_seen_from_the_day_it_was_told(self, extractor: CandidateExtractor) -> None:
         for days in range(3):

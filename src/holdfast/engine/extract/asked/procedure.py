@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.engine.extract.asked.asking import Draft, candidates, items_of, slug_about
 from holdfast.engine.extract.asked.items import Item
+from holdfast.engine.extract.ownership import with_owners
 from holdfast.engine.llm.contract import LLM
 from holdfast.model import CandidateMemory, RequestContext
 
@@ -18,7 +19,8 @@ _SPEAKERS = {
 class ProcedureExtractor:
     """Finds commands and what they are for, errors with what helped, and how things are done.
 
-    These are memories of the agent: they say how to work, not who somebody is.
+    What a command is for and what helped are memories of the agent: they say how to work, not who
+    somebody is. How somebody wants things done is theirs, as others have the same agent.
     """
 
     def __init__(self, llm: LLM) -> None:
@@ -33,7 +35,7 @@ class ProcedureExtractor:
             for each in found
             if each.message.role in _SPEAKERS.get(each.category, frozenset())
         )
-        return candidates(drafts, f"agent:{ctx.agent_id}", ctx)
+        return with_owners(candidates(drafts, f"agent:{ctx.agent_id}", ctx), ctx)
 
 
 def _draft(item: Item) -> Draft:

@@ -13,6 +13,7 @@ from holdfast.engine.extract.findings import Finding, Turn, candidates, turns_of
 from holdfast.engine.extract.persons import sentence as as_sentence
 from holdfast.engine.extract.persons import third_person
 from holdfast.engine.extract.prose import Sentence
+from holdfast.engine.extract.reminders import reminders
 from holdfast.engine.extract.slugs import slug_of
 from holdfast.engine.extract.words import FAMILY, PEOPLE, PETS, THINGS, either
 from holdfast.model import CandidateMemory, RequestContext
@@ -25,8 +26,20 @@ class EntityEventExtractor:
         self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
     ) -> list[CandidateMemory]:
         turns = [turn for turn in turns_of(messages, ctx) if turn.message.role == "user"]
-        found = (finding for turn in turns for claim in turn.claims for finding in _in(turn, claim))
+        found = (finding for turn in turns for finding in _of(turn))
         return candidates(found, f"user:{ctx.user_id}", ctx)
+
+
+def _of(turn: Turn) -> Iterator[Finding]:
+    """Yield what a message tells of; what is to be remembered as a whole is not told in parts."""
+    found = [finding for claim in turn.claims for finding in _in(turn, claim)]
+    asked = [each.finding(turn) for each in reminders(turn) if not each.is_rule]
+    said = {(each.start, each.end) for each in found}
+    whole = [each for each in asked if (each.start, each.end) not in said]
+    yield from whole
+    for finding in found:
+        if not any(each.start <= finding.start < each.end for each in whole):
+            yield finding
 
 
 def _in(turn: Turn, claim: Sentence) -> Iterator[Finding]:
@@ -146,7 +159,7 @@ def _as_statement(said: str, name: str) -> str:
     """Return "my friend Olaf" as "Olaf is my friend"; a statement stays as it is."""
     match = re.fullmatch(rf"((?:my|our)\s.+?)\s{re.escape(name)}", said, re.IGNORECASE)
     if match and not re.search(r"\s(?:is|are|'s|called|named)\b|'s\b", match[1]):
-        return f"{name} is {match[1]}"
+        return f"{name} is {match[1][0].lower()}{match[1][1:]}"
     return said
 
 

@@ -7,9 +7,11 @@ from holdfast.engine.extract import confidence
 from holdfast.engine.extract.claims import hedged
 from holdfast.engine.extract.clauses import tail
 from holdfast.engine.extract.findings import Finding, Turn, candidates, turns_of
+from holdfast.engine.extract.ownership import with_owners
 from holdfast.engine.extract.persons import sentence as as_sentence
 from holdfast.engine.extract.prose import BLOT, Sentence
 from holdfast.engine.extract.remedies import remedies
+from holdfast.engine.extract.reminders import reminders
 from holdfast.engine.extract.slugs import slug_of
 from holdfast.engine.extract.wishes import has_code, is_procedure
 from holdfast.model import CandidateMemory, RequestContext
@@ -18,7 +20,8 @@ from holdfast.model import CandidateMemory, RequestContext
 class ProcedureExtractor:
     """Finds commands and what they are for, errors with what helped, and how things are done.
 
-    These are memories of the agent: they say how to work, not who somebody is.
+    What a command is for and what helped are memories of the agent: they say how to work, not who
+    somebody is. How somebody wants things done is theirs, as others have the same agent.
     """
 
     def extract(
@@ -26,7 +29,7 @@ class ProcedureExtractor:
     ) -> list[CandidateMemory]:
         turns = turns_of(messages, ctx)
         found = [*_skills(turns), *_steps(turns), *_customs(turns), *_cases(turns)]
-        return candidates(found, f"agent:{ctx.agent_id}", ctx)
+        return with_owners(candidates(found, f"agent:{ctx.agent_id}", ctx), ctx)
 
 
 # ---------------------------------------------------------------- commands
@@ -144,15 +147,19 @@ def _lists(turn: Turn) -> Iterator[Finding]:
     for number, line in enumerate(lines):
         title = _TITLE.match(line[-120:])
         steps = _items(lines, number + 1) if title else []
-        if title and len(steps) >= _FEWEST:
+        begin = starts[number] + len(line) - len(line.lstrip())
+        if title and len(steps) >= _FEWEST and _is_meant(turn, begin):
             last = steps[-1][0]
-            begin = starts[number] + len(line) - len(line.lstrip())
             yield _pattern(
                 turn,
                 (begin, starts[last] + len(lines[last].rstrip())),
                 f"{title['title']}: " + "; ".join(step for _, step in steps),
                 title["title"],
             )
+
+
+def _is_meant(turn: Turn, begin: int) -> bool:
+    return any(each.start <= begin < each.end for each in turn.meant)
 
 
 def _items(lines: Sequence[str], first: int) -> list[tuple[int, str]]:
@@ -175,6 +182,7 @@ _ALWAYS = re.compile(
 _WHEN = re.compile(
     r"(?:one\smore\sthing,\s)?(?P<when>(?:when|whenever|before|after|each\stime|every"
     r"\stime|once)\s[^.;!?]{3,100}?[,\s]\s?)"
+    r"(?<!you\s)(?<!we\s)(?<!I\s)(?<!they\s)(?<!it\s)(?<!to\s)"
     r"(?:(?:please|always|just|first|never)\s){0,2}(?P<do>run|use|regenerate|restart"
     r"|do|call|rebuild|check|update|clear|ask|add|bump|"
     r"tag|delete|reset|set|stop|start|make|commit|push|open)\b",
@@ -209,8 +217,12 @@ def _customs(turns: Sequence[Turn]) -> Iterator[Finding]:
     for turn in turns:
         if turn.message.role != "user":
             continue
+        asked = [each.finding(turn) for each in reminders(turn) if each.is_rule]
+        yield from asked
         for claim in turn.claims:
-            yield from _said(turn, claim)
+            for custom in _said(turn, claim):
+                if not any(each.start <= custom.start < each.end for each in asked):
+                    yield custom
 
 
 def _said(turn: Turn, claim: Sentence) -> Iterator[Finding]:
