@@ -123,13 +123,13 @@ class ConfigFile(NamedTuple):
 
     def where(self, place: Sequence[str]) -> str:
         """Say in which file and line the entry stands."""
-        line = self._line_of(place)
+        line = self.line_of(place)
         return f"{self.path}, line {line}" if line else str(self.path)
 
     def refuse(self, place: Sequence[str], what: str, fix: str) -> ConfigError:
         return ConfigError(f"{self.where(place)}: {what}. Fix: {fix}.")
 
-    def _line_of(self, place: Sequence[str]) -> int | None:
+    def line_of(self, place: Sequence[str]) -> int | None:
         """Return the line on which the entry begins.
 
         The parser keeps no lines, so it is asked again with ever more of the file: the entry begins
@@ -157,8 +157,17 @@ class ConfigFile(NamedTuple):
 
 def load_config(environ: Mapping[str, str]) -> Config:
     """Read the config of the user whose environment this is; `ConfigError` if it is wrong."""
-    home = _home(environ)
-    file = _read(home / FILE_NAME)
+    return config_of(read_file(environ), environ)
+
+
+def read_file(environ: Mapping[str, str]) -> ConfigFile:
+    """Read the config file as it is; one that is not there says nothing."""
+    return _read(_home(environ) / FILE_NAME)
+
+
+def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
+    """Return what a config file says, in an environment; `ConfigError` if it is wrong."""
+    home = file.path.parent
     tables = _tables(file)
     storage = _table(file, ["storage"], tables.get("storage", {}))
     settings = StorageSettings(

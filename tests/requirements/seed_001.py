@@ -560,7 +560,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-conflict-janitor",
         section="Vault write protocol",
         behaviour="A janitor finds the conflict copies of the known sync clients.",
-        deferred="engine/ (repair) is not built yet",
     ),
     Requirement(
         id="001-personal-own-verb",

@@ -49,7 +49,7 @@ def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
             "Fix: leave it there until the new vectors are made."
         )
     if settings.provider == "minilm":
-        _demand_packages()
+        demand_packages()
     key = now.api_key if settings.provider == "openai" else ""
     found = _opened(settings.provider, replace(settings, api_key=key), config.home / "models")
     if found is None:
@@ -79,7 +79,8 @@ def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedde
     return None
 
 
-def _demand_packages() -> None:
+def demand_packages() -> None:
+    """Refuse to go on without what the local model runs on."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise PackageMissingError(

@@ -88,7 +88,7 @@ class Indexes:
     @cached_property
     def name(self) -> str:
         """The name of the embedder's index; another when the same nodes give other records."""
-        return _named(LEXICAL if self.embedder is None else embedder_id(self.embedder))
+        return index_name(self.embedder)
 
     @property
     def _lexical_name(self) -> str:
@@ -302,6 +302,11 @@ class Indexes:
             if past.name not in used and past.is_dir():
                 removed(past)
         return [(name, self._shelf.remove(name)) for name in gone]
+
+
+def index_name(embedder: Embedder | None) -> str:
+    """Return the name of the index of an embedder, or of the one that goes by words alone."""
+    return _named(LEXICAL if embedder is None else embedder_id(embedder))
 
 
 def _said(name: str) -> str:

@@ -40,10 +40,11 @@ def open_storage(
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":
     """Open the backend that this user configured, with the history of its texts."""
-    return _recorded(load_config(environ))
+    return recorded_of(load_config(environ))
 
 
-def _recorded(config: Config) -> "Recorded":
+def recorded_of(config: Config) -> "Recorded":
+    """Open the backend that a config chooses, with the history of its texts."""
     from holdfast.storage.history import History  # noqa: PLC0415 - `doctor` pays for none of it
     from holdfast.storage.wrappers.recorded import Recorded  # noqa: PLC0415 - as before
 
@@ -63,7 +64,7 @@ def open_context(
     config = load_config(environ)
     if backend is not None:
         config = replace(config, storage=replace(config.storage, backend=backend))
-    recorded = _recorded(config)
+    recorded = recorded_of(config)
     folder = history_folder(config.home, recorded.identity)
     return Context(recorded, folder, config, default_request(environ), embedder)
 

@@ -166,6 +166,12 @@ class Catalogue:
         wanted = {"name": name, "at": position}
         return self._answer(lambda database: [_binding(r) for r in database.ask(query, wanted)])
 
+    def count_versions(self, position: int) -> int:
+        """Return how often something was said of any name."""
+        query = "SELECT count(*) FROM binds WHERE position <= ?"
+        rows = self._ask(query, (position,))
+        return int(rows[0][0]) if rows else 0
+
     def names(self, prefix: str, position: int) -> list[str]:
         """Return the names with this beginning that stood for something, in key order."""
         return [name for (name,) in self._ask(_NAMES, _range(prefix, position))]

@@ -45,6 +45,11 @@ def split(text: str) -> tuple[str, str]:
 
 def check(lines: str) -> None:
     """Refuse lines that are no YAML mapping, or that would end before their end."""
+    parsed(lines)
+
+
+def parsed(lines: str) -> dict[str, object]:
+    """Return what the lines say; `InvalidValueError` if `check` would refuse them."""
     import yaml  # noqa: PLC0415 - only what somebody wrote by hand must be looked at
 
     if _FENCE.search(lines):
@@ -68,6 +73,7 @@ def check(lines: str) -> None:
             "its frontmatter is YAML, but no list of names and values. "
             "Fix: write lines such as 'title: A name'."
         )
+    return said or {}
 
 
 def _refuse_deep(events: Iterable[object]) -> None:

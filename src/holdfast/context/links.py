@@ -38,6 +38,17 @@ def targets(content: str) -> Iterator[str]:
                 yield match["target"].strip()
 
 
+def located(content: str) -> Iterator[tuple[int, str]]:
+    """Yield the same, each with the line of the content that it stands in, from 1."""
+    if "[[" in content:
+        line, before = 1, 0
+        for match in re.finditer(_LINK, content):
+            if match["target"]:
+                line += content.count("\n", before, match.start())
+                before = match.start()
+                yield line, match["target"].strip()
+
+
 def name_in(target: str) -> str:
     """Return the name under which a link's target would be found."""
     with suppress(InvalidValueError):

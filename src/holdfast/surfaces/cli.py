@@ -8,6 +8,7 @@ import sys
 import click
 
 from holdfast.errors import HoldfastError
+from holdfast.surfaces.ending import INTERRUPTED
 from holdfast.surfaces.lazy import HIDDEN, Commands, Later
 from holdfast.surfaces.telling import mention, shown
 
@@ -48,6 +49,9 @@ SECTIONS = {
         "restore": _verb("rewinding", "restore", "Let a node be what it was."),
         "rewind": _verb("rewinding", "rewind", "Let all memories be what they were."),
         "relate": _verb("relating", "relate", "Relate a node to another, or list its relations."),
+        "related": _finder(
+            "relating", "related", "Suggest links between notes that have none yet."
+        ),
         "import": Later(
             f"{_HERE}.importing:import_command", "Take in what other programs remember."
         ),
@@ -63,10 +67,18 @@ SECTIONS = {
         ),
     },
     "Upkeep": {
+        "init": Later(
+            f"{_HERE}.beginning:init_command",
+            "Set up memory on this machine: a config file, and a store that works.",
+        ),
+        "status": Later(
+            f"{_HERE}.status:status_command", "Say what is stored where, and how it stands with it."
+        ),
         "history": Later(
             f"{_HERE}.history:history",
             "See, compare, restore and prove every version of every text.",
         ),
+        "lint": _verb("linting", "lint", "Find what is wrong with notes by their own words."),
         "repair": _verb("mending", "repair", "Find what is wrong with nodes, and mend it."),
         "index": _finder("indexing", "index", "Look after the index by which memories are found."),
         "worker": _finder("working", "worker", "Keep the index up to date, for all accounts."),
@@ -84,7 +96,11 @@ SECTIONS = {
         "agent": _verb("tenants", "agent", "Make, list and delete agents."),
         "doctor": Later(
             f"{_HERE}.doctor:doctor_command",
-            "Say where memory is kept and whether it can be opened.",
+            "Say where memory is kept and whether all is well.",
+        ),
+        "completion": Later(
+            f"{_HERE}.completion:completion_command",
+            "Print what makes a shell complete commands, options and names of nodes.",
         ),
         "demo": Later(
             f"{_HERE}.demo.command:demo_command",
@@ -117,6 +133,8 @@ def main() -> None:
     atexit.register(gc.freeze)  # the system takes all back at once, so nobody needs to look there
     try:
         cli()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except HoldfastError as error:
         mention(f"holdfast: {shown(re.sub(_LINE_BREAK, ' ', str(error)))}")
         sys.exit(1)

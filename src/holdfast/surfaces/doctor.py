@@ -1,18 +1,21 @@
 """`doctor`."""
 
-import json
 import os
-from dataclasses import asdict, fields
+from collections.abc import Iterator
+from dataclasses import asdict, fields, replace
 
 import click
 
-from holdfast.app import preview_storage
+from holdfast.app.checking import Check, Checkup, Level, check_up
 from holdfast.config import load_config
-from holdfast.errors import ConfigError, HoldfastError
-from holdfast.storage import Capabilities, StoragePreview
-from holdfast.surfaces.telling import counted
+from holdfast.errors import ConfigError
+from holdfast.storage import Capabilities
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.telling import counted, shown, styled, tell_json, tell_line
 
 CAPABILITY_NAMES = tuple(field.name for field in fields(Capabilities))
+_SHOWN = {Level.WARN, Level.FAIL}
+_COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
 @click.command("doctor")
@@ -22,62 +25,40 @@ CAPABILITY_NAMES = tuple(field.name for field in fields(Capabilities))
     default="",
     help=f"Fail unless the storage promises these, comma-separated: {', '.join(CAPABILITY_NAMES)}.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--all", "every", is_flag=True, help="Say also what is well.")
+@as_json(ONE_OBJECT)
 @click.pass_context
-def doctor_command(context: click.Context, requires: str, *, as_json: bool) -> None:
-    """Say where memory is kept and whether it can be opened. Changes nothing.
+def doctor_command(context: click.Context, requires: str, *, every: bool, as_json: bool) -> None:
+    """Say where memory is kept and whether all is well. Changes nothing.
 
-    If the model that is configured can't be had, it says why.
+    What is not well is said with its fix; the exit code is 1 only if something fails. With --all,
+    also what is well, and what could be better.
     """
-    preview = preview_storage(os.environ, required=_capabilities(requires))
-    refused = _refusal_to_embed()
-    troubles = _troubles_of_hooks()
+    found = check_up(os.environ, _capabilities(requires))
+    found = replace(found, checks=(*found.checks, *_hooks()))
     if as_json:
-        more = {"ok": False, "embedding": refused} if refused else {}
-        told = {"hooks": troubles} if troubles else {}
-        click.echo(json.dumps({**asdict(preview), **more, **told}))
+        tell_json(_json(found))
     else:
-        click.echo(_told(preview))
-        if refused:
-            click.echo(f"FAIL recall    {refused}")
-        if troubles:
-            click.echo(f"note hooks     {troubles}")
-    context.exit(0 if preview.ok and not refused else 1)
+        for line in _lines(found, every=every):
+            tell_line(line)
+    context.exit(0 if found.ok else 1)
 
 
-def _refusal_to_embed() -> str:
-    """Say why recall would refuse the embedder that is configured; nothing if it would not."""
-    try:
-        config = load_config(os.environ)
-        if config.embedding.provider in {"auto", "none"}:  # then there is nothing to refuse
-            return ""
-        from holdfast.app.embedding import embedder_for  # noqa: PLC0415 - who has one pays
-
-        embedder_for(config)
-    except ConfigError:
-        return ""  # storage says so
-    except HoldfastError as error:
-        return str(error)
-    return ""
-
-
-def _troubles_of_hooks() -> str:
-    """Say what went wrong when agents called; nothing if nothing did."""
+def _hooks() -> Iterator[Check]:
+    """Yield what went wrong when agents called; nothing if nothing did."""
     try:
         home = load_config(os.environ).home
     except ConfigError:
-        return ""  # storage says so
+        return  # storage says so
     if not (home / "hooks").is_dir():
-        return ""
+        return
     from holdfast.surfaces.hooks.trouble import noted  # noqa: PLC0415 - who has hooks pays
 
     number, last = noted(home)
-    if not number:
-        return ""
-    path = home / "hooks" / "log"
-    return (
-        f"{counted(number, 'trouble')}, the last: {last}. Fix: see {str(path)!a}, then remove it."
-    )
+    if number:
+        log = str(home / "hooks" / "log")
+        told = f"{counted(number, 'trouble')}, the last: {last}. Fix: see {log!a}, then remove it."
+        yield Check("hooks", Level.WARN, told)
 
 
 def _capabilities(names: str) -> Capabilities | None:
@@ -91,12 +72,29 @@ def _capabilities(names: str) -> Capabilities | None:
     return Capabilities(**dict.fromkeys(wanted, True)) if wanted else None
 
 
-def _told(preview: StoragePreview) -> str:
-    lines = [
-        f"{'ok  ' if preview.ok else 'FAIL'} storage   {preview.message}",
-        f"     chosen by {preview.reason}",
+def _lines(found: Checkup, *, every: bool) -> Iterator[str]:
+    storage = found.storage
+    yield _line(Check("storage", Level.OK if storage.ok else Level.FAIL, storage.message))
+    yield f"     chosen by {storage.reason}"
+    if storage.capabilities:
+        promised = [name for name in CAPABILITY_NAMES if getattr(storage.capabilities, name)]
+        yield f"     promises  {', '.join(promised) or 'nothing beyond the verbs'}"
+    told = {storage.message}
+    for check in found.checks:
+        if every or (check.level in _SHOWN and check.message not in told):
+            told.add(check.message)
+            yield _line(check)
+
+
+def _line(check: Check) -> str:
+    level = styled(f"{check.level.value:4}", fg=_COLOURS[check.level])
+    return f"{level} {check.name:9} {shown(check.message)}"
+
+
+def _json(found: Checkup) -> dict[str, object]:
+    refused = [c for c in found.checks if c.name == "recall" and c.level is Level.FAIL]
+    checks = [
+        {"name": c.name, "level": c.level.value.lower(), "message": c.message} for c in found.checks
     ]
-    if preview.capabilities:
-        promised = [name for name in CAPABILITY_NAMES if getattr(preview.capabilities, name)]
-        lines.append(f"     promises  {', '.join(promised) or 'nothing beyond the verbs'}")
-    return "\n".join(lines)
+    more = {"embedding": refused[0].message} if refused else {}
+    return {**asdict(found.storage), "ok": found.ok, "checks": checks, **more}

@@ -16,7 +16,15 @@ from holdfast.errors import InvalidValueError
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.nodes.checking import tell_masked
 from holdfast.surfaces.nodes.opening import Memory, with_memory
-from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
+from holdfast.surfaces.telling import (
+    animated,
+    counted,
+    mention,
+    shown,
+    tell_json,
+    tell_line,
+    tell_table,
+)
 
 
 class Options(TypedDict):
@@ -133,9 +141,8 @@ def _json(report: Report, name: str, *, dry_run: bool) -> dict[str, object]:
 @contextmanager
 def _progress(source: Source) -> Iterator[Callable[[], None]]:
     """Show on stderr how much of the files was read, if somebody looks."""
-    stderr = sys.stderr
-    if not stderr.isatty():
+    if not animated():
         yield lambda: None
         return
-    with click.progressbar(length=source.size, label="importing", file=stderr) as bar:
+    with click.progressbar(length=source.size, label="importing", file=sys.stderr) as bar:
         yield lambda: bar.update(source.bytes_read - bar.pos)

@@ -3,15 +3,18 @@
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from io import UnsupportedOperation
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from holdfast.errors import HoldfastError, StorageError, StorageFaultError
 from holdfast.faults import explain
+from holdfast.surfaces.ending import PIPE_CLOSED, ended, forget_output
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class Later(NamedTuple):
@@ -51,6 +54,18 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(module), name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem[str]"]:
+        """Complete the names of commands without importing any of them."""
+        if incomplete.startswith("-") and incomplete:
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - who completes pays
+
+        return [
+            CompletionItem(name, help=each.told)
+            for name, each in self._later.items()
+            if name.startswith(incomplete)
+        ]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         widest = max(map(len, self._later))
@@ -60,14 +75,28 @@ class Commands(click.Group):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(widest), each.told) for name, each in part.items()])
 
+    def main(self, *args: Any, standalone_mode: bool = True, **settings: Any) -> Any:  # noqa: ANN401 - click's own
+        """Run the command line, and end the process as `docs/reference/command-line.md` says."""
+        run = partial(super().main, *args, standalone_mode=False, **settings)
+        if not standalone_mode:
+            return run()
+        sys.exit(ended(run))
+
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:  # noqa: ANN401 - click's own
+        try:
+            return super().make_context(*args, **settings)
+        except BrokenPipeError:  # as below; help is told before anything is invoked
+            forget_output()
+            sys.exit(PIPE_CLOSED)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except HoldfastError:
             raise
         except BrokenPipeError:  # whoever read our answer has read enough
-            _forget_output()
-            return None
+            forget_output()
+            ctx.exit(PIPE_CLOSED)
         except OSError as error:
             raise _explained(error) from error
 
@@ -75,16 +104,8 @@ class Commands(click.Group):
 def _explained(error: OSError) -> StorageError:
     if isinstance(error.filename, str):
         return explain(error, *os.path.split(error.filename))
-    _forget_output()
+    forget_output()
     return StorageFaultError(
         f"the answer can't be written: the system said {error.strerror!a}. "
         "Fix: check where it goes."
     )
-
-
-def _forget_output() -> None:
-    """Let nothing complain when what is left in the buffer is written at the end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    with suppress(UnsupportedOperation):  # it goes to no file
-        os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)

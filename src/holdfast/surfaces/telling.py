@@ -120,7 +120,17 @@ def shown(text: str) -> str:
 # ---------------------------------------------------------------- terminals
 def coloured() -> bool:
     """Whether whoever reads the answer sees colours, and wants them."""
-    return not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+    return sys.stdout.isatty() and _is_lively()
+
+
+def animated() -> bool:
+    """Whether somebody looks at stderr who sees a bar that moves."""
+    return sys.stderr.isatty() and _is_lively()
+
+
+def _is_lively() -> bool:
+    """Whether a terminal may be sent more than text."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def styled(text: str, **style: bool | str) -> str:

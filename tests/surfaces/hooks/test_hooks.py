@@ -345,5 +345,10 @@ class TestTheLog:
         note(home / ".holdfast", "first")
         note(home / ".holdfast", "second")
 
-        assert "note hooks     2 troubles, the last: " in told("doctor")
-        assert "second" in json.loads(told("doctor", "--json"))["hooks"]
+        assert "warn hooks     2 troubles, the last: " in told("doctor")
+        (check,) = (
+            each
+            for each in json.loads(told("doctor", "--json"))["checks"]
+            if each["name"] == "hooks"
+        )
+        assert "second" in check["message"]

@@ -57,6 +57,10 @@ DEAD = (
     f"SELECT {_EVENT} FROM events INDEXED BY dead "
     "WHERE account = :account AND dead = 1 ORDER BY seq"
 )
+COUNT = (
+    "SELECT count(*), coalesce(sum(dead), 0), min(CASE WHEN dead THEN NULL ELSE created_at END) "
+    "FROM events WHERE account = :account"
+)
 
 _THIS = " WHERE event_id = :id AND account = :account"
 _MINE = f"{_THIS} AND (:worker IS NULL OR coalesce(lease_end, 0) <= :now OR worker = :worker)"

@@ -161,6 +161,13 @@ class SqliteOutbox(Registrar):
         with self._file.changing() as db:
             return max(0, db.executemany(statement + schema.ONE_ID, chosen).rowcount)
 
+    def count(self, account_id: str) -> tuple[int, int, datetime | None]:
+        """Return how many events are not done, how many of these are dead, and since when."""
+        with self._file.reading() as db:
+            row = db.execute(schema.COUNT, {"account": check_id(account_id, "account")}).fetchone()
+        waiting, dead, since = row
+        return int(waiting), int(dead), None if since is None else from_micros(since)
+
     # ------------------------------------------------------------ tenants
     def delete_account_data(self, account_id: str) -> int:
         """As promised; and no byte of it is left in a file, nor of what was done before."""

@@ -10,7 +10,7 @@ from holdfast.artifacts import CID
 from holdfast.artifacts.canonical import Value
 from holdfast.artifacts.verify import Progress
 from holdfast.storage.history import Event, Version
-from holdfast.surfaces.telling import shown, utc_time
+from holdfast.surfaces.telling import animated, shown, utc_time
 
 
 def shown_reason(event: Event) -> str:
@@ -55,7 +55,7 @@ def _plain(value: Value) -> object:
 @contextmanager
 def progress(label: str) -> Iterator[Progress]:
     """Show how far something is, to whoever sits at a terminal."""
-    if not sys.stderr.isatty():
+    if not animated():
         yield lambda _done, _all: None
         return
     with click.progressbar(length=1, label=label, file=sys.stderr) as bar:

@@ -9,6 +9,7 @@ from holdfast.errors import InvalidValueError, VersionMismatchError
 from holdfast.model import ContextNode
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.nodes.checking import refuse_new
+from holdfast.surfaces.nodes.completing import node_names
 from holdfast.surfaces.nodes.describing import version_line
 from holdfast.surfaces.nodes.editor import edited, find_editor
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
@@ -19,7 +20,7 @@ _FIX = "take it out, or keep it all the same with `holdfast edit --as-is`."
 
 
 @click.command("edit", epilog=NAMES)
-@click.argument("node")
+@click.argument("node", shell_complete=node_names)
 @click.option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
 @click.option("--as-is", is_flag=True, help="Write it to the letter, with new secrets in it.")
 @as_json(ONE_OBJECT)

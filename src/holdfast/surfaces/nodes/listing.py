@@ -10,6 +10,7 @@ import click
 from holdfast.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
 from holdfast.model import ContextNode, NodeStatus, Uri
 from holdfast.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
+from holdfast.surfaces.nodes.completing import folder_names
 from holdfast.surfaces.nodes.describing import day, gist, told_node
 from holdfast.surfaces.nodes.naming import spelled
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
@@ -119,7 +120,7 @@ def _refuse_no_folder(memory: Memory, place: Uri) -> None:
 
 # ---------------------------------------------------------------- list
 @click.command("list", epilog=NAMES)
-@click.argument("folder", default="")
+@click.argument("folder", default="", shell_complete=folder_names)
 @click.option("--archived", is_flag=True, help="The nodes below that are put away, instead.")
 @at_moment
 @as_json(OBJECT_PER_LINE)
@@ -177,7 +178,7 @@ def _told(branch: Branch) -> dict[str, object]:
 
 # ---------------------------------------------------------------- tree
 @click.command("tree", epilog=NAMES)
-@click.argument("folder", default="")
+@click.argument("folder", default="", shell_complete=folder_names)
 @at_moment
 @as_json(OBJECT_PER_LINE)
 @with_memory

@@ -5,6 +5,7 @@ import click
 from holdfast.errors import BrokenNodeError
 from holdfast.model import Uri
 from holdfast.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
+from holdfast.surfaces.nodes.completing import archived_names, node_names
 from holdfast.surfaces.nodes.describing import gist, version_line
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
 from holdfast.surfaces.telling import shown, tell_json, tell_line
@@ -15,8 +16,8 @@ _REASON = click.option(
 
 
 @click.command("move", epilog=NAMES)
-@click.argument("node")
-@click.argument("to")
+@click.argument("node", shell_complete=node_names)
+@click.argument("to", shell_complete=node_names)
 @_REASON
 @as_json(ONE_OBJECT)
 @with_memory
@@ -46,7 +47,7 @@ def _target(memory: Memory, old: Uri, to: str) -> Uri:
 
 
 @click.command("archive", epilog=NAMES)
-@click.argument("node")
+@click.argument("node", shell_complete=node_names)
 @_REASON
 @as_json(ONE_OBJECT)
 @with_memory
@@ -66,7 +67,7 @@ def archive_command(memory: Memory, node: str, reason: str, *, as_json: bool) ->
 
 
 @click.command("unarchive", epilog=NAMES)
-@click.argument("node")
+@click.argument("node", shell_complete=archived_names)
 @_REASON
 @as_json(ONE_OBJECT)
 @with_memory
@@ -81,7 +82,7 @@ def unarchive_command(memory: Memory, node: str, reason: str, *, as_json: bool) 
 
 
 @click.command("delete", epilog=NAMES)
-@click.argument("node")
+@click.argument("node", shell_complete=node_names)
 @_REASON
 @without_asking
 @as_json(ONE_OBJECT)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypedDict
+from typing import Any, Concatenate, ParamSpec, TypedDict
 
 import click
 
@@ -171,11 +171,16 @@ def with_memory(command: Callable[Concatenate[Memory, Rest], None]) -> Callable[
 
     @wraps(command)
     def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
-        caller = Caller(**{name: kwargs.pop(name) for name in Caller.__annotations__})  # type: ignore[typeddict-item] # click has checked them
-        with opened(caller) as memory:
+        with opened(caller_in(kwargs)) as memory:
             command(memory, *args, **kwargs)
 
     return asked_by(run)
+
+
+def caller_in(options: dict[str, Any]) -> Caller:
+    """Take out of the options of a command those that say who asks."""
+    caller: Caller = {name: options.pop(name) for name in Caller.__annotations__}  # type: ignore[assignment] # click has checked them
+    return caller
 
 
 def asked_by(command: Command) -> Command:
@@ -199,7 +204,10 @@ def asked_by(command: Command) -> Command:
 
 def demand_governing(memory: Memory, what: str) -> None:
     """Refuse what is only for those who reach all of an account."""
-    ctx = memory.request
+    demand_governor(memory.request, what)
+
+
+def demand_governor(ctx: RequestContext, what: str) -> None:
     if not ctx.governs:
         raise AccessDeniedError(
             f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "

@@ -9,6 +9,7 @@ import click
 from holdfast.model import ContextNode, RelationEdge, Uri
 from holdfast.model.values import plain
 from holdfast.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment
+from holdfast.surfaces.nodes.completing import node_names
 from holdfast.surfaces.nodes.describing import time, told_edges, told_whole
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
 from holdfast.surfaces.telling import mention, shown, styled, tell, tell_json, tell_text
@@ -17,7 +18,7 @@ _INDENT = " " * 10
 
 
 @click.command("read", epilog=NAMES)
-@click.argument("node")
+@click.argument("node", shell_complete=node_names)
 @click.option("--all", "whole", is_flag=True, help="Print all that is known of it.")
 @at_moment
 @as_json(ONE_OBJECT)

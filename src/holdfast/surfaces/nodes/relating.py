@@ -5,14 +5,15 @@ import click
 from holdfast.errors import NodeNotFoundError
 from holdfast.model import MENTIONS, RelationEdge, Uri
 from holdfast.surfaces.asking import OBJECT_PER_LINE, as_json
+from holdfast.surfaces.nodes.completing import node_names
 from holdfast.surfaces.nodes.describing import told_edge
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
 from holdfast.surfaces.telling import mention, shown, tell_json, tell_line, tell_table
 
 
 @click.command("relate", epilog=NAMES)
-@click.argument("node")
-@click.argument("to", required=False)
+@click.argument("node", shell_complete=node_names)
+@click.argument("to", required=False, shell_complete=node_names)
 @click.option("--type", "kind", metavar="TYPE", help="How they are related: depends_on.")
 @click.option("--weight", type=float, metavar="W", default=1.0, help="How much, from 0 to 1.")
 @click.option("--reason", metavar="TEXT", default="", help="Why; it stands with the relation.")

@@ -14,6 +14,7 @@ from holdfast.model.values import JSON
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.nodes.checking import as_json as as_json_of
 from holdfast.surfaces.nodes.checking import mention_masked, owned_by, with_secrets
+from holdfast.surfaces.nodes.completing import node_names
 from holdfast.surfaces.nodes.describing import gist, time, version_line
 from holdfast.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
@@ -71,7 +72,7 @@ class Said:
 
 
 @click.command("write", cls=TakesText, epilog=NAMES)
-@click.argument("node")
+@click.argument("node", shell_complete=node_names)
 @click.argument("text", required=False)
 @click.option("--abstract", metavar="TEXT", help="What it says in one sentence.")
 @click.option("--overview", metavar="TEXT", help="What it says in some more.")

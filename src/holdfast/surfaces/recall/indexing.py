@@ -15,6 +15,7 @@ from holdfast.model import Uri
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.nodes.opening import Memory, demand_governing, with_memory
 from holdfast.surfaces.telling import (
+    animated,
     counted,
     mention,
     shown,
@@ -191,9 +192,8 @@ def _json(proof: Proof, *, healed: bool) -> dict[str, object]:
 @contextmanager
 def _progress(length: int, label: str) -> Iterator[Progress]:
     """Show on stderr how far it is, if somebody looks."""
-    stderr = sys.stderr
-    if not stderr.isatty():
+    if not animated():
         yield lambda _: None
         return
-    with click.progressbar(range(length), label=label, file=stderr) as bar:
+    with click.progressbar(range(length), label=label, file=sys.stderr) as bar:
         yield bar.update

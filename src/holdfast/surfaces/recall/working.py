@@ -14,8 +14,9 @@ from holdfast.engine.upkeep import accounts_of
 from holdfast.engine.worker import Background, Round, Worker
 from holdfast.errors import EmbeddingError, HoldfastError
 from holdfast.model import Uri
+from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.nodes.opening import Memory, demand_governing, with_memory
-from holdfast.surfaces.telling import counted, mention, shown, tell_line
+from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line
 
 if TYPE_CHECKING:
     from holdfast.engine.answering import Present
@@ -30,8 +31,9 @@ _OUTAGE_SECONDS = 60.0
 
 @click.command("worker")
 @click.option("--once", is_flag=True, help="Work until nothing waits any more, and end.")
+@as_json(ONE_OBJECT)
 @with_memory
-def worker_command(memory: Memory, *, once: bool) -> None:
+def worker_command(memory: Memory, *, once: bool, as_json: bool) -> None:
     """Keep the index up to date, for all accounts.
 
     After a change of model it makes the new index, while the old one answers. It works until it is
@@ -44,12 +46,20 @@ def worker_command(memory: Memory, *, once: bool) -> None:
         total = working.work()
         while not once and not ending.wait(_PAUSE_SECONDS):
             total += working.work()
+    _tell(total, as_json=as_json)
+    if once and (total.failed or total.dead or working.stopped):
+        click.get_current_context().exit(1)
+
+
+def _tell(total: Round, *, as_json: bool) -> None:
+    if as_json:
+        told = {"done": total.done, "failed": total.failed, "dead": total.dead}
+        tell_json({**told, "indexed": total.indexed})
+        return
     tell_line(
         f"{counted(total.done, 'event')} done, {total.failed} to be tried again, "
         f"{total.dead} dead; {counted(total.indexed, 'place')} indexed"
     )
-    if once and (total.failed or total.dead or working.stopped):
-        click.get_current_context().exit(1)
 
 
 class _Working:

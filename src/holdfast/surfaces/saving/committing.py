@@ -10,6 +10,7 @@ from holdfast.engine.saving.outcome import SessionCommit
 from holdfast.errors import AccessDeniedError, InvalidValueError, NodeExistsError
 from holdfast.model.values import shown as briefly
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.ending import INTERRUPTED
 from holdfast.surfaces.history.telling import progress
 from holdfast.surfaces.nodes.given import STDIN
 from holdfast.surfaces.nodes.opening import Memory, with_memory
@@ -131,7 +132,7 @@ def _committed(memory: Memory, session: str, talk: Conversation, options: Option
             if dry_run
             else "stopped; what is done is kept. Fix: run the same command again, and it goes on."
         )
-        raise click.exceptions.Exit(1) from None
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _shown(messages: int) -> AbstractContextManager[Callable[[int, int], None]]:

@@ -3,6 +3,7 @@
 import click
 
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.nodes.completing import node_names
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
 from holdfast.surfaces.saving.reasons import Reasons, lines
 from holdfast.surfaces.saving.reasons_json import told
@@ -10,7 +11,7 @@ from holdfast.surfaces.telling import mention, shown, tell, tell_json
 
 
 @click.command("why", epilog=NAMES)
-@click.argument("node")
+@click.argument("node", shell_complete=node_names)
 @as_json(ONE_OBJECT)
 @with_memory
 def why_command(memory: Memory, node: str, *, as_json: bool) -> None:

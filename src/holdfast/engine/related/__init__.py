@@ -1,0 +1,1 @@
+"""Notes that should be linked, and are not: found and told, never linked."""

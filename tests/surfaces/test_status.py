@@ -1,0 +1,242 @@
+"""`status`: what is there, told without touching it, and also if some of it is broken."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.app import find_history, places
+from holdfast.context.outbox.sqlite import SqliteOutbox
+from tests.surfaces.nodes import holdfast, one, told
+
+PARTS = ["config", "storage", "nodes", "history", "index", "outbox", "model", "llm", "disk"]
+
+
+@pytest.fixture
+def folder(memory: Path) -> Path:
+    """Give Ana two notes, a session, and an index that is one note behind; return its folder."""
+    told("write", "preference/tea", "Tea, no milk.")
+    told("write", "habit/walks", "Walks on Sundays.")
+    told("write", "sessions/monday/notes", "It rained.")
+    told("recall", "tea")
+    told("write", "profile", "Ana.")
+    return find_history(os.environ)
+
+
+def seen(root: Path) -> dict[str, bytes]:
+    """Return all files below, but for those by which SQLite's readers agree."""
+    return {
+        str(path): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and not path.name.endswith(("-shm", "-wal", "-journal"))
+    }
+
+
+def status(*words: str) -> tuple[int, dict[str, Any]]:
+    done = holdfast("status", "--json", *words)
+    assert done.stderr == ""
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_status_of_nothing_makes_nothing(memory: Path) -> None:
+    code, said = status()
+
+    assert code == 0
+    assert list(said) == ["ok", *PARTS]
+    assert said["nodes"]["memories"] == 0
+    assert said["index"]["built"] is False
+    assert not Path(os.environ["HOME"]).exists()
+
+
+def test_status_counts_what_there_is(folder: Path, memory: Path) -> None:
+    code, said = status()
+
+    assert code == 0
+    nodes = said["nodes"]
+    assert nodes["categories"] == {"habit": 1, "preference": 1, "profile": 1}
+    assert (nodes["memories"], nodes["sessions"], nodes["resources"]) == (3, 1, 0)
+    assert said["storage"]["where"] == str(memory)
+    assert said["history"]["versions"] == 5 * 4 + 1  # whose the session is, is a text too
+    outbox = said["outbox"]
+    assert (outbox["waiting"], outbox["dead"], outbox["since"][:2]) == (1, 0, "20")
+    assert said["disk"]["source"]["bytes"] == sum(map(len, seen(memory).values()))
+    assert said["disk"]["index"]["bytes"] > 0
+
+
+def test_status_says_how_far_the_index_is_behind(folder: Path) -> None:
+    _, said = status()
+    assert said["index"]["behind"] > 0
+    assert said["index"]["places_behind"] > 0
+    assert "behind, about" in told("status")
+
+    told("recall", "tea")
+
+    _, said = status()
+    assert (said["index"]["behind"], said["index"]["places_behind"]) == (0, 0)
+    assert "up to date" in told("status")
+
+
+def test_status_changes_nothing(folder: Path, tmp_path: Path) -> None:
+    names = seen(tmp_path).keys()
+    told("status")  # lets SQLite put its logs into their files
+    before = seen(tmp_path)
+    assert before.keys() == names
+
+    for words in ((), ("--exact",), ("--json",)):
+        told("status", *words)
+
+    assert seen(tmp_path) == before
+
+
+def test_what_is_archived_or_of_others_counts_rightly(folder: Path) -> None:
+    told("archive", "habit/walks")
+    told("write", "ctx://local/users/ben/memories/preference/tea", "Milk.", "--user", "ben")
+
+    _, said = status()
+
+    assert said["nodes"]["categories"] == {"preference": 2, "profile": 1}
+
+
+def test_only_who_governs_an_account_is_told(folder: Path) -> None:
+    done = holdfast("status", "--user", "ben")
+
+    assert done.exit_code == 1
+    assert "Fix: ask somebody who may" in str(done.exception)
+
+
+# ---------------------------------------------------------------- broken parts
+def broken(said: dict[str, Any]) -> set[str]:
+    assert said["ok"] is False
+    return {name for name in PARTS if name in said and said[name]["trouble"]}
+
+
+def test_a_wrong_config_is_told_with_its_line(folder: Path) -> None:
+    home = Path(os.environ["HOME"]) / ".holdfast"
+    (home / "config.toml").write_text("[storage]\nbackand = 'vault'\n")
+
+    code, said = status()
+
+    assert code == 1
+    assert broken(said) == {"config"}
+    assert "line 2" in str(said["config"]["trouble"])
+
+
+def test_an_index_that_is_damaged_is_told_of_and_left(folder: Path) -> None:
+    (index,) = (folder / "index").rglob("*.sqlite")
+    for path in (folder / "index").rglob("*.sqlite-*"):
+        path.unlink()
+    index.write_bytes(b"nonsense" * 1000)
+
+    code, said = status()
+
+    assert (code, broken(said)) == (1, {"index"})
+    assert "Fix: " in str(said["index"]["trouble"])
+    assert index.read_bytes() == b"nonsense" * 1000
+    assert said["nodes"]["memories"] == 3
+    assert "FAIL" in holdfast("status").stdout
+
+
+def test_a_history_that_is_damaged_leaves_the_rest(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file() and ".sqlite" not in path.name:
+            path.write_bytes(b"x" * path.stat().st_size)
+
+    code, said = status()
+
+    assert code == 1
+    assert {"history", "index"} <= broken(said)
+    assert said["nodes"]["memories"] == 3
+    for name in broken(said):
+        assert "Fix: " in str(said[name]["trouble"])
+
+
+def test_an_outbox_that_is_damaged_leaves_the_rest(folder: Path) -> None:
+    for path in folder.glob("outbox.sqlite*"):
+        path.unlink()
+    (folder / "outbox.sqlite").write_bytes(b"nonsense" * 1000)
+
+    code, said = status()
+
+    assert (code, broken(said)) == (1, {"outbox"})
+    assert "Fix: " in str(said["outbox"]["trouble"])
+
+
+def test_a_vault_that_is_gone_leaves_the_rest(folder: Path, memory: Path) -> None:
+    shutil.rmtree(memory)
+
+    code, said = status()
+
+    if memory.name == "Notes":
+        assert (code, broken(said)) == (1, {"storage", "nodes"})
+    else:  # a folder of our own that is gone is an empty memory
+        assert (code, said["nodes"]["memories"]) == (0, 0)
+    assert said["history"]["versions"] == 21
+
+
+def test_a_model_that_cant_be_had_is_told_of(folder: Path) -> None:
+    home = Path(os.environ["HOME"]) / ".holdfast"
+    (home / "config.toml").write_text('[embedding]\nprovider = "minilm"\n')
+
+    _, said = status()
+
+    assert broken(said) == {"index", "model"}
+    assert "holdfast models install" in str(said["model"]["trouble"])
+
+
+def test_dead_letters_are_counted(folder: Path) -> None:
+    with SqliteOutbox(str(folder / "outbox.sqlite")) as outbox:
+        uri, event = outbox.list_pending("local")[0]
+        outbox.move_to_dlq(event, uri)
+
+    _, said = status()
+
+    assert said["outbox"] == {"waiting": 1, "dead": 1, "since": None, "trouble": None}
+    assert "holdfast outbox dead" in holdfast("status").stderr
+
+
+def test_the_budget_is_told_if_there_is_one(folder: Path) -> None:
+    home = Path(os.environ["HOME"]) / ".holdfast"
+    (home / "config.toml").write_text(
+        '[llm]\nprovider = "openai"\nmodel = "m"\ntokens_per_day = 1000\n'
+    )
+
+    assert one("status")["llm"] == {
+        "provider": "openai",
+        "model": "m",
+        "tokens_today": 0,
+        "tokens_per_day": 1000,
+        "dollars_per_day": None,
+        "trouble": None,
+    }
+    assert "0 of 1,000 tokens today" in told("status")
+
+
+# ---------------------------------------------------------------- bounds
+def test_of_very_many_files_it_says_how_much_the_first_take(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = status("--exact")[1]["disk"]["source"]
+    monkeypatch.setattr(places, "_MOST_FILES", 3)
+
+    part = status()[1]["disk"]["source"]
+
+    assert (whole["whole"], part["whole"]) == (True, False)
+    assert 0 < part["bytes"] < whole["bytes"]
+    assert "more than" in told("status")
+    assert status("--exact")[1]["disk"]["source"] == whole
+
+
+def test_resources_and_skills_are_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("resources/a", "resources/b", "skills/bake"):
+        told("write", name, "Text.")
+    nodes = status()[1]["nodes"]
+    assert (nodes["resources"], nodes["more_resources"]) == (2, False)
+    assert nodes["categories"]["skills"] == 1
+
+    monkeypatch.setattr(places, "_MOST_RESOURCES", 1)
+    nodes = status()[1]["nodes"]
+    assert (nodes["resources"], nodes["more_resources"]) == (1, True)
+    assert "more than 1 resource" in told("status")
