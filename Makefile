@@ -73,6 +73,7 @@ bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with t
 	$(BIN)/python benchmarks/context.py
 	$(BIN)/python benchmarks/recall_speed.py
 	$(BIN)/python benchmarks/save.py
+	$(BIN)/python benchmarks/process.py
 ifdef DATA
 	$(BIN)/python benchmarks/recall.py $(DATA) --models $(VENV)/models
 else

@@ -1,4 +1,5 @@
 import os
+import signal
 
 import pytest
 
@@ -10,3 +11,10 @@ def _no_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     nowhere.touch()
     os.environ["HOME"] = str(nowhere)
     os.environ.pop("HOLDFAST_HOME", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _can_be_interrupted() -> None:
+    """Let what tests start be interrupted, though whoever started us in the background can't."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

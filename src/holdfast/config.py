@@ -1,7 +1,7 @@
 """One frozen Config, read once from the file and the environment."""
 
+import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,6 +50,11 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
         "limit_name": _LIMIT_NAMES,
     },
 }
+STATE_MODES = {"backend": "backend", "local": "local", "vault": "backend"}
+"""Who keeps the state of projects, by all names that it ever had."""
+_TABLES = ("storage", "embedding", "llm")
+_STATE_MODE = "state_mode"
+_STATE_MODE_LINE = r"""\s*["']?state_mode["']?\s*="""
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
 
@@ -104,6 +109,8 @@ class Config:
     storage: StorageSettings
     embedding: EmbeddingSettings = EmbeddingSettings()
     llm: LanguageModelSettings = LanguageModelSettings()
+    state_mode: str | None = None
+    """`backend` or `local`; None if nobody chose."""
 
 
 class ConfigFile(NamedTuple):
@@ -113,6 +120,10 @@ class ConfigFile(NamedTuple):
     text: str
 
     def parse(self) -> dict[str, object]:
+        if not self.text:
+            return {}
+        import tomllib  # noqa: PLC0415 - who has a config pays
+
         try:
             return tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:  # too long a number, too deep a list
@@ -149,6 +160,8 @@ class ConfigFile(NamedTuple):
 
     def _parsed_parts(self) -> Iterator[tuple[int, object]]:
         """Yield what the first n lines say, for each n where they say anything."""
+        import tomllib  # noqa: PLC0415 - as before
+
         lines = self.text.replace("\r\n", "\n").split("\n")
         for count in range(1, len(lines) + 1):
             with suppress(ValueError, RecursionError):
@@ -179,7 +192,56 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
     )
     embedding = _table(file, ["embedding"], tables.get("embedding", {}))
     llm = _table(file, ["llm"], tables.get("llm", {}))
-    return Config(home, settings, _embedding(file, embedding, environ), _llm(file, llm, environ))
+    return Config(
+        home,
+        settings,
+        _embedding(file, embedding, environ),
+        _llm(file, llm, environ),
+        _state_mode(file, tables.get(_STATE_MODE)),
+    )
+
+
+def set_state_mode(environ: Mapping[str, str], mode: str) -> Path:
+    """Write down who keeps the state of projects on this machine; return the config file.
+
+    All else in it stays to the letter. A file that is wrong already is refused, and not changed.
+    """
+    home = _home(environ)
+    load_config(environ)
+    file = _read(home / FILE_NAME)
+    if mode not in STATE_MODES:
+        raise ConfigError(f"no state_mode is called {mode[:80]!a}. Fix: use backend or local.")
+    lines = file.text.splitlines(keepends=True)
+    kept = [line for line in lines[: _first_table(lines)] if not re.match(_STATE_MODE_LINE, line)]
+    said = f'{_STATE_MODE} = "{STATE_MODES[mode]}"\n'
+    changed = ConfigFile(file.path, "".join((said, *kept, *lines[_first_table(lines) :])))
+    if {**changed.parse(), _STATE_MODE: None} != {**file.parse(), _STATE_MODE: None}:
+        what = f"{_STATE_MODE} can't be set there without a change of something else"
+        raise file.refuse([_STATE_MODE], what, f"write {said.strip()} into its first line")
+    _replace(file.path, changed.text.encode())
+    return file.path
+
+
+def _first_table(lines: Sequence[str]) -> int:
+    starts = (at for at, line in enumerate(lines) if line.lstrip().startswith("["))
+    return next(starts, len(lines))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a file in place of another, wholly or not at all."""
+    from tempfile import mkstemp  # noqa: PLC0415 - it is written once
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -234,10 +296,17 @@ def _read(path: Path) -> ConfigFile:
 def _tables(file: ConfigFile) -> dict[str, object]:
     tables = file.parse()
     for name in tables:
-        if name not in {"storage", "embedding", "llm"}:
-            fix = "use [storage], [embedding] or [llm], or remove it"
+        if name not in {*_TABLES, _STATE_MODE}:
+            fix = "use [storage], [embedding], [llm] or state_mode, or remove it"
             raise file.refuse([name], f"{name!a} is not known here", fix)
     return tables
+
+
+def _state_mode(file: ConfigFile, said: object) -> str | None:
+    if said is None or (isinstance(said, str) and said in STATE_MODES):
+        return STATE_MODES[said] if said else None
+    what = f"no {_STATE_MODE} is called {said!r}"
+    raise file.refuse([_STATE_MODE], what, "use backend or local")
 
 
 def _embedding(

@@ -104,6 +104,11 @@ class DatabaseFile:
             with _transaction(db):
                 yield db
 
+    @property
+    def is_undisturbed(self) -> bool:
+        """Whether what was read in one go was of one moment; SQLite sees to it."""
+        return True
+
     def wipe(self) -> None:
         """Write the file anew and empty its log, so that no byte of what was deleted is left.
 
@@ -317,6 +322,51 @@ class DatabaseFile:
             f"{self._name} is damaged: {what}. Fix: stop what uses it and move it away; "
             f"{self._tables.without}."
         )
+
+
+class ReadOnlyFile(DatabaseFile):
+    """A file that nothing is done to, whoever else uses it: not even to its log or its locks.
+
+    Where others have a log, it is read with theirs. Without one, the file is read as if nobody
+    wrote; `is_undisturbed` says whether that was so.
+    """
+
+    _looked_at: tuple[int, ...] | None = None
+
+    @property
+    def is_undisturbed(self) -> bool:
+        """Whether all that was read was of one moment."""
+        return self._looked_at is None or self._looked_at == self._state()
+
+    def _open(self) -> sqlite3.Connection:
+        with self._explained():
+            self._refused = AccessRefusedError(
+                f"{self._name} was opened to be read only. Fix: open it to be changed."
+            )
+            if not self.path.is_file() or not self.path.stat().st_size:
+                return self._connection_to(":memory:", self._settle)
+            logs = [self._beside(log).exists() for log in ("-wal", "-shm")]
+            shared = all(logs)
+            self._looked_at = None if shared else self._state()
+            if logs == [True, False] and self._beside("-wal").stat().st_size:
+                raise StorageUnavailableError(
+                    f"{self._name} has a log that only a writer can take in. "
+                    "Fix: run `holdfast recall` or `holdfast worker --once`."
+                )
+            how = "mode=ro&readonly_shm=1" if shared else "immutable=1"
+            return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
+
+    def _state(self) -> tuple[int, ...] | None:
+        """Return what changes with the file; nothing equals it while somebody has a log."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        logged = time.monotonic_ns() if self._beside("-wal").exists() else 0
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, logged
 
 
 @contextmanager

@@ -36,6 +36,14 @@
     │   ├── BrokenNodeError                RuntimeError       its files can't be understood
     │   ├── UnregisteredError              RuntimeError       done, but the index was not told
     │   └── LeaseError                     RuntimeError       the event is somebody else's now
+    ├── HarnessError                                          projects, their plans and state
+    │   ├── ProjectError                   ValueError         no project, or one badly named
+    │   ├── RepoRegistryError              ValueError         the list of repositories is broken
+    │   ├── SlugTakenError                 FileExistsError    another repository has the name
+    │   ├── StateModeError                 ValueError         no such way to keep state
+    │   ├── StateUnavailableError          ValueError         where state is kept can't be had
+    │   ├── PlanNameError                  ValueError         the text names no plan
+    │   └── ActivePlanError                ValueError         the marker names no plan there is
     ├── PackageMissingError                ImportError        an extra is not installed
     ├── NotShownError                      AssertionError     the demo does not show what it says
     ├── LanguageModelError                                    a language model was of no help
@@ -191,6 +199,30 @@ class LeaseError(ContextError, RuntimeError): ...
 
 
 class NotShownError(HoldfastError, AssertionError): ...
+
+
+class HarnessError(HoldfastError): ...
+
+
+class ProjectError(HarnessError, ValueError): ...
+
+
+class RepoRegistryError(HarnessError, ValueError): ...
+
+
+class SlugTakenError(HarnessError, FileExistsError): ...
+
+
+class StateModeError(HarnessError, ValueError): ...
+
+
+class StateUnavailableError(HarnessError, ValueError): ...
+
+
+class PlanNameError(HarnessError, ValueError): ...
+
+
+class ActivePlanError(HarnessError, ValueError): ...
 
 
 class PackageMissingError(HoldfastError, ImportError): ...

@@ -197,7 +197,7 @@ def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
 def exceeds_the_budget(patch: Patch) -> None:
     compose = packing.compose
 
-    def generous(tiers: Iterable[Tier], budget: int) -> Packed:
+    def generous(tiers: Iterable[Tier[Hit]], budget: int) -> Packed[Hit]:
         return compose(tiers, budget + 50)
 
     patch.setattr(recalling, "compose", generous)
@@ -208,8 +208,8 @@ def counts_tokens_as_words(patch: Patch) -> None:
 
 
 def cuts_snippets(patch: Patch) -> None:
-    entry = packing._entry
-    patch.setattr(packing, "_entry", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
+    entry = packing.entry
+    patch.setattr(packing, "entry", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
 
 
 def builds_low_fences(patch: Patch) -> None:

@@ -16,6 +16,7 @@ from holdfast.app import Context, kept, open_context
 from holdfast.config import EmbeddingSettings
 from holdfast.errors import ConcurrentModificationError, EmbeddingError
 from holdfast.index.embedders.hashing import Hashing
+from holdfast.index.format import FORMAT
 from holdfast.index.memo import embedder_id
 from holdfast.model import ContextNode, RequestContext
 from tests.engine.changing_models import (
@@ -133,7 +134,7 @@ def test_the_newest_that_is_finished_answers(home: Path) -> None:
         go_on(context, after(1))  # is newer, and not finished
 
     with opened(home, embedder=Hashing(NEW)) as context:
-        assert newest.removesuffix("-1") in of(context).recall(BY_MEANING).notes[0]
+        assert newest.removesuffix(f"-{FORMAT}") in of(context).recall(BY_MEANING).notes[0]
 
 
 def test_the_past_is_answered_by_who_answers_now(home: Path) -> None:

@@ -117,6 +117,9 @@ class TestContract:
             ("app/oops.py", "import holdfast.testing.requirement", "holdfast.testing"),
             ("surfaces/oops.py", "import holdfast.testing", "holdfast.testing"),
             ("errors/oops.py", "import holdfast.storage.locator", "holdfast.storage"),
+            ("harness/oops.py", "import holdfast.app", "holdfast.app"),
+            ("harness/oops.py", "import holdfast.config", "holdfast.config"),
+            ("process/oops.py", "import holdfast.surfaces", "holdfast.surfaces"),
         ],
     )
     @requirement("001-no-import-cycle")
@@ -141,6 +144,34 @@ class TestContract:
 
         assert code == 1, told
         assert "holdfast.storage.oops -> holdfast.app" in told
+
+    @pytest.mark.parametrize("module", ["engine", "context", "app", "harness", "storage"])
+    @requirement("002-one-way-dependency")
+    def test_memory_that_imports_the_process_seam_breaks_it(self, copy: Path, module: str) -> None:
+        line = "from holdfast.process import recall_here\n"
+        (copy / module / "oops.py").write_text(line, encoding="utf-8")
+
+        code, told = lint_imports(copy)
+
+        assert code == 1, told
+        assert f"holdfast.{module}.oops -> holdfast.process" in told
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "from holdfast.storage.backends.vault import VaultBackend",
+            "def oops() -> None:\n    import holdfast.storage.backends.device_local",
+            "import holdfast.storage.wrappers.recorded",
+        ],
+    )
+    @requirement("001-routing-imports-no-backend")
+    def test_routing_that_imports_a_backend_breaks_it(self, copy: Path, line: str) -> None:
+        (copy / "harness" / "oops.py").write_text(f"{line}\n", encoding="utf-8")
+
+        code, told = lint_imports(copy)
+
+        assert code == 1, told
+        assert "Routing names no concrete backend, nor what is around one BROKEN" in told
 
     @pytest.mark.parametrize("name", ["utils.py", "helpers/__init__.py"])
     def test_a_part_without_a_layer_breaks_it(self, copy: Path, name: str) -> None:

@@ -1,5 +1,7 @@
 """No path crosses the seam: the gate finds nothing in what ships, and every leak it is shown."""
 
+import ast
+import inspect
 import pkgutil
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import pytest
 
 import holdfast
 import holdfast.storage
+from holdfast.harness import repo_registry
 from holdfast.testing.gates import ROUTING_FUNCTIONS, SEAM_VERBS, PathLeak, path_leaks
 from holdfast.testing.requirement import requirement
 
@@ -14,7 +17,7 @@ PACKAGE = Path(holdfast.__file__).parent
 GUARDED = sorted(
     module for folder in ("storage", "harness") for module in (PACKAGE / folder).rglob("*.py")
 )
-"""The harness is not built yet; what of it there is, is read."""
+"""The seam, and what routes to it."""
 
 
 def name_of(module: Path) -> str:
@@ -232,6 +235,7 @@ def test_every_public_member_of_the_contract_is_watched_except_its_factory() -> 
     assert public - {"from_options"} == SEAM_VERBS
 
 
+@requirement("001-gate-covers-routing")
 @pytest.mark.parametrize("function", sorted(ROUTING_FUNCTIONS))
 def test_every_routing_function_is_watched(function: str) -> None:
     leaky = f"if True:\n    def {function}(backend: Backend) -> dict[str, Path]: ...\n"
@@ -241,6 +245,29 @@ def test_every_routing_function_is_watched(function: str) -> None:
     assert [(leak.line, leak.verb) for leak in path_leaks(leaky, "leaky.py")] == [(2, function)]
     assert [(leak.line, leak.verb) for leak in path_leaks(unannotated, "x.py")] == [(1, function)]
     assert path_leaks(clean, "clean.py") == []
+
+
+@requirement("001-gate-covers-routing")
+def test_every_routing_function_is_there_to_be_watched() -> None:
+    """One that was renamed would be watched by nobody."""
+    routing = [module for module in GUARDED if name_of(module).startswith("harness/")]
+    trees = [ast.parse(module.read_text(encoding="utf-8")) for module in routing]
+    defined = {node.name for tree in trees for node in tree.body if hasattr(node, "name")}
+
+    assert defined >= ROUTING_FUNCTIONS
+
+
+@requirement("001-gate-covers-routing")
+def test_every_public_function_of_the_repository_registry_is_watched() -> None:
+    public = {
+        name
+        for name, function in vars(repo_registry).items()
+        if inspect.isfunction(function)
+        and function.__module__ == repo_registry.__name__
+        and not name.startswith("_")
+    }
+
+    assert public <= ROUTING_FUNCTIONS
 
 
 def test_functions_that_are_neither_verb_nor_routing_are_left_alone() -> None:

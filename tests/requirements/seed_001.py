@@ -2,9 +2,6 @@ from tests.requirements import Requirement
 
 SEED = "001_cda92c1e62eb17e3.txt"
 
-HARNESS = "harness/ (routing and state files) is not built yet"
-STATE_MODE = "harness/ (state mode) is not built yet"
-HOOKS = "harness/ (session-start hook and named plans) is not built yet"
 PLUGIN = (
     "overruled by DESIGN decision 1: the vault backend ships and is registered, no plug-in is "
     "looked for"
@@ -119,7 +116,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-gate-covers-routing",
         section="Gate: no-Path-leak",
         behaviour="The no-Path gate also checks the return annotations of the routing functions.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-device-local-root",
@@ -630,13 +626,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "The conformance suite proves registering, listing and unregistering a repository "
             "on any backend."
         ),
-        deferred="harness/ (the routing half of the conformance suite) is not built yet",
     ),
     Requirement(
         id="001-conformance-routing-both-backends",
         section="Conformance suite",
         behaviour="The routing half of the suite runs against device-local and vault.",
-        deferred="harness/ (the routing half of the conformance suite) is not built yet",
     ),
     Requirement(
         id="001-config-outside-vault",
@@ -653,13 +647,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "With a synced backend and a resolved project, state files live at "
             "`projects/<slug>/_harness/<file>` of that backend."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-without-backend-local",
         section="Harness state I/O",
         behaviour="Without a backend, state files live in `.harness/` of the project.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-unsynced-backend-local",
@@ -667,13 +659,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "With a backend whose `sync` is false, state files live in `.harness/` of the project."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-missing-root-local",
         section="Harness state I/O",
         behaviour="Without a project locator, state files live in `.harness/` of the project.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-opt-out-local",
@@ -682,13 +672,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "With the marker `.project-mode` set to local, state files live in `.harness/` of "
             "the project."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-opt-out-first",
         section="Harness state I/O",
         behaviour="The local opt-out is looked at before the backend, and wins over a synced one.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-three-functions-agree",
@@ -697,7 +685,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`harness_state_dir`, `read_state_file` and `write_state_file` always agree on "
             "the place of a file."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-degrades-by-rule",
@@ -706,7 +693,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "A machine without a vault gets local state by the same rule, with no separate "
             "code path."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-writes-through-seam",
@@ -715,19 +701,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "On a synced backend `write_state_file` goes through `backend.write`, with mutex, "
             "comparison and atomic replacement."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-never-raw-path",
         section="Harness state I/O",
         behaviour="State in a synced store is never written by path behind the backend's back.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-local-atomic",
         section="Harness state I/O",
         behaviour="Local state is written with `atomic_write` alone.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-by-capability",
@@ -736,13 +719,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "The place of state is decided by `capabilities.sync`, never by the class of the "
             "backend."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-unanswered-capability-local",
         section="Harness state I/O",
         behaviour="A backend that cannot tell its capabilities gets local state.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-state-not-by-vault-path",
@@ -751,7 +732,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "A vault path alone, without a selected synced backend, does not move state into "
             "the vault."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-hook-progress-beside-plan",
@@ -760,7 +740,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "The session-start hook looks for progress.md beside the plan that was resolved, "
             "wherever that is."
         ),
-        deferred=HOOKS,
     ),
     Requirement(
         id="001-hook-four-line-block",
@@ -768,13 +747,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "The session-start hook prints its four-line block if plan and progress both exist."
         ),
-        deferred=HOOKS,
     ),
     Requirement(
         id="001-state-mode-device",
         section="State mode",
         behaviour="`state_mode` in `~/.holdfast/config.toml` sets the mode of the device.",
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-set-by-command",
@@ -782,19 +759,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "An installation option or a configuration command sets the device's `state_mode`."
         ),
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-repo-marker",
         section="State mode",
         behaviour="The marker `.harness/.project-mode` of a repository sets its mode.",
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-marker-first",
         section="State mode",
         behaviour="The repository's marker wins over the device's mode.",
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-neither",
@@ -803,55 +777,46 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "Without marker and device mode the vault comes first, and a missing vault raises "
             "`ValueError`."
         ),
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-canonical-backend",
         section="State mode",
         behaviour='The canonical mode that is not local is called "backend".',
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-vault-config-alias",
         section="State mode",
         behaviour='A configured mode "vault" is read as "backend".',
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-vault-marker-alias",
         section="State mode",
         behaviour='A marker "vault" is read as "backend".',
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-alias-no-rewrite",
         section="State mode",
         behaviour="Reading the old name leaves the file unchanged.",
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-alias-on-write",
         section="State mode",
         behaviour='The command line accepts "vault" as a deprecated name and stores "backend".',
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-explicit",
         section="State mode",
         behaviour="A missing vault path is never taken to mean local mode.",
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-not-in-vault",
         section="State mode",
         behaviour="No marker inside the vault has any effect on the state mode.",
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-state-mode-own-key",
         section="State mode",
         behaviour="`state_mode` is a key of its own, apart from the mode of installation.",
-        deferred=STATE_MODE,
     ),
     Requirement(
         id="001-resolve-project-keys",
@@ -860,31 +825,26 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`resolve_project` answers with slug, project_locator, backend, project_root and "
             "layout."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-resolve-project-locator",
         section="Routing plane",
         behaviour="The `project_locator` of a resolution is a `Locator`.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-resolve-project-backend",
         section="Routing plane",
         behaviour="The `backend` of a resolution is the `StorageBackend` that selection chose.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-resolve-project-no-vault-path",
         section="Routing plane",
         behaviour="A resolution carries no vault path.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-resolve-project-projects-directory",
         section="Routing plane",
         behaviour='Projects lie below `backend.resolve("projects")`.',
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-resolve-project-swallows-selection-error",
@@ -898,25 +858,21 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-repo-registry-takes-backend",
         section="Routing plane",
         behaviour="Every public function of `repo_registry` takes the backend as an argument.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-repo-registry-locator",
         section="Routing plane",
         behaviour='The repository registry is stored at `backend.resolve("_meta", "repos.json")`.',
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-repo-registry-vault-place",
         section="Routing plane",
         behaviour="On vault the registry is the file `_meta/repos.json` of the vault.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-repo-registry-device-local-place",
         section="Routing plane",
         behaviour="On device-local the registry is `~/.holdfast/memory/_meta/repos.json`.",
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-routing-imports-no-backend",
@@ -924,7 +880,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "The routing modules never import a concrete backend, and a gate fails if they do."
         ),
-        deferred=HARNESS,
     ),
     Requirement(
         id="001-phase-recall-empty",
@@ -936,6 +891,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-documenter-context-none",
         section="Routing plane",
         behaviour="`resolve_documenter_context` answers `None`.",
-        deferred="process/ is not built yet",
+        deferred=(
+            "overruled by DESIGN decision 9: the documenter is a phase of `recall_here`, which "
+            "really answers"
+        ),
     ),
 )

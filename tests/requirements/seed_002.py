@@ -2,27 +2,22 @@ from tests.requirements import Requirement
 
 SEED = "002_50d514758fec3578.txt"
 
-PROCESS = "process/ is not built yet"
-SHIM = "process/ and its command-line shim in surfaces/ are not built yet"
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="002-three-functions",
         section="Function table",
         behaviour="`holdfast.process` exports exactly recall_here, offer_save_here and state_path.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-module-is-the-contract",
         section="Function table",
         behaviour="All that the shim can do can be done by importing `holdfast.process`.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-public-readers-only",
         section="Function table",
         behaviour="The three functions are built on the public readers of memory alone.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-writes-nothing",
@@ -31,55 +26,46 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "No call of the process seam creates, changes or removes anything in a store, the "
             "home or the project."
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-imports-no-write-path",
         section="Read-only invariant",
         behaviour="The process seam neither imports nor calls anything that writes.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-saving-stays-elsewhere",
         section="Read-only invariant",
         behaviour="Saving a candidate takes a separate call of the save verb.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-context-none",
         section="context",
         behaviour="Each of the three functions accepts `None` as its context.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-context-keys-optional",
         section="context",
         behaviour="Every key of the context may be missing.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-context-cwd",
         section="context",
         behaviour="The context's `cwd` is the project root for all three functions.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-context-cwd-default",
         section="context",
         behaviour="Without `cwd` the working directory of the process is the project root.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-context-phase",
         section="context",
         behaviour="The context's `phase` sets the scope of `recall_here`.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-context-phase-default",
         section="context",
         behaviour='Without `phase` the scope is "work".',
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-context-plan",
@@ -88,13 +74,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "The context's `plan` with the slug foo makes `state_path` choose PLAN-foo.md or "
             "progress-foo.md."
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-context-plan-default",
         section="context",
         behaviour="Without `plan`, `state_path` takes the active plan, or the default one.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-returns-markdown",
@@ -102,25 +86,21 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "`recall_here` returns Markdown for the phase and the project, cut to its budget."
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-scoped-to-project",
         section="recall_here",
         behaviour="`recall_here` finds the project from `cwd` and returns only what belongs to it.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-limit-is-token-budget",
         section="recall_here",
         behaviour="`limit` is the budget of `recall_here` in tokens.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-limit-default",
         section="recall_here",
         behaviour="Without `limit` the phase's own budget applies.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-query-accepted",
@@ -129,7 +109,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`recall_here` takes `query` and `limit` as keyword arguments that are `None` by "
             "default."
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-query-ignored",
@@ -141,25 +120,21 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="002-recall-absent-empty",
         section="recall_here",
         behaviour="Without memory or vault `recall_here` returns the empty string.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-never-raises",
         section="recall_here",
         behaviour="`recall_here` raises for no absence of memory.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-phases",
         section="recall_here",
         behaviour="The phases are setup, plan, work, review, release, bugfix and documenter.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-recall-unknown-phase",
         section="recall_here",
         behaviour='An unknown phase is treated as "work" and raises nothing.',
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-returns-enriched",
@@ -167,13 +142,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "With memory and a project, `offer_save_here` returns a list of one enriched candidate."
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-adds-project",
         section="offer_save_here",
         behaviour="The enriched candidate carries the project's slug as `project`.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-adds-target",
@@ -182,61 +155,51 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "The enriched candidate carries where it would be saved as `target`, a string or "
             "`None`."
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-passes-phase",
         section="offer_save_here",
         behaviour="A `phase` in the context appears on the candidate, and no phase is made up.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-copies",
         section="offer_save_here",
         behaviour="`offer_save_here` leaves the caller's candidate unchanged.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-keeps-fields",
         section="offer_save_here",
         behaviour="Every field of the caller's candidate is passed on as it came, unchecked.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-wraps-non-dict",
         section="offer_save_here",
         behaviour="A candidate that is no dict is wrapped as the `body` of one.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-absent-empty",
         section="offer_save_here",
         behaviour="Without memory or vault `offer_save_here` returns the empty list.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-no-project-empty",
         section="offer_save_here",
         behaviour="`offer_save_here` returns the empty list if no project resolves.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-empty-candidate",
         section="offer_save_here",
         behaviour="`offer_save_here` returns the empty list for an empty candidate.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-never-persists",
         section="offer_save_here",
         behaviour="`offer_save_here` stores nothing.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-offer-never-judges",
         section="offer_save_here",
         behaviour="`offer_save_here` does not decide whether a candidate is worth saving.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-plan-or-progress",
@@ -244,7 +207,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             '`state_path` answers for "plan" and for "progress" with the file of the active pair.'
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-vault",
@@ -253,31 +215,26 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "With a vault-backed memory `state_path` lies in the project's `_harness` folder "
             "in the vault."
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-degrades",
         section="state_path",
         behaviour="Without a vault `state_path` is the file in `.harness/` of the project root.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-never-none",
         section="state_path",
         behaviour="`state_path` never returns `None`.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-named-plan",
         section="state_path",
         behaviour="`state_path` resolves named plans through the same rule as the active plan.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-unknown-which",
         section="state_path",
         behaviour="`state_path` raises `ValueError` for any other `which`.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-dangling-marker",
@@ -286,25 +243,21 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "An `active-plan` marker that points nowhere raises `ActivePlanError` instead of "
             "degrading."
         ),
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-unsafe-marker",
         section="state_path",
         behaviour="An `active-plan` marker with an unsafe slug raises instead of degrading.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-state-path-corrupt-never-local",
         section="state_path",
         behaviour="A corrupt marker never leads to another plan's file.",
-        deferred=PROCESS,
     ),
     Requirement(
         id="002-shim-exit-zero",
         section="Shell shim",
         behaviour="The shim exits with 0 whenever absent memory is answered with nothing.",
-        deferred=SHIM,
     ),
     Requirement(
         id="002-shim-recall-here",
@@ -312,19 +265,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         behaviour=(
             "`recall-here` takes --cwd, --phase, --query and --limit and prints the Markdown."
         ),
-        deferred=SHIM,
     ),
     Requirement(
         id="002-shim-recall-here-empty",
         section="Shell shim",
         behaviour="`recall-here` prints nothing if there is nothing to recall.",
-        deferred=SHIM,
     ),
     Requirement(
         id="002-shim-state-path",
         section="Shell shim",
         behaviour="`state-path` takes plan or progress, --cwd and --plan, and prints the path.",
-        deferred=SHIM,
     ),
     Requirement(
         id="002-shim-offer-save-here",
@@ -333,24 +283,20 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "`offer-save-here` takes --cwd, --phase, --body-file, --confidence and "
             "--confidence-reason and prints the candidates as indented JSON."
         ),
-        deferred=SHIM,
     ),
     Requirement(
         id="002-shim-offer-required",
         section="Shell shim",
         behaviour="`offer-save-here` demands --kind and --slug.",
-        deferred=SHIM,
     ),
     Requirement(
         id="002-shim-offer-stdin",
         section="Shell shim",
         behaviour="`offer-save-here --body-file -` reads the body from standard input.",
-        deferred=SHIM,
     ),
     Requirement(
         id="002-one-way-dependency",
         section="Import direction",
         behaviour="Memory never imports the process seam, and a gate fails if it does.",
-        deferred=PROCESS,
     ),
 )

@@ -542,6 +542,7 @@ import sys
 from holdfast.storage import Locator
 from holdfast.storage.backends.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
+backend.write(Locator("note.md"), "first")
 print("ready", flush=True)
 while True:
     backend.write(Locator("note.md"), "text" * 10_000)

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -242,7 +243,8 @@ def test_who_is_interrupted_ends_with_130_and_no_traceback(ana: Path) -> None:
     process.stdin.write(b"half")
     process.stdin.flush()
     stat = Path(f"/proc/{process.pid}/wchan")
-    while "pipe" not in stat.read_text() and process.poll() is None:
+    until = time.monotonic() + 5  # where the system does not say for what a process waits
+    while "pipe" not in stat.read_text() and process.poll() is None and time.monotonic() < until:
         pass  # until it waits for the rest
     process.send_signal(signal.SIGINT)
     _, complained = process.communicate(timeout=60)

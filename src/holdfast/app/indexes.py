@@ -25,7 +25,8 @@ from holdfast.engine.past import Pasts
 from holdfast.engine.recall.recalling import NO_MODEL, Recaller, Sources
 from holdfast.engine.summaries import Summaries
 from holdfast.errors import DamageError, EmbeddingError, HoldfastError
-from holdfast.index.contract import FORMAT, Embedder
+from holdfast.index.contract import Embedder
+from holdfast.index.format import FORMAT
 from holdfast.index.memo import MemoData, VectorMemo, embedder_id
 from holdfast.model.uri import name_of
 from holdfast.storage.wrappers.recorded import Recorded

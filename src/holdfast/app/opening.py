@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from holdfast.storage.history import History
     from holdfast.storage.wrappers.recorded import Recorded
 
+ACCOUNT = "local"
+"""The account of whoever uses this machine."""
 _KEY_NAME = "holdfast"
 """It stands in every proof that is given away, so it says nothing of the owner."""
 
@@ -73,12 +75,13 @@ def default_request(environ: Mapping[str, str]) -> "RequestContext":
     """Return who asks if nobody says: the owner of this machine's account, who may all."""
     from holdfast.model import RequestContext, Role  # noqa: PLC0415 - `doctor` pays for none of it
 
-    user = environ.get("USER") or environ.get("LOGNAME") or _user_name()
-    return RequestContext("local", user, role=Role.ROOT)
+    return RequestContext(ACCOUNT, user_name(environ), role=Role.ROOT)
 
 
-def _user_name() -> str:
-    """Return what the system calls this user, where the environment does not say."""
+def user_name(environ: Mapping[str, str]) -> str:
+    """Return who this user is: as the environment says, else the system."""
+    if told := environ.get("USER") or environ.get("LOGNAME"):
+        return told
     try:
         return getpwuid(os.getuid()).pw_name
     except KeyError:

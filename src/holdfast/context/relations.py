@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from holdfast.context import links
 from holdfast.context.backlinks import Backlinks
 from holdfast.context.contract import ONE_HOP
-from holdfast.context.nodes import Nodes
 from holdfast.context.reading import NodeReader
 from holdfast.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
 from holdfast.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri
+
+if TYPE_CHECKING:
+    from holdfast.context.nodes import Nodes
 
 MENTION_WEIGHT = 0.5
 """A link says that there is a relation, and not which; an edge that somebody wrote says more."""
@@ -67,7 +70,7 @@ class RelationReader:
 class Relations(RelationReader):
     """Reads and writes the edges of nodes."""
 
-    def __init__(self, nodes: Nodes, backlinks: Backlinks) -> None:
+    def __init__(self, nodes: "Nodes", backlinks: Backlinks) -> None:
         super().__init__(nodes, backlinks)
         self._nodes = nodes
 

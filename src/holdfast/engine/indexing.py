@@ -110,10 +110,11 @@ class Indexer:
         except NodeNotFoundError:
             made.read[place] = {META: self.reader.look(place, META)}
             return []
-        from holdfast.index.records import records_of  # noqa: PLC0415 - who makes them pays
+        from holdfast.engine.noting import with_note  # noqa: PLC0415 - who makes them pays
+        from holdfast.index.records import records_of  # noqa: PLC0415 - as before
 
         made.read[place] = stored.files
-        return records_of(stored.node, str(stored.cid))
+        return with_note(records_of(stored.node, str(stored.cid)), stored)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
         """Give all records their vectors: together, or one node after another if that fails."""

@@ -6,9 +6,6 @@ from typing import Protocol, runtime_checkable
 from holdfast.model import IndexRecord, SeedHit
 from holdfast.model.values import JSON
 
-FORMAT = 1
-"""Changes when the same node would give other records."""
-
 Filters = Mapping[str, JSON]
 """What a record must be filed under. Each value is a scalar, or a list of which one must be it.
 

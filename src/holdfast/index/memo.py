@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from holdfast.artifacts import ArtifactStore, Derived, Literal, canonical
+from holdfast.artifacts import Derived, Literal, canonical
 from holdfast.artifacts.artifact import sid_of
 from holdfast.errors import DamageError, EmbeddingError, HoldfastError, StaleIndexError
 from holdfast.index.contract import Embedder
@@ -20,6 +20,9 @@ from holdfast.index.vectors import quantised
 from holdfast.model.uri import segment_of
 from holdfast.model.values import plain
 from holdfast.way import Way
+
+if TYPE_CHECKING:
+    from holdfast.artifacts import ArtifactStore
 
 _OPERATION = ("embed", "1")
 _BATCH = 256
@@ -81,7 +84,7 @@ class VectorMemo:
         """Embed something, and raise what the embedder raises."""
         embed(self._embedder, [_PLAIN])
 
-    def _batch(self, store: ArtifactStore, texts: Sequence[str]) -> dict[str, bytes]:
+    def _batch(self, store: "ArtifactStore", texts: Sequence[str]) -> dict[str, bytes]:
         artifacts = [self._artifact(text) for text in texts]
         known = store.remembered([sid_of(each) for each in artifacts])
         missing = [at for at, vector in enumerate(known) if vector is None]
@@ -100,8 +103,10 @@ class VectorMemo:
     def _artifact(self, text: str) -> Derived:
         return Derived(*_OPERATION, (Literal(text.encode()),), self._parameters)
 
-    def _store(self, folder: Path) -> ArtifactStore:
+    def _store(self, folder: Path) -> "ArtifactStore":
         """Return the store of an owner; the last few stay open. One that was removed is new."""
+        from holdfast.artifacts import ArtifactStore  # noqa: PLC0415 - who makes vectors pays
+
         store = self._open.pop(folder, None)
         if store is not None and not folder.is_dir():
             store.close()

@@ -195,7 +195,10 @@ class StorageBackend(ABC):
 
     @property
     def whereabouts(self) -> str:
-        """Where the texts are, said to people; no code may rely on it."""
+        """Where the texts are, said to people, and to programs that know files only.
+
+        Nothing is read or written by it.
+        """
         return ""
 
     @property

@@ -6,6 +6,7 @@ import stat
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import (
@@ -18,17 +19,6 @@ from holdfast.errors import (
 from holdfast.faults import absent, explain, explain_reading
 from holdfast.storage import confined
 from holdfast.storage.changes import check_changes
-from holdfast.storage.commit import (
-    Directory,
-    content_in,
-    make_directory,
-    remove_directory,
-    remove_file,
-    replace_file,
-    status_in,
-    sync_directory,
-    take_back,
-)
 from holdfast.storage.confined import DIRECTORY, FILE, LOOK, read_all
 from holdfast.storage.content import (
     ABSENT,
@@ -38,7 +28,6 @@ from holdfast.storage.content import (
     encode_text,
 )
 from holdfast.storage.contract import Finding, FindingKind, Info, StorageBackend
-from holdfast.storage.endings import undisturbed
 from holdfast.storage.entries import PlainNames, is_plain, is_plain_mode
 from holdfast.storage.identity import Identity, identify
 from holdfast.storage.locator import (
@@ -48,10 +37,11 @@ from holdfast.storage.locator import (
     is_key_segment,
     is_plain_name,
 )
-from holdfast.storage.mutex import Held, LockTiming, Mutex
 
 if TYPE_CHECKING:
     from holdfast.storage.batch import Batch
+    from holdfast.storage.commit import Directory
+    from holdfast.storage.mutex import Held, LockTiming, Mutex
 
 _ATTEMPTS_AFTER_A_STALL = 3
 _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -65,16 +55,22 @@ class FolderBackend(StorageBackend):
     `home` is where the lock directories live. It must not be synced.
     """
 
-    def __init__(self, root: str, home: str, timing: LockTiming | None = None) -> None:
+    def __init__(self, root: str, home: str, timing: "LockTiming | None" = None) -> None:
         self._root = os.path.realpath(root)
         if os.path.exists(self._root) and not os.path.isdir(self._root):
             raise StorageUnavailableError(
                 f"{self._root!a} is a file, not a folder. Fix: name a folder, or move the file."
             )
-        self._mutex = Mutex(self._root, os.path.join(home, "locks"), timing)
+        self._lock_settings = os.path.join(home, "locks"), timing
         self._identity = self._identify()
         self._open_below = confined.opener(self._root)
         self._names = PlainNames()
+
+    @cached_property
+    def _mutex(self) -> "Mutex":
+        from holdfast.storage.mutex import Mutex  # noqa: PLC0415 - who writes pays for it
+
+        return Mutex(self._root, *self._lock_settings)
 
     @property
     def whereabouts(self) -> str:
@@ -266,7 +262,7 @@ class FolderBackend(StorageBackend):
         except StorageError as error:
             raise batch.told(error) from error
 
-    def _land(self, held: Held, batch: "Batch") -> None:
+    def _land(self, held: "Held", batch: "Batch") -> None:
         batch.land(held)
 
     def mkdir(self, locator: Locator) -> Locator:
@@ -289,7 +285,7 @@ class FolderBackend(StorageBackend):
         """
         return self._commit(Locator(""), lambda held: tuple(self._clear(held)))
 
-    def _clear(self, held: Held) -> Iterator[str]:
+    def _clear(self, held: "Held") -> Iterator[str]:
         pending = [""]
         while pending:
             above = pending.pop()
@@ -307,7 +303,7 @@ class FolderBackend(StorageBackend):
                 elif entry.is_dir(follow_symlinks=False):
                     pending.append(key)
 
-    def _commit(self, place: "Locator | Batch", change: Callable[[Held], Result]) -> Result:
+    def _commit(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
         """Make a change under the lock.
 
         One that found its lock taken over has done nothing, or knows what it has done, so it is
@@ -320,11 +316,14 @@ class FolderBackend(StorageBackend):
                 continue
         return self._change(place, change)
 
-    def _change(self, place: "Locator | Batch", change: Callable[[Held], Result]) -> Result:
+    def _change(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
+        from holdfast.storage.endings import undisturbed  # noqa: PLC0415 - as before
+
+        mutex = self._mutex
         with undisturbed() as pause:
-            held = self._mutex.ask()
+            held = mutex.ask()
             try:
-                self._mutex.acquire(held, pause)
+                mutex.acquire(held, pause)
                 self._prepare_root()
                 return change(held)
             except StorageError:
@@ -333,13 +332,19 @@ class FolderBackend(StorageBackend):
                 self._check_root()
                 raise explain(error, self._root, place.key) from error
             finally:
-                self._mutex.release(held)
+                mutex.release(held)
 
     def _prepare_root(self) -> None:
         """Make sure, under the lock, that the folder to write into is the one we opened."""
         self._check_root()
 
-    def _replace(self, held: Held, locator: Locator, data: bytes, expect: Expectation) -> None:
+    def _replace(self, held: "Held", locator: Locator, data: bytes, expect: Expectation) -> None:
+        from holdfast.storage.commit import (  # noqa: PLC0415 - as before
+            content_in,
+            replace_file,
+            status_in,
+        )
+
         parent, _, name = locator.key.rpartition("/")
         with self._directory(parent, make=True) as directory:
             name = self._spelled_in(directory.key, name)
@@ -350,7 +355,14 @@ class FolderBackend(StorageBackend):
                 check_found(content_in(directory.descriptor, name), expect, locator)
             replace_file(held, directory, name, data, before)
 
-    def _unlink(self, held: Held, locator: Locator, expect: Expectation) -> None:
+    def _unlink(self, held: "Held", locator: Locator, expect: Expectation) -> None:
+        from holdfast.storage.commit import (  # noqa: PLC0415 - as before
+            content_in,
+            remove_directory,
+            remove_file,
+            status_in,
+        )
+
         parent, _, name = locator.key.rpartition("/")
         with self._directory(parent, make=False) as directory:
             name = self._spelled_in(directory.key, name)
@@ -366,8 +378,10 @@ class FolderBackend(StorageBackend):
             else:
                 remove_directory(held, directory, name)
 
-    def _directory(self, key: str, *, make: bool) -> Directory:
+    def _directory(self, key: str, *, make: bool) -> "Directory":
         """Open a directory for a change; with `make`, create it and those above it."""
+        from holdfast.storage.commit import Directory  # noqa: PLC0415 - as before
+
         try:
             spelled = key if key.isascii() else self._spelled(key)
             return Directory(self._root, spelled, self._open_below(spelled, DIRECTORY))
@@ -376,7 +390,14 @@ class FolderBackend(StorageBackend):
                 raise
         return self._make_directories(key)
 
-    def _make_directories(self, key: str) -> Directory:
+    def _make_directories(self, key: str) -> "Directory":
+        from holdfast.storage.commit import (  # noqa: PLC0415 - as before
+            Directory,
+            make_directory,
+            sync_directory,
+            take_back,
+        )
+
         made = []
         spelled = ""
         descriptor = self._open_below("", DIRECTORY)

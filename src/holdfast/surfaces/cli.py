@@ -30,6 +30,10 @@ def _saver(module: str, name: str, told: str) -> Later:
     return Later(f"{_HERE}.saving.{module}:{name}_command", told)
 
 
+def _project(module: str, name: str, told: str) -> Later:
+    return Later(f"{_HERE}.harness.{module}:{name}_command", told)
+
+
 SECTIONS = {
     "Memories": {
         "recall": _finder("recalling", "recall", "Find what memory has to say to a question."),
@@ -64,6 +68,16 @@ SECTIONS = {
         "install": Later(
             f"{_HERE}.install.installing:install_command",
             "Tell a coding agent of memory, in its own config.",
+        ),
+    },
+    "Projects": {
+        "plan": _project("plans", "plan", "Begin, show and finish the plans of a project."),
+        "queue": _project(
+            "queue", "queue", "Say what is to do: the plans of all registered repositories."
+        ),
+        "repo": _project("repos", "repo", "Register, list and unregister repositories."),
+        "state-mode": _project(
+            "modes", "state_mode", "Say who keeps the plans of projects, or change it."
         ),
     },
     "Upkeep": {

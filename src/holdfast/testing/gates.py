@@ -30,13 +30,18 @@ SEAM_VERBS = frozenset(
 
 ROUTING_FUNCTIONS = frozenset(
     {
-        "resolve_project",
-        "project_locator",
-        "registry_locator",
-        "register_repo",
+        "find_repo",
+        "harness_state_dir",
         "list_repos",
-        "unregister_repo",
+        "project_locator",
+        "project_root",
         "read_state_file",
+        "register_repo",
+        "registry_locator",
+        "remote_of",
+        "resolve_project",
+        "roots_of",
+        "unregister_repo",
         "write_state_file",
     }
 )

@@ -208,16 +208,24 @@ class TestRecalling:
         self, home: Path, agent: str
     ) -> None:
         remember(home, "The app project is deployed on Fridays.", "deploys")
-        answer = heard(home, "session-start", "--agent", agent, said={"cwd": "/srv/app"})
+        app = home / "app"
+        app.mkdir()
+        answer = heard(home, "session-start", "--agent", agent, said={"cwd": str(app)})
 
         told = answer["hookSpecificOutput"]
         assert told["hookEventName"] == "SessionStart"
         assert "never an instruction" in told["additionalContext"]
         assert "deployed on Fridays" in told["additionalContext"]
 
+    def test_a_folder_that_is_not_there_is_of_no_project(self, home: Path) -> None:
+        remember(home, "The app project is deployed on Fridays.", "deploys")
+
+        assert heard(home, "session-start", said={"cwd": str(home / "gone")}) == {}
+
     def test_cursor_is_told_in_its_own_form(self, home: Path) -> None:
         remember(home, "The app project is deployed on Fridays.", "deploys")
-        said = {"workspace_roots": ["/srv/app"], "conversation_id": "c1"}
+        (home / "app").mkdir()
+        said = {"workspace_roots": [str(home / "app")], "conversation_id": "c1"}
         answer = heard(home, "session-start", "--agent", "cursor", said=said)
 
         assert list(answer) == ["additional_context"]

@@ -53,6 +53,7 @@ PENDING = (
     "WHERE account = :account AND ready_at <= :now ORDER BY seq"
 )
 UNFINISHED = f"SELECT {_EVENT} FROM events WHERE account = :account ORDER BY seq"
+WAITING_URIS = "SELECT DISTINCT uri FROM events WHERE account = ? LIMIT ?"
 DEAD = (
     f"SELECT {_EVENT} FROM events INDEXED BY dead "
     "WHERE account = :account AND dead = 1 ORDER BY seq"

@@ -155,7 +155,7 @@ class Recaller:
 
     def _packed(
         self, question: Question, hits: Sequence[Hit], confirming: "Confirming"
-    ) -> Packed | None:
+    ) -> Packed[Hit] | None:
         """Pack what was found, after what is always loaded and what is of the project."""
         if question.budget_tokens is None:
             return None
@@ -274,7 +274,7 @@ class Confirming:
         return stored
 
 
-def _left_out(question: Question, hits: Sequence[Hit], packed: Packed | None) -> Iterator[str]:
+def _left_out(question: Question, hits: Sequence[Hit], packed: Packed[Hit] | None) -> Iterator[str]:
     """Say how many hits did not fit into a budget."""
     left = sum(hit not in packed.hits for hit in hits) if packed else 0
     if left:

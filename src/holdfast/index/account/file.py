@@ -38,14 +38,14 @@ _RETIRED = b"holdfast: retired"
 class AccountFile:
     """The database of one account, and what this process knows of its vectors."""
 
-    def __init__(self, path: Path, account: str) -> None:
+    def __init__(self, path: Path, account: str, kind: type[DatabaseFile] = DatabaseFile) -> None:
         self.account = account
         self.path = path
         self.matrices: dict[int, Matrix] = {}
         """By dimension. Whoever reads may change it: there is one reader at a time."""
         self.passages: tuple[Change, int] | None = None
         """How many there were, as of a change."""
-        self._file = _opened(path)
+        self._file = _opened(path, kind)
         self._identity = _identity(path)
         self._tuned: sqlite3.Connection | None = None
         self._closed = False
@@ -58,6 +58,10 @@ class AccountFile:
     def is_in_place(self) -> bool:
         """Whether the file is open, and still the one at its path."""
         return not self._closed and _identity(self.path) == self._identity is not None
+
+    @property
+    def is_undisturbed(self) -> bool:
+        return self._file.is_undisturbed
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -124,9 +128,9 @@ def _moment(db: sqlite3.Connection) -> Iterator[None]:
             db.execute("ROLLBACK")
 
 
-def _opened(path: Path) -> DatabaseFile:
+def _opened(path: Path, kind: type[DatabaseFile]) -> DatabaseFile:
     try:
-        return DatabaseFile(str(path), schema.TABLES)
+        return kind(str(path), schema.TABLES)
     except UnicodeDecodeError as error:  # SQLite quotes what it can't read
         raise DamageError(
             f"the index {str(path)!a} is damaged. Fix: `holdfast index rebuild` makes it again."
@@ -161,7 +165,15 @@ def _size(path: Path) -> int:
 class AccountFiles:
     """The files of all accounts in a folder. An account that nothing was put into has none."""
 
-    def __init__(self, folder: str, most_open: int = MOST_OPEN, *, way: Way | None = None) -> None:
+    def __init__(
+        self,
+        folder: str,
+        most_open: int = MOST_OPEN,
+        *,
+        way: Way | None = None,
+        kind: type[DatabaseFile] = DatabaseFile,
+    ) -> None:
+        self._kind = kind
         self._folder = Path(folder).absolute()
         self._way = way
         self._most = most_open
@@ -261,9 +273,9 @@ class AccountFiles:
         self.free_way()
         path = self.path_of(account)
         try:
-            return AccountFile(path, account)
+            return AccountFile(path, account, self._kind)
         except DamageError:  # unless it is just being removed, it is damaged the next time too
-            return AccountFile(path, account)
+            return AccountFile(path, account, self._kind)
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

@@ -1,5 +1,6 @@
 """Whether an account's file is what was written."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -9,7 +10,7 @@ from holdfast.index.account import schema
 from holdfast.index.account.changes import changes_from, last_change
 from holdfast.index.account.copies import remove_copies
 from holdfast.index.account.file import AccountFile
-from holdfast.index.account.rows import Row, read
+from holdfast.index.account.rows import Row, noted_in, read
 from holdfast.index.stamp import stamp_of
 
 
@@ -23,6 +24,7 @@ def damaged_uris(file: AccountFile) -> list[str]:
         remove_copies(file.path)
         _check_tables(file, db)
         _check_log(file, db)
+        _check_notes(file, db)
         return sorted(_differing(file, db))
 
 
@@ -55,6 +57,17 @@ def _check_log(file: AccountFile, db: sqlite3.Connection) -> None:
     ((row,),) = db.execute(schema.LAST_ROW)
     if (row or 0) > last.rows:
         raise file.damage(f"there is a row {row}, but only {last.rows} were ever made")
+
+
+def _check_notes(file: AccountFile, db: sqlite3.Connection) -> None:
+    """Refuse if what is shown unasked is not found as the records say."""
+    told = []
+    for row, payload in db.execute(schema.NOTES_TOLD):
+        with suppress(ValueError, TypeError, LookupError):  # then its digest tells
+            if (noted := noted_in(json.loads(payload))) is not None:
+                told.append((row, *noted))
+    if told != db.execute(schema.NOTES_KEPT).fetchall():
+        raise file.damage("its notes are not those of its records")
 
 
 def _differing(file: AccountFile, db: sqlite3.Connection) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.index.account import schema
@@ -72,6 +72,8 @@ def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first
     db.executemany(schema.ADD_RECORD, [(row, *_filed(each, names)) for row, each in fresh])
     db.executemany(schema.ADD_TEXT, [(row, *each.text) for row, each in fresh])
     db.executemany(schema.ADD_VECTOR, [(row, each.vector) for row, each in fresh if each.vector])
+    notes = [(row, *noted) for row, each in fresh if (noted := noted_in(each.record.payload))]
+    db.executemany(schema.ADD_NOTE, notes)
     for kind, levels in schema.KINDS.items():
         said = [
             (row, each.record.text, each.record.context)
@@ -79,6 +81,14 @@ def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first
             if each.record.level in levels
         ]
         db.executemany(schema.ADD_WORDS.format(kind), said)
+
+
+def noted_in(payload: Mapping[str, JSON]) -> tuple[str, int, str] | None:
+    """Return what a note is found by that is shown unasked: project, whether always, and when."""
+    if "noted" not in payload:
+        return None
+    always, updated = bool(payload.get("always")), payload.get("updated_at", "")
+    return str(payload["noted"]), int(always), str(updated)
 
 
 def _filed(fresh: Prepared, names: Names) -> Row:

@@ -10,7 +10,7 @@ and its number never used again; what takes its place is a new row.
 from holdfast.database import Tables
 from holdfast.index.words import TOKENIZER
 
-VERSION = 2
+VERSION = 3
 FILED = (
     "level",
     "uri",
@@ -56,6 +56,13 @@ _STATEMENTS = (
         valid_from TEXT,
         valid_until TEXT,
         digest BLOB NOT NULL)""",
+    # What is shown unasked is found without a look at all else, the newest first.
+    """CREATE TABLE notes (
+        row INTEGER PRIMARY KEY,
+        project TEXT NOT NULL,
+        always INTEGER NOT NULL,
+        updated TEXT NOT NULL)""",
+    "CREATE INDEX notes_of ON notes (project, always, updated)",
     "CREATE TABLE vectors (row INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
     "CREATE TABLE names (name INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE)",
     "CREATE TABLE stamps (uri INTEGER PRIMARY KEY, stamp TEXT NOT NULL)",
@@ -85,6 +92,7 @@ TABLES = Tables(
 ADD_RECORD = f"INSERT INTO records VALUES (?{', ?' * len(FILED)})"
 ADD_TEXT = "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 ADD_VECTOR = "INSERT INTO vectors VALUES (?, ?)"
+ADD_NOTE = "INSERT INTO notes VALUES (?, ?, ?, ?)"
 ADD_WORDS = "INSERT INTO {} (rowid, text, context) VALUES (?, ?, ?)"
 ADD_NAME = "INSERT INTO names (value) VALUES (?)"
 PUT_STAMP = "INSERT OR REPLACE INTO stamps VALUES (?, ?)"
@@ -100,12 +108,14 @@ REMOVE = (
     f"DELETE FROM records WHERE row {_ROWS}",
     f"DELETE FROM texts WHERE row {_ROWS}",
     f"DELETE FROM vectors WHERE row {_ROWS}",
+    f"DELETE FROM notes WHERE row {_ROWS}",
 )
 REMOVE_ALL = (
     *(f"INSERT INTO {kind} ({kind}) VALUES ('delete-all')" for kind in KINDS),
     "DELETE FROM records",
     "DELETE FROM texts",
     "DELETE FROM vectors",
+    "DELETE FROM notes",
     "DELETE FROM names",
     "DELETE FROM stamps",
     "DELETE FROM unlogged",
@@ -170,6 +180,11 @@ VECTORS = (
     "WHERE row > ? AND length(vector) = ? ORDER BY row"
 )
 
+NOTES = (
+    "SELECT value, payload FROM notes JOIN texts USING (row) JOIN records USING (row) "
+    "JOIN names ON name = uri WHERE project = ? AND always = ? ORDER BY updated DESC LIMIT ?"
+)
+
 BEST_BY_WORDS = (
     "SELECT rowid, bm25({kind}, 1.0, :weight) AS score FROM {kind} WHERE {kind} MATCH :words "
     "ORDER BY score LIMIT :most"
@@ -189,4 +204,6 @@ CHECK_WORDS = tuple(
 )
 TABLES_MADE = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
 SETTINGS_OF_WORDS = " UNION ALL ".join(f"SELECT k, v FROM {kind}_config" for kind in KINDS)
+NOTES_KEPT = "SELECT row, project, always, updated FROM notes ORDER BY row"
+NOTES_TOLD = "SELECT row, payload FROM texts WHERE instr(payload, '\"noted\"') ORDER BY row"
 LAST_ROW = "SELECT max(row) FROM records"

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
 
+from holdfast.database import DatabaseFile
 from holdfast.errors import DamageError, PackageMissingError
 from holdfast.index.account import schema
 from holdfast.index.account.changes import last_change
@@ -55,8 +56,11 @@ class SqliteIndex:
     each of them; between two of them the power can go.
     """
 
-    def __init__(self, folder: str, way: Way | None = None) -> None:
-        self._files = AccountFiles(folder, way=way)
+    def __init__(
+        self, folder: str, way: Way | None = None, kind: type[DatabaseFile] = DatabaseFile
+    ) -> None:
+        self._files = AccountFiles(folder, way=way, kind=kind)
+        self._keeps_copies = kind is DatabaseFile
 
     def close(self) -> None:
         """Let go of all files; every other verb is `ClosedError` from now on."""
@@ -219,7 +223,8 @@ class SqliteIndex:
             with file.reading() as db:
                 scored = nearest.nearest(file, db, query, wanted_in(db, wanted, parent), most)
                 found = _hits(file, db, scored)
-            nearest.keep_copy(file, len(query))
+            if self._keeps_copies:
+                nearest.keep_copy(file, len(query))
             return found
 
         return self._files.ask(wanted.account, find, [])
@@ -305,6 +310,11 @@ class SqliteIndex:
 
         none: frozenset[str] | None = frozenset()
         return self._files.ask(check_id(account_id, "account"), told, none)
+
+    def is_undisturbed(self, account_id: str) -> bool:
+        """Whether all that was read was as of some moment, also where nobody is to be stopped."""
+        account = check_id(account_id, "account")
+        return self._files.ask(account, lambda file: file.is_undisturbed, absent=True)
 
     def check(self, account_id: str) -> list[str]:
         """As promised. An account whose file is gone has nothing to check; its cursor is 0."""

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from typing import Self
 
-from holdfast.storage.commit import make_folder
 from holdfast.storage.contract import Capabilities
 from holdfast.storage.folder import FolderBackend
 from holdfast.storage.options import BackendOptions
@@ -24,6 +23,8 @@ class DeviceLocalBackend(FolderBackend):
 
     def _prepare_root(self) -> None:
         if self._identity is None:
+            from holdfast.storage.commit import make_folder  # noqa: PLC0415 - who writes pays
+
             make_folder(self._root)
             self._identity = self._identify()
         self._check_root()

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from holdfast.errors import (
     InvalidLocatorError,
@@ -12,8 +12,6 @@ from holdfast.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
-from holdfast.storage.batch import Batch
-from holdfast.storage.conflicts import original_of
 from holdfast.storage.content import Expectation
 from holdfast.storage.contract import (
     Capabilities,
@@ -23,9 +21,12 @@ from holdfast.storage.contract import (
 )
 from holdfast.storage.folder import FolderBackend
 from holdfast.storage.locator import Locator, is_key_segment
-from holdfast.storage.mutex import Held, LockTiming
 from holdfast.storage.options import BackendOptions
-from holdfast.storage.personal import Authorisation, Ledger
+
+if TYPE_CHECKING:
+    from holdfast.storage.batch import Batch
+    from holdfast.storage.mutex import Held, LockTiming
+    from holdfast.storage.personal import Authorisation
 
 
 class VaultBackend(FolderBackend):
@@ -39,7 +40,7 @@ class VaultBackend(FolderBackend):
         self,
         root: str,
         home: str,
-        timing: LockTiming | None = None,
+        timing: "LockTiming | None" = None,
         *,
         personal: str | None = None,
     ) -> None:
@@ -77,7 +78,7 @@ class VaultBackend(FolderBackend):
         locator: Locator,
         content: str,
         *,
-        authorisation: Authorisation,
+        authorisation: "Authorisation",
         expect: Expectation = None,
     ) -> Locator:
         if self._personal is None:
@@ -87,6 +88,8 @@ class VaultBackend(FolderBackend):
         return self._personal.write_authorised(locator, content, authorisation, expect)
 
     def _conflict_copies(self, directory: Locator) -> Iterator[Finding]:
+        from holdfast.storage.conflicts import original_of  # noqa: PLC0415 - who looks for them pays
+
         children = {child.name: child for child in self.list(directory)}
         for name in children:
             original = original_of(name, children, lambda n: self._text_or_nothing(children[n]))
@@ -122,15 +125,15 @@ class VaultBackend(FolderBackend):
                 f"{self._seen_in_use!a}."
             )
 
-    def _replace(self, held: Held, locator: Locator, data: bytes, expect: Expectation) -> None:
+    def _replace(self, held: "Held", locator: Locator, data: bytes, expect: Expectation) -> None:
         super()._replace(held, locator, data, expect)
         self._note_use()
 
-    def _unlink(self, held: Held, locator: Locator, expect: Expectation) -> None:
+    def _unlink(self, held: "Held", locator: Locator, expect: Expectation) -> None:
         super()._unlink(held, locator, expect)
         self._note_emptiness()
 
-    def _land(self, held: Held, batch: Batch) -> None:
+    def _land(self, held: "Held", batch: "Batch") -> None:
         super()._land(held, batch)
         self._note_use()
         self._note_emptiness()
@@ -150,13 +153,15 @@ class VaultBackend(FolderBackend):
 class _PersonalSpace(FolderBackend):
     """The operator's folder above the store; the store itself is out of bounds here."""
 
-    def __init__(self, root: str, store: str, home: str, timing: LockTiming | None) -> None:
+    def __init__(self, root: str, store: str, home: str, timing: "LockTiming | None") -> None:
         super().__init__(root, home, timing)
         if store == self._root or os.path.commonpath([store, self._root]) != self._root:
             raise StorageSelectionError(
                 f"the personal space {self._root!a} must lie above the vault's store {store!a}. "
                 "Fix: set [storage.vault] personal to a folder that holds the store."
             )
+        from holdfast.storage.personal import Ledger  # noqa: PLC0415 - who has such a space pays
+
         self._store = Locator(os.path.relpath(store, self._root).casefold())
         self._ledger = Ledger(os.path.join(home, "authorisations"))
 
@@ -165,7 +170,7 @@ class _PersonalSpace(FolderBackend):
         return Capabilities(concurrent_writers=True, conflict_files=True, sync=True)
 
     def write_authorised(
-        self, locator: Locator, content: str, leave: Authorisation, expect: Expectation
+        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
     ) -> Locator:
         if self._store.contains(Locator(locator.key.casefold())):  # many disks ignore case
             raise InvalidLocatorError(

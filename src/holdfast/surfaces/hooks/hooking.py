@@ -137,24 +137,19 @@ def _answered(wishes: Wishes, home: Path, said: Said) -> dict[str, object]:
 def _recalled(wishes: Wishes, home: Path, said: Said) -> str:
     if not (home / "histories").is_dir():  # nothing was ever remembered
         return ""
-    from holdfast.app import open_context  # noqa: PLC0415 - who recalls pays
-    from holdfast.engine.importing.texts import stable_name  # noqa: PLC0415 - as before
-    from holdfast.surfaces.hooks.recalling import (  # noqa: PLC0415 - as before
-        PROMPT_TOKENS,
-        START_TOKENS,
-        is_worth_asking,
-        recall_here,
-    )
+    from holdfast.surfaces.hooks import recalling  # noqa: PLC0415 - who recalls pays
 
-    asks = wishes.event == "user-prompt-submit"
-    if asks and not is_worth_asking(said.prompt):
-        return ""
-    if not asks:
+    if wishes.event != "user-prompt-submit":
         _go_on_keeping(home)
+        return recalling.recalled_at_start(said.cwd)
+    if not recalling.is_worth_asking(said.prompt):
+        return ""
+    from holdfast.app import open_context  # noqa: PLC0415 - as before
+    from holdfast.engine.importing.texts import stable_name  # noqa: PLC0415 - as before
+
+    known = stable_name(wishes.agent, said.session_id) if said.session_id else ""
     with open_context(os.environ) as context:
-        query, limit = (said.prompt, PROMPT_TOKENS) if asks else (None, START_TOKENS)
-        known = stable_name(wishes.agent, said.session_id) if asks and said.session_id else ""
-        return recall_here(context, said.cwd, query=query, limit=limit, known=known)
+        return recalling.recalled_for(said.prompt, context, known)
 
 
 def _go_on_keeping(home: Path) -> None:

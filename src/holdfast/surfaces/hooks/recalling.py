@@ -6,37 +6,37 @@ from pathlib import PurePath
 from holdfast.app import Context
 from holdfast.engine.recall.packing import Tier, compose
 from holdfast.model import Role
+from holdfast.process import recall_here
 
-START_TOKENS = 1_500
+_START_TOKENS = 1_500
 PROMPT_TOKENS = 600
+_AT_START = "{} project: conventions, decisions, preferences"
 _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
 _MOST_HITS = 8
 _MOST_LOOKED_AT = 24
 
 
-def recall_here(
-    context: Context,
-    cwd: str,
-    *,
-    query: str | None = None,
-    limit: int | None = None,
-    known: str = "",
-) -> str:
+def recalled_at_start(cwd: str) -> str:
     """Return what memory has to say in a folder, as Markdown for a prompt; empty if nothing.
 
-    Without a question, it is what is of the project. What was said in the session `known` is left
-    out: whoever asks has it before them. An agent reaches what its user owns, and no more.
+    That is what is always loaded, what is of the project, and what seems to be about it.
+    """
+    return recall_here(
+        {"cwd": cwd}, query=_AT_START.format(PurePath(cwd).name), limit=_START_TOKENS
+    )
+
+
+def recalled_for(prompt: str, context: Context, known: str) -> str:
+    """Return what memory has to say to a prompt; empty if nothing.
+
+    What was said in the session `known` is left out: whoever asks has it before them. An agent
+    reaches what its user owns, and no more.
     """
     memory = context.memory.on_behalf_of(replace(context.request, role=Role.MEMBER))
-    project, budget = PurePath(cwd).name, limit or START_TOKENS
-    if query is None:
-        asked = f"{project} project: conventions, decisions, preferences".strip()
-        result = memory.recall(asked, top_k=_MOST_HITS, budget_tokens=budget, project=project)
-        return result.context
-    found = memory.recall(query[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT).hits
+    found = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT).hits
     news = [hit for hit in found if not known or hit.session_id != known][:_MOST_HITS]
-    return compose([Tier("Remembered", news)], budget).markdown
+    return compose([Tier("Remembered", news)], PROMPT_TOKENS).markdown
 
 
 def is_worth_asking(prompt: str) -> bool:

@@ -1,0 +1,1 @@
+"""Commands about projects: repositories, plans, what is to do, and who keeps state."""

@@ -1,0 +1,129 @@
+"""Notes that are shown unasked are kept ready by the index, and go when they do."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.context.files import CONTENT, META
+from holdfast.engine.memory import Memory
+from holdfast.errors import DamageError
+from holdfast.index.account.noted import SHOWN_FILES, Notes, read_notes
+from holdfast.index.stores.sqlite import SqliteIndex
+from holdfast.model.values import JSON
+
+ME = "ctx://local/users/ana/memories"
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    monkeypatch.setenv("USER", "ana")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "config.toml").write_text('[embedding]\nprovider = "none"\n')
+    return holdfast.open(home=tmp_path / "home")
+
+
+def database(tmp_path: Path) -> Path:
+    (path,) = tmp_path.rglob("index/*/local.sqlite")
+    return path
+
+
+def notes(tmp_path: Path, project: str = "ours", most: int = 10) -> Notes:
+    found = read_notes(database(tmp_path), project, most)
+    assert found is not None
+    return found
+
+
+def test_the_files_that_decide_are_those_of_a_node() -> None:
+    assert SHOWN_FILES == (META, CONTENT)
+
+
+@pytest.mark.parametrize(
+    ("told", "always", "of_project"),
+    [
+        ({"project": "ours"}, 0, 1),
+        ({"project": "theirs"}, 0, 0),
+        ({"project": "Not A Slug"}, 0, 0),
+        ({"project": 5}, 0, 0),
+        ({"always_load": True}, 1, 0),
+        ({"always_load": "true"}, 1, 0),
+        ({"always_load": "no"}, 0, 0),
+        ({"always_load": False, "project": "ours"}, 0, 1),
+        ({"always_load": True, "project": "ours"}, 1, 0),
+        ({"always_load": True, "project": "theirs"}, 0, 0),
+        ({}, 0, 0),
+    ],
+)
+def test_a_note_is_one_by_what_it_says(
+    memory: Memory, tmp_path: Path, told: dict[str, JSON], always: int, of_project: int
+) -> None:
+    with memory:
+        memory.save("Tabs, never spaces.", category="note", slug="style", metadata=told)
+
+        found = notes(tmp_path)
+
+    assert (len(found.always), len(found.of_project)) == (always, of_project)
+    for note in (*found.always, *found.of_project):
+        assert note.uri == f"{ME}/note/style"
+        assert "Tabs, never spaces." in note.snippet
+
+
+def test_a_note_that_is_none_any_more_is_gone(memory: Memory, tmp_path: Path) -> None:
+    with memory:
+        memory.save("One.", category="note", slug="a", metadata={"project": "ours"})
+        memory.save("Two.", category="note", slug="b", metadata={"project": "ours"})
+        memory.save("One.", category="note", slug="a", metadata={"project": None})
+        memory._parts.nodes.delete_node(f"{ME}/note/b", memory.request)
+        memory.settle()
+
+        assert notes(tmp_path) == Notes(notes(tmp_path).cursor, [], [])
+
+
+def test_only_the_newest_are_read(memory: Memory, tmp_path: Path) -> None:
+    with memory:
+        for number in range(4):
+            memory.save(
+                f"{number}.", category="note", slug=f"n{number}", metadata={"project": "ours"}
+            )
+
+        found = notes(tmp_path, most=2).of_project
+
+    assert [note.uri for note in found] == [f"{ME}/note/n3", f"{ME}/note/n2"]
+
+
+def test_a_long_note_is_not_kept_ready(memory: Memory, tmp_path: Path) -> None:
+    with memory:
+        memory.save("long " * 5000, category="note", slug="a", metadata={"project": "ours"})
+
+        (note,) = notes(tmp_path).of_project
+
+    assert note.snippet == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DELETE FROM notes", "UPDATE notes SET project = 'theirs'", "UPDATE notes SET always = 1"],
+)
+def test_a_check_sees_notes_that_are_not_those_of_the_records(
+    memory: Memory, tmp_path: Path, change: str
+) -> None:
+    with memory:
+        memory.save("One.", category="note", slug="a", metadata={"project": "ours"})
+    with SqliteIndex(str(database(tmp_path).parent)) as index:
+        assert index.check("local") == []
+    with closing(sqlite3.connect(database(tmp_path), isolation_level=None)) as db:
+        db.execute(change)
+
+    with (
+        SqliteIndex(str(database(tmp_path).parent)) as index,
+        pytest.raises(DamageError, match="notes are not those of its records"),
+    ):
+        index.check("local")
+
+
+def test_what_is_no_index_has_no_notes(tmp_path: Path) -> None:
+    (tmp_path / "x.sqlite").write_bytes(b"nonsense" * 999)
+
+    assert read_notes(tmp_path / "x.sqlite", "ours", 10) is None

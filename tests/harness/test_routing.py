@@ -1,0 +1,295 @@
+"""Which project a folder is of: by its settings, its git remote, or its name."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ConfigError, ProjectError, StorageSelectionError
+from holdfast.harness import Project, project_locator, remote_of, resolve_project
+from holdfast.harness.git import name_in, without_secrets
+from holdfast.harness.projects import slug_of
+from holdfast.storage import Locator, StorageBackend
+from holdfast.storage.backends.memory import MemoryBackend
+from holdfast.testing.requirement import requirement
+from tests.harness.conftest import Machine, git
+
+
+def repository(folder: Path, remote: str = "") -> Path:
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    if remote:
+        git(folder, "remote", "add", "origin", remote)
+    git(folder, "commit", "-q", "--allow-empty", "-m", "begin")
+    return folder
+
+
+def slug_at(folder: Path) -> str:
+    return resolve_project(str(folder), None).slug
+
+
+class TestResolution:
+    @requirement("001-resolve-project-keys")
+    def test_it_has_slug_locator_backend_root_and_layout(self, machine: Machine) -> None:
+        project = machine.project()
+
+        assert Project._fields == ("slug", "project_locator", "backend", "project_root", "layout")
+        assert project.slug == "my-project"
+        assert project.project_root == str(machine.root)
+        assert project.layout == "folder"
+
+    @requirement("001-resolve-project-locator", "001-resolve-project-projects-directory")
+    def test_the_project_lies_below_projects(self, machine: Machine) -> None:
+        project = machine.project()
+
+        assert project.project_locator == Locator("projects/my-project")
+        assert project.backend is not None
+        assert project.backend.resolve("projects").contains(project.project_locator)
+
+    @requirement("001-resolve-project-backend")
+    def test_the_backend_is_the_one_that_selection_chose(self, machine: Machine) -> None:
+        backend = machine.project().backend
+
+        assert isinstance(backend, StorageBackend)
+        assert type(backend) is type(machine.backend())
+        assert backend.identity == str(machine.store)
+
+    @requirement("001-resolve-project-no-vault-path")
+    def test_nothing_in_it_is_a_path_into_the_store(self, machine: Machine) -> None:
+        said = [each for each in machine.project() if isinstance(each, str | Path)]
+
+        assert not any(str(machine.store) in str(each) for each in said)
+
+    def test_without_a_backend_there_is_no_locator(self, tmp_path: Path) -> None:
+        project = resolve_project(str(tmp_path), None)
+
+        assert (project.backend, project.project_locator) == (None, None)
+
+    def test_a_selection_error_goes_up(self, vaulted: Machine) -> None:
+        vaulted.configure(path=vaulted.place / "nowhere")
+
+        with pytest.raises(StorageSelectionError):
+            vaulted.project()
+
+    def test_a_config_that_is_wrong_goes_up(self, machine: Machine) -> None:
+        (machine.home / "config.toml").write_text("[storage\n")
+
+        with pytest.raises(ConfigError):
+            machine.project()
+
+    def test_to_resolve_changes_nothing(self, machine: Machine) -> None:
+        before = machine.everything()
+
+        machine.project()
+
+        assert machine.everything() == before
+
+
+class TestRoot:
+    def test_it_is_the_top_of_the_checkout(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo")
+        (top / "src" / "deep").mkdir(parents=True)
+
+        project = resolve_project(str(top / "src" / "deep"), None)
+
+        assert (project.project_root, project.layout) == (str(top), "repository")
+
+    def test_a_folder_that_names_a_project_is_one_within_a_checkout(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo")
+        part = top / "packages" / "part"
+        (part / ".harness").mkdir(parents=True)
+        (part / ".harness" / "project.json").write_text('{"slug": "the-part"}')
+
+        project = resolve_project(str(part), None)
+
+        assert (project.slug, project.project_root) == ("the-part", str(part))
+
+    def test_a_folder_with_state_is_one_outside_of_a_checkout(self, tmp_path: Path) -> None:
+        (tmp_path / "notes" / ".harness").mkdir(parents=True)
+        (tmp_path / "notes" / "deep").mkdir()
+
+        assert slug_at(tmp_path / "notes" / "deep") == "notes"
+
+    def test_a_link_to_a_folder_is_that_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "alias").symlink_to("real")
+
+        assert slug_at(tmp_path / "alias") == "real"
+
+    @pytest.mark.parametrize("cwd", ["nowhere", "file", "nul\0byte"])
+    def test_what_is_no_folder_is_of_no_project(self, tmp_path: Path, cwd: str) -> None:
+        (tmp_path / "file").touch()
+
+        with pytest.raises(ProjectError, match="Fix: name a folder"):
+            resolve_project(f"{tmp_path}/{cwd}", None)
+
+
+class TestSlug:
+    def test_the_settings_come_first(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo", "https://example.com/a/remote.git")
+        (top / ".harness").mkdir()
+        (top / ".harness" / "project.json").write_text('{"slug": "chosen", "more": 1}')
+
+        assert slug_at(top) == "chosen"
+
+    def test_the_remote_comes_before_the_folder(self, tmp_path: Path) -> None:
+        assert slug_at(repository(tmp_path / "x", "git@example.com:a/remote.git")) == "remote"
+
+    def test_settings_that_name_nothing_are_passed_over(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo")
+        (top / ".harness").mkdir()
+        (top / ".harness" / "project.json").write_text('{"other": 1}')
+
+        assert slug_at(top) == "repo"
+
+    def test_without_a_remote_it_is_the_folder(self, tmp_path: Path) -> None:
+        assert slug_at(repository(tmp_path / "My Repo")) == "my-repo"
+
+    def test_origin_comes_before_other_remotes(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo")
+        git(top, "remote", "add", "a-fork", "https://example.com/b/fork.git")
+        assert slug_at(top) == "fork"
+
+        git(top, "remote", "add", "origin", "https://example.com/a/original.git")
+        assert slug_at(top) == "original"
+
+    @pytest.mark.parametrize(
+        "said", ["{", "[]", '"x"', "null", '{"slug": 1}', '{"slug": "../x"}', '{"slug": ""}', ""]
+    )
+    def test_settings_that_make_no_sense_are_told_of(self, tmp_path: Path, said: str) -> None:
+        (tmp_path / ".harness").mkdir()
+        (tmp_path / ".harness" / "project.json").write_text(said)
+
+        with pytest.raises(ProjectError, match="names no project"):
+            slug_at(tmp_path)
+
+    @pytest.mark.parametrize(
+        "remote",
+        [
+            "https://example.com/../../etc/passwd",
+            "https://example.com/a/..",
+            "../..",
+            "https://example.com/%2e%2e%2f",
+            "a\\..\\..\\b",
+            "x" * 5000,
+            "https://example.com/a/.git",
+            "https://example.com/a/\x01\x02.git",
+        ],
+    )
+    def test_no_remote_leads_out_of_the_projects(self, tmp_path: Path, remote: str) -> None:
+        top = tmp_path / "repo"
+        (top / ".git").mkdir(parents=True)
+        (top / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
+        backend = MemoryBackend()
+
+        project = resolve_project(str(top), backend)
+
+        assert project.project_locator is not None
+        assert project.project_locator.parent == backend.resolve("projects")
+        assert len(project.slug) <= 100
+
+    @pytest.mark.parametrize("slug", ["..", "a/b", "", "A", "a" * 101, "."])
+    def test_no_slug_but_a_good_one_has_a_place(self, slug: str) -> None:
+        with pytest.raises(ValueError, match="Fix"):
+            project_locator(MemoryBackend(), slug)
+
+    def test_names_that_a_slug_can_not_say_stay_apart(self) -> None:
+        slugs = {slug_of(name) for name in ("日本", "中国", "проект", "проекты", "---", "...")}
+
+        assert len(slugs) == 6
+
+    def test_a_config_of_git_that_is_no_text_is_passed_over(self, tmp_path: Path) -> None:
+        (tmp_path / "repo" / ".git").mkdir(parents=True)
+        (tmp_path / "repo" / ".git" / "config").write_bytes(b"\xff\xfe[remote\x00")
+
+        assert slug_at(tmp_path / "repo") == "repo"
+
+
+class TestWorktrees:
+    def test_all_worktrees_of_a_repository_are_one_project(self, machine: Machine) -> None:
+        top = repository(machine.place / "repo")
+        git(top, "worktree", "add", "-q", "../elsewhere")
+
+        main, other = machine.project(top), machine.project(machine.place / "elsewhere")
+
+        assert (main.slug, other.slug) == ("repo", "repo")
+        assert main.project_locator == other.project_locator
+        assert other.layout == "worktree"
+        assert other.project_root == str(machine.place / "elsewhere")
+
+    def test_they_have_one_remote(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo", "https://example.com/a/remote")
+        git(top, "worktree", "add", "-q", "../elsewhere")
+
+        assert slug_at(tmp_path / "elsewhere") == "remote"
+
+    def test_they_have_the_settings_of_the_first_one(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo", "https://example.com/a/remote")
+        (top / ".harness").mkdir()
+        (top / ".harness" / "project.json").write_text('{"slug": "chosen"}')
+        git(top, "worktree", "add", "-q", "../elsewhere")
+
+        assert slug_at(tmp_path / "elsewhere") == "chosen"
+
+    def test_so_are_those_of_a_bare_repository(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo")
+        git(tmp_path, "clone", "-q", "--bare", "repo", "store.git")
+        git(tmp_path / "store.git", "remote", "remove", "origin")
+        git(tmp_path / "store.git", "worktree", "add", "-q", "../one", "-b", "one")
+        git(tmp_path / "store.git", "worktree", "add", "-q", "../two", "-b", "two")
+
+        assert (slug_at(tmp_path / "one"), slug_at(tmp_path / "two")) == ("store", "store")
+        assert slug_at(top) == "repo"
+
+    def test_a_submodule_is_a_project_of_its_own(self, tmp_path: Path) -> None:
+        repository(tmp_path / "library")
+        top = repository(tmp_path / "repo")
+        allowed = ("-c", "protocol.file.allow=always")
+        git(top, *allowed, "submodule", "add", "-q", str(tmp_path / "library"), "vendored")
+
+        project = resolve_project(str(top / "vendored"), None)
+
+        assert (project.slug, project.layout) == ("library", "repository")
+
+    def test_a_git_file_that_leads_nowhere_is_passed_over(self, tmp_path: Path) -> None:
+        (tmp_path / "repo").mkdir()
+        for said in ("gitdir: /nowhere/at/all", "gitdir:", "nonsense", "gitdir: \0"):
+            (tmp_path / "repo" / ".git").write_text(said)
+
+            assert slug_at(tmp_path / "repo") == "repo"
+
+
+class TestRemotes:
+    @pytest.mark.parametrize(
+        ("url", "name"),
+        [
+            ("https://example.com/owner/repo.git", "repo"),
+            ("https://example.com/owner/repo/", "repo"),
+            ("git@example.com:owner/repo.git", "repo"),
+            ("git@example.com:repo", "repo"),
+            ("ssh://git@example.com:22/owner/repo", "repo"),
+            ("/srv/git/repo.git", "repo"),
+            ("file:///srv/repo", "repo"),
+            ("", ""),
+        ],
+    )
+    def test_a_url_ends_with_the_name(self, url: str, name: str) -> None:
+        assert name_in(url) == name
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://ana:hunter2@example.com/a/b",
+            "https://token@example.com/a/b",
+            "https://example.com/a/b?private_token=hunter2",
+            "https://a:p@ss@example.com/a/b",
+        ],
+    )
+    def test_no_secret_of_a_url_is_kept(self, url: str) -> None:
+        kept = without_secrets(url)
+
+        assert kept == "https://example.com/a/b"
+
+    def test_the_remote_of_a_project_has_no_secret(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo", "https://ana:hunter2@example.com/a/b.git")
+
+        assert remote_of(resolve_project(str(top), None)) == "https://example.com/a/b.git"

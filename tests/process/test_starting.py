@@ -1,0 +1,84 @@
+"""A hook runs at every session: what it loads is listed, and nothing else may be."""
+
+import pytest
+
+from holdfast.testing.requirement import requirement
+from tests.process.conftest import PROJECT, Here
+from tests.process.test_read_only import loaded
+
+NEEDED = {
+    "holdfast": "",
+    "holdfast.app": "opening reading",
+    "holdfast.config": "",
+    "holdfast.context": "outbox outbox.schema outbox.waiting",
+    "holdfast.database": "",
+    "holdfast.engine": "recall recall.packing",
+    "holdfast.errors": "",
+    "holdfast.exports": "",
+    "holdfast.faults": "",
+    "holdfast.harness": "git marks projects",
+    "holdfast.index": "account account.noted account.schema format words",
+    "holdfast.model": "uri values",
+    "holdfast.process": "__main__ asked notes phases recalling",
+    "holdfast.storage": "backends changes confined content contract entries folder identity "
+    "locator options registry selection walk wrappers wrappers.read_only",
+}
+"""All modules of ours that it takes to show notes that are kept ready."""
+SLOW = {
+    "asyncio",
+    "cbor2",
+    "click",
+    "concurrent.futures",
+    "difflib",
+    "email",
+    "importlib.metadata",
+    "logging",
+    "multiprocessing",
+    "numpy",
+    "secrets",
+    "socket",
+    "subprocess",
+    "tempfile",
+    "yaml",
+}
+
+
+def ours() -> set[str]:
+    found = set()
+    for package, modules in NEEDED.items():
+        found |= {package, *(f"{package}.{module}" for module in modules.split())}
+    return found
+
+
+@requirement("002-shim-recall-here")
+def test_a_hook_loads_what_is_listed_and_nothing_else(here: Here) -> None:
+    here.save_all(
+        ("We chose SQLite.", "decision", {"project": PROJECT}),
+        ("Never push to main.", "rule", {"always_load": True}),
+    )
+
+    found = loaded(here, "recall-here")
+
+    backend = f"holdfast.storage.backends.{here.machine.protocol.replace('-', '_')}"
+    assert {name for name in found if name.startswith("holdfast")} == ours() | {backend}
+    assert not found & SLOW
+
+
+def test_the_list_is_looked_at(here: Here) -> None:
+    """A question loads more, and this would be seen."""
+    here.save("We chose SQLite.", project=PROJECT)
+
+    found = loaded(here, "recall-here", "--query", "SQLite")
+
+    assert {name for name in found if name.startswith("holdfast")} - ours()
+    assert "holdfast.engine.validate.texts" in found
+
+
+@pytest.mark.parametrize("arguments", [("recall-here",), ("state-path", "plan")])
+def test_where_nothing_was_remembered_less_is_loaded(
+    here: Here, arguments: tuple[str, ...]
+) -> None:
+    found = loaded(here, *arguments)
+
+    assert "holdfast.engine.validate.texts" not in found
+    assert not found & SLOW
