@@ -172,10 +172,16 @@ FORGED: dict[str, list[Commit]] = {
         commit(put(b"x"), payload=b"\0"),
         commit(Sweep(1, (X,))),
     ],
-    "a sweep of what was hidden too late": [
+    "a sweep of what is hidden later": [
+        commit(put(b"x"), payload=b"\0"),
+        commit(Sweep(1, (X,))),
+        HIDE,
+    ],
+    "a sweep of what was swept already": [
         commit(put(b"x"), payload=b"\0"),
         HIDE,
-        commit(Sweep(1, (X,))),
+        commit(Sweep(0, (X,))),
+        commit(Sweep(0, (X,))),
     ],
     "a sweep of what was shown again": [
         commit(put(b"x"), payload=b"\0"),
@@ -199,8 +205,9 @@ class TestForged:
     def test_a_good_one_can_be_made_like_this(self) -> None:
         assert assemble(*dismantle(small())) == small()
         assert not refused(assemble(DIGEST[:16], [[PUT, HIDE]]))
-        swept = [PUT._replace(payload=b"\0"), HIDE, commit(Sweep(2, (X,)))]
-        assert not refused(assemble(DIGEST[:16], [swept]))
+        for horizon in range(3):  # whether states are let go of or not
+            swept = [PUT._replace(payload=b"\0"), HIDE, commit(Sweep(horizon, (X,)))]
+            assert not refused(assemble(DIGEST[:16], [swept]))
 
     @pytest.mark.parametrize("what", FORGED)
     def test_what_no_store_would_write_is_refused(self, what: str) -> None:

@@ -15,6 +15,7 @@ from holdfast.testing.artifacts.crash import Effort, Explorer, Progress, search
 from holdfast.testing.artifacts.verdict import Judge
 from holdfast.testing.artifacts.workloads import (
     Workload,
+    erasing_workloads,
     open_store,
     placed_workloads,
     run,
@@ -67,6 +68,11 @@ def summary(output: str) -> list[int]:
 )
 def test_no_state_of_a_special_workload_is_invalid(workload: Workload) -> None:
     assert Explorer(LITTLE)(workload).violations == ()
+
+
+def test_what_is_erased_is_gone_or_as_it_was_whenever_the_power_goes() -> None:
+    explorer = Explorer(LITTLE)
+    assert [found for each in erasing_workloads() for found in explorer(each).violations] == []
 
 
 def test_the_same_seed_gives_the_same_states_and_another_one_others() -> None:

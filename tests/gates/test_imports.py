@@ -63,6 +63,7 @@ HISTORY = (
     "holdfast.storage.fence",
     "holdfast.storage.history",
     "holdfast.storage.joint",
+    "holdfast.storage.landing",
     "holdfast.storage.places",
     "holdfast.storage.rollback",
     "holdfast.storage.sweep",

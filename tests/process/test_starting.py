@@ -8,7 +8,7 @@ from tests.process.test_read_only import loaded
 
 NEEDED = {
     "holdfast": "",
-    "holdfast.app": "opening reading",
+    "holdfast.app": "opening reading signing",
     "holdfast.config": "",
     "holdfast.context": "outbox outbox.schema outbox.waiting",
     "holdfast.database": "",

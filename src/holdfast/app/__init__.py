@@ -7,14 +7,15 @@ from holdfast.app.opening import (
     default_request,
     find_history,
     history_folder,
+    open_arriving,
     open_context,
     open_history,
     open_recorded,
     open_signing_key,
     open_storage,
     preview_storage,
-    signing_key_file,
 )
+from holdfast.app.signing import signing_key_file
 
 if TYPE_CHECKING:
     from holdfast.app.context import Context
@@ -25,6 +26,7 @@ __all__ = [
     "default_request",
     "find_history",
     "history_folder",
+    "open_arriving",
     "open_context",
     "open_history",
     "open_recorded",

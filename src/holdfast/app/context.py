@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from holdfast.config import Config
+from holdfast.errors import HoldfastError, LockTimeout
 from holdfast.model import RequestContext
 from holdfast.storage.wrappers.recorded import Recorded
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from holdfast.context.outbox.sqlite import SqliteOutbox
     from holdfast.context.reading import NodeReader
     from holdfast.context.relations import RelationReader, Relations
+    from holdfast.engine.carrying.exporting import Exporting
+    from holdfast.engine.erasing.erasing import Erasing
     from holdfast.engine.memory import Memory
     from holdfast.engine.namespaces import NamespaceManager
     from holdfast.engine.repair import Repair
@@ -45,6 +48,7 @@ class Context:
         self.config = config
         self._folder = folder
         self._embedder = embedder
+        self._unfinished = ""
         self._closing = ExitStack()
         self._closing.callback(recorded.close)
 
@@ -91,18 +95,43 @@ class Context:
 
     @cached_property
     def namespaces(self) -> "NamespaceManager":
+        return self.namespaces_on(self.recorded)
+
+    def namespaces_on(self, backend: Recorded) -> "NamespaceManager":
+        """Return who deletes tenants, under the circumstances that a backend knows."""
         from holdfast.app.llm import llm_tenant_data  # noqa: PLC0415 - as before
         from holdfast.context.tenants import NodeData  # noqa: PLC0415 - as before
         from holdfast.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
 
         holders: dict[str, TenantData] = {
-            "nodes": NodeData(self.recorded),
+            "nodes": NodeData(backend),
             "events": self.outbox,
             "links": self.links,
             **self.indexes.tenant_data(),
             **llm_tenant_data(self.config, self._folder),
         }
-        return NamespaceManager(self.recorded, holders)
+        return NamespaceManager(backend, holders)
+
+    def exporting_all(self) -> "Exporting":
+        """Return who exports everything there is, of all accounts, for the owner of the machine."""
+        from holdfast.engine.carrying.exporting import Exporting  # noqa: PLC0415 - as before
+
+        return Exporting(self.recorded, None, "everything")
+
+    @cached_property
+    def erasing(self) -> "Erasing":
+        """Return who erases; what was begun and not ended is finished by whoever has the memory."""
+        from holdfast.app.erasing import Derived, Tenants  # noqa: PLC0415 - as before
+        from holdfast.app.llm import answers_of  # noqa: PLC0415 - as before
+        from holdfast.app.signing import signing_key  # noqa: PLC0415 - as before
+        from holdfast.engine.erasing.erasing import Erasing, Means  # noqa: PLC0415 - as before
+
+        derived = Derived(self, self._folder, answers_of(self._folder))
+        tenants = Tenants(self.recorded, self.namespaces_on)
+        means = Means(
+            self.recorded, derived, self._folder, lambda: signing_key(self.config), tenants
+        )
+        return Erasing(self.nodes, means)
 
     @cached_property
     def repair(self) -> "Repair":
@@ -111,8 +140,10 @@ class Context:
         return Repair(self.nodes, self.outbox)
 
     def put_aside(self) -> str:
-        """Say what stood in the place of something derived and nobody was told of yet."""
-        return self.indexes.way.told() if "indexes" in vars(self) else ""
+        """Say what nobody was told of yet: what stood in the way, or could not be ended."""
+        aside = self.indexes.way.told() if "indexes" in vars(self) else ""
+        unfinished, self._unfinished = self._unfinished, ""
+        return "; ".join(filter(None, (aside, unfinished)))
 
     @cached_property
     def indexes(self) -> "Indexes":
@@ -146,8 +177,21 @@ class Context:
             self.close,
             self.recorded.notice,
             self.learning,
+            lambda: self.erasing,
+            self.recorded,
         )
+        self._finish_erasing()
         return Memory(parts, self.request)
+
+    def _finish_erasing(self) -> None:
+        """Go on with what somebody began to erase, if that can be done now."""
+        if (self._folder / "erasing").is_dir():
+            try:
+                self.erasing.resume(self.request)
+            except LockTimeout:
+                return  # somebody is at it
+            except (HoldfastError, OSError) as error:
+                self._unfinished = f"what was to be erased is not erased yet: {error}"
 
     def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session, on behalf of somebody."""

@@ -1,10 +1,11 @@
 """The indexes of one memory: one for each embedder that it has had, and those of the past."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from holdfast.app.abstracts import Abstracts
@@ -281,6 +282,50 @@ class Indexes:
             "abstracts": AbstractsData(self._folder / "abstracts", self._reader.reach),
             "past indexes": PastData(self._folder / "past", self._forget_past),
         }
+
+    def count_records(self, account_id: str, uris: Iterable[str]) -> int:
+        """Return how many places of these the indexes hold, each counted once for each index."""
+        wanted, held = set(uris), 0
+        for index in self._shelf.every():
+            with suppress(DamageError):
+                held += len(wanted & index.stamps(account_id).keys())
+        return held
+
+    def scrub(self, account_id: str) -> None:
+        """Leave no byte of what nodes no longer say in any index of an account, nor in the past.
+
+        The index that answers is brought up to date; others are thrown away.
+        """
+        self._forget_past()
+        rmtree(self._folder / "past", ignore_errors=True)
+        present = self.present(account_id).following
+        answering = self._shelf.name_of(present.index)
+        for name in self._shelf.names():
+            index = self._shelf.open(name)
+            try:
+                if name != answering or not index.cursor(account_id):
+                    index.delete_account_data(account_id)
+                    continue
+                present.catch_up(account_id)
+                index.scrub(account_id)
+            except (DamageError, EmbeddingError):  # it can be made anew
+                index.delete_account_data(account_id)
+
+    def refill(self, account_id: str, owners: Iterable[str]) -> None:
+        """Give memos that were removed the vectors that the answering index has of these owners.
+
+        So nothing of what stays is embedded again.
+        """
+        from holdfast.index.records import embedded  # noqa: PLC0415 - who erases pays
+
+        name = self._shelf.name_of(self.present(account_id).following.index)
+        memo, index = self._sources[name][0], self._shelf.open(name)
+        if memo is None:
+            return
+        for owner in owners:
+            kept = {embedded(r): vector for r, vector in index.vectors(account_id, owner)}
+            if kept:
+                memo.keep(account_id, owner, kept)
 
     # ------------------------------------------------------------ what there is, and may go
     def listed(self, account_id: str) -> list[Listed]:

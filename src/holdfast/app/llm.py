@@ -69,7 +69,7 @@ def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:
     """Return all that is held of tenants because language models were asked."""
     ledger = ledger_file(config.home)
     return {
-        "answers": MemoData(answers_folder(_answers(folder))),
+        "answers": MemoData(answers_of(folder)),
         "costs": LedgerData(ledger, folder.name),
     }
 
@@ -92,6 +92,11 @@ class LedgerData:
             return 0
         with Ledger(str(self._file), self._memory) as ledger:
             return ledger.delete_by_owner_space(account_id, owner_space)
+
+
+def answers_of(folder: Path) -> Path:
+    """Return where the answers of models are, a store for each owner."""
+    return answers_folder(_answers(folder))
 
 
 def _answers(folder: Path) -> Path:

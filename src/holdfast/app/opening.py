@@ -9,6 +9,7 @@ from pwd import getpwuid
 from time import time_ns
 from typing import TYPE_CHECKING
 
+from holdfast.app.signing import signing_key
 from holdfast.config import Config, load_config
 from holdfast.errors import AbsentError, ConfigError, StorageSelectionError
 from holdfast.storage import (
@@ -22,6 +23,7 @@ from holdfast.storage import (
 if TYPE_CHECKING:
     from holdfast.app.context import Context
     from holdfast.artifacts.keys import SigningKey
+    from holdfast.engine.carrying.arriving import Arriving
     from holdfast.index.contract import Embedder
     from holdfast.model import RequestContext
     from holdfast.storage.history import History
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
 
 ACCOUNT = "local"
 """The account of whoever uses this machine."""
-_KEY_NAME = "holdfast"
-"""It stands in every proof that is given away, so it says nothing of the owner."""
+_DERIVED = ("index", "past", "vectors", "answers", "abstracts")
 
 
 def open_storage(
@@ -51,7 +52,17 @@ def recorded_of(config: Config) -> "Recorded":
     from holdfast.storage.wrappers.recorded import Recorded  # noqa: PLC0415 - as before
 
     backend = select_backend(config.storage)
-    return Recorded(backend, History.open(str(_history_folder(config, backend))))
+    folder = _history_folder(config, backend)
+    _demand_arrived(folder)
+    return Recorded(backend, History.open(str(folder)))
+
+
+def _demand_arrived(folder: Path) -> None:
+    """Refuse a memory of which only a part is there yet, because it is being taken in."""
+    if folder.with_name(f"{folder.name}.arriving.json").exists():
+        from holdfast.engine.carrying.arriving import demand_arrived  # noqa: PLC0415 - rarely so
+
+        demand_arrived(folder)
 
 
 def open_context(
@@ -141,16 +152,31 @@ def history_folder(home: Path, identity: str) -> Path:
     return home / "histories" / sha256(identity.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def signing_key_file(home: Path) -> Path:
-    """Return where the key is kept that checkpoints are signed with."""
-    return home / "signing-key"
-
-
 def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
     """Return the key that this user signs with; the first time makes it."""
-    from holdfast.artifacts.keys import SigningKey  # noqa: PLC0415 - `doctor` pays for none of it
+    return signing_key(load_config(environ))
 
-    return SigningKey.load_or_make(signing_key_file(load_config(environ).home), _KEY_NAME)
+
+def open_arriving(environ: Mapping[str, str]) -> "Arriving":
+    """Open the place that a memory can be taken into: the one that this user configured."""
+    return arriving_into(load_config(environ))
+
+
+def arriving_into(config: Config) -> "Arriving":
+    from holdfast.engine.carrying.arriving import Arriving  # noqa: PLC0415 - as before
+    from holdfast.storage.history import History  # noqa: PLC0415 - as before
+
+    backend = select_backend(config.storage)
+    folder = _history_folder(config, backend)
+    return Arriving(backend, History.open(str(folder)), folder, _derived_in(folder))
+
+
+def _derived_in(folder: Path) -> list[Path]:
+    """Return all beside a history that was made of its texts."""
+    databases = [
+        f"{name}.sqlite{log}" for name in ("outbox", "links") for log in ("", "-wal", "-shm")
+    ]
+    return [folder / name for name in (*_DERIVED, *databases)]
 
 
 def preview_storage(

@@ -17,7 +17,6 @@ from typing import BinaryIO
 
 from holdfast.artifacts.archive import CHANGED, Archive, encode_opening, read_archive
 from holdfast.artifacts.arrival import arrive, clear, open_arriving
-from holdfast.artifacts.cid import CID
 from holdfast.artifacts.draft import Draft
 from holdfast.artifacts.entry import Sweep, decode_all
 from holdfast.artifacts.frame import encode_head, salt_of, seal
@@ -87,6 +86,12 @@ def import_archive(
     return _Import(store, archive, shown).run()
 
 
+def how_it_stands(store: ArtifactStore, archive: Archive) -> How:
+    """Say how an archive that was read would be taken in; nothing is changed."""
+    store.current()
+    return _Import(store, archive, lambda _done, _all: None).relation()
+
+
 class _Import:
     def __init__(self, store: ArtifactStore, archive: Archive, progress: Progress) -> None:
         self._store = store
@@ -125,13 +130,13 @@ class _Import:
     def _take(self, _: Draft) -> None:
         """Take it in if it is one with our history, while the lock is held."""
         clear(self._disk)
-        self._how = self._relation()
+        self._how = self.relation()
         if self._how is How.RESTORED:
             self._restore()
         elif self._how is How.CONTINUED:
             self._continue()
 
-    def _relation(self) -> How:
+    def relation(self) -> How:
         log, theirs = self._journal.log, self._archive.end
         if not log.history:
             return How.RESTORED
@@ -214,14 +219,9 @@ class _Import:
         (sweep,) = decode_all(frame.records)
         if not isinstance(sweep, Sweep):
             raise ArchiveError(CHANGED)
-        index = self._journal.index
-        hidden = ((digest, index.last_hidden(digest, row)) for digest, row in index.rows())
-        dead = {digest for digest, since in hidden if 0 < since <= sweep.horizon}
-        named = {cid.digest for cid in sweep.cids}
-        kept = [CID(digest, self._archive.hash) for digest in dead - named]
-        draft = Draft(index, self._archive.hash, self._journal.log.end.position)
+        draft = Draft(self._journal.index, self._archive.hash, self._journal.log.end.position)
         sweeper = Sweeper(self._disk, self._journal, self._archive.hash)
-        sweeper.plan(draft, sweep.horizon, kept)
+        sweeper.plan_as(draft, sweep)
         if draft.records != [frame.records]:
             sweeper.finish()
             raise ArchiveError(

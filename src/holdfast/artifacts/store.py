@@ -281,6 +281,11 @@ class ArtifactStore:
         row = self._find(cid)
         return row is not None and self._journal.index.is_visible(cid.digest, row, position)
 
+    def is_kept(self, cid: CID) -> bool:
+        """Whether the bytes are there, be they hidden or not."""
+        self._journal.refresh()
+        return self._find(cid) is not None
+
     def get_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bytes | None]:
         """Return what `get` would for each; what lies side by side is read together."""
         position = self._position(state)
@@ -473,6 +478,27 @@ class ArtifactStore:
             sweeper.plan(draft, least if horizon is None else horizon, pinned)
 
         self._journal.commit(plan, alone=True, then=sweeper.erase)
+        return sweeper.collected()
+
+    def erase(self, cids: Collection[CID], reason: str) -> "Collected":
+        """Hide these contents and erase their bytes; every state can still be asked for.
+
+        None of them shows the contents any more. What was never put, or is gone, is passed over;
+        so is what somebody puts again while this is under way: what is returned says what went.
+        After a power cut, do it again.
+        """
+        ours = [cid for cid in cids if self._is_ours(cid)]
+
+        def hide(draft: Draft) -> None:
+            for cid in sorted(ours):
+                if self._journal.index.find(cid.digest) is not None:
+                    draft.hide(cid, reason)
+
+        self._journal.commit(hide, alone=True)
+        sweeper = self._sweeper()
+        self._journal.commit(
+            lambda draft: sweeper.plan_only(draft, ours), alone=True, then=sweeper.erase
+        )
         return sweeper.collected()
 
     def _sweeper(self) -> "Sweeper":

@@ -163,13 +163,13 @@ class Survey:
                 raise DamageError(f"entry {position} registers a structure under a wrong name")
 
     def _is_due(self, horizon: int, cids: Sequence[CID]) -> bool:
-        """Whether a store would sweep this: what was hidden by then, and nothing else."""
+        """Whether a store would sweep this: what was hidden before, and nothing else."""
         if not self._horizon <= horizon <= self.end.position:
             return False
         names = [bytes(cid) for cid in cids]
         if names != sorted(set(names)) or not {name[:4] for name in names} <= {self._prefix}:
             return False
-        return all(0 < self._hidden.pop(name[4:], 0) <= horizon for name in names)
+        return all(self._hidden.pop(name[4:], 0) for name in names)
 
     def _check(self, position: int, frame: Frame, *, fits: bool) -> None:
         """Refuse a snapshot or a sweep that is not alone, or not of the log before it."""

@@ -1,4 +1,4 @@
-"""Give the space back of content that no state that can be asked for shows.
+"""Give the space back of content that no state that can be asked for shows, or that must go.
 
 The log says first what goes, and only then does it go. So whoever puts the same content again is
 either before the sweep, and then it is not swept, or after it, and then its bytes are written anew.
@@ -6,7 +6,7 @@ What was to be erased is noted beside the log until it is, so that a power cut d
 """
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -54,6 +54,27 @@ class Sweeper:
     def plan(self, draft: Draft, horizon: int, pinned: Collection[CID]) -> None:
         """Draft the sweep, and note what it will erase."""
         self.finish()
+        self._check(horizon)
+        self._draft(draft, horizon, dict(self._dead(horizon, _digests(pinned))))
+
+    def plan_only(self, draft: Draft, cids: Collection[CID]) -> None:
+        """Draft a sweep of these, as far as they are hidden; no state is let go of for it."""
+        self.plan_as(draft, Sweep(self._journal.index.horizon, tuple(cids)))
+
+    def plan_as(self, draft: Draft, sweep: Sweep) -> None:
+        """Draft a sweep as somebody else did it, as far as what it names is hidden."""
+        self.finish()
+        self._check(sweep.horizon)
+        index, named = self._journal.index, _digests(sweep.cids)
+        rows = {digest: row for digest in named if (row := index.find(digest)) is not None}
+        hidden = {
+            digest: _Place(row.place, row.segment, row.length)
+            for digest, row in rows.items()
+            if index.last_hidden(digest, row)
+        }
+        self._draft(draft, sweep.horizon, hidden)
+
+    def _check(self, horizon: int) -> None:
         now = self._journal.index.horizon
         if horizon > self._journal.log.end.position:
             raise FuturePositionError(
@@ -64,8 +85,9 @@ class Sweeper:
             raise RetentionError(
                 f"states before entry {now} are gone already. Fix: name {now} or a later entry."
             )
-        rows = dict(self._dead(horizon, frozenset(cid.digest for cid in pinned)))
-        if not rows and horizon == now:
+
+    def _draft(self, draft: Draft, horizon: int, rows: Mapping[bytes, _Place]) -> None:
+        if not rows and horizon == self._journal.index.horizon:
             return
         self._cids = tuple(CID(digest, self._hash) for digest in sorted(rows))
         self._places = [rows[cid.digest] for cid in self._cids]
@@ -141,3 +163,7 @@ class Sweeper:
             self._disk.remove(NOTE)
         except FileNotFoundError:
             return
+
+
+def _digests(cids: Collection[CID]) -> frozenset[bytes]:
+    return frozenset(cid.digest for cid in cids)

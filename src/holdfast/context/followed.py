@@ -87,6 +87,15 @@ class FollowedLinks:
 
         return self._ask(remove)
 
+    def scrub(self) -> None:
+        """Take in what the history has since, and leave no byte of what was removed before."""
+
+        def take_in(file: DatabaseFile) -> None:
+            self._follow(file)
+            file.wipe()
+
+        self._ask(take_in)
+
     def close(self) -> None:
         with self._lock:
             if self._file is not None:

@@ -20,8 +20,10 @@ from holdfast.model import RequestContext, Uri
 from holdfast.model.record import ACCOUNT
 from holdfast.storage import Locator
 from holdfast.storage.history import History
+from holdfast.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
+    from holdfast.engine.erasing.erasing import Erasing
     from holdfast.engine.saving.learning import Learning
 
 _ROUNDS = 3
@@ -58,6 +60,10 @@ class Parts:
     """Lets what others wrote at some places enter history; returns what that was."""
     learning: "Callable[[RequestContext], Learning]"
     """Returns who learns from a session, on behalf of somebody."""
+    erasing: "Callable[[], Erasing]"
+    """Returns who erases."""
+    recorded: Recorded
+    """The texts, with their history."""
 
 
 class Answering:

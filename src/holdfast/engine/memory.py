@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from holdfast.artifacts import CID
@@ -26,6 +27,8 @@ from holdfast.model.values import JSON, encodable, read_moment
 from holdfast.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
+    from holdfast.engine.carrying.exporting import Exported
+    from holdfast.engine.erasing.plan import Forgotten
     from holdfast.engine.past import Pasts
     from holdfast.engine.rewinding import Rewound
     from holdfast.engine.saving.outcome import SessionCommit
@@ -176,6 +179,44 @@ class Memory:
         done = rewinding.rewind(self._pasts.state(when), below, dry_run=dry_run)
         self.settle()
         return done
+
+    def forget(
+        self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
+    ) -> "Forgotten":
+        """Put a node away, or all nodes in a folder; or erase it, so that nothing of it is left.
+
+        What is put away is found by nobody, and `unarchive` brings it back. What is erased is gone
+        from its files, from every state of history and from all that was derived; a signed receipt
+        says so. That is only for ROOT, for all accounts share one history. A user or an agent
+        (`ctx://account/users/id`) goes with their sessions. Twice is once; a dry run changes
+        nothing, and says what would be done. If it is interrupted, the next one who opens this
+        memory ends it.
+        """
+        from holdfast.engine.erasing.forgetting import Forgetting  # noqa: PLC0415 - who forgets pays
+
+        forgetting = Forgetting(self._parts.nodes, self._parts.erasing, self.request)
+        if erase:
+            return forgetting.erase(uri, reason, dry_run=dry_run)
+        done = forgetting.archive(uri, reason, dry_run=dry_run)
+        if done.archived and not dry_run:
+            self.settle()
+        return done
+
+    def export(
+        self, folder: Path | str, *, progress: Callable[[int, int], None] | None = None
+    ) -> "Exported":
+        """Write all that the caller reaches in this account into a folder, with its history.
+
+        Memories are there as Markdown for people, and as one archive that `holdfast import` takes
+        in on another machine. The folder is empty, or an earlier export, of which only what
+        changed is written. If it is interrupted, do it again.
+        """
+        from holdfast.engine.carrying.exporting import Exporting  # noqa: PLC0415 - who exports pays
+        from holdfast.engine.carrying.reaching import Reachable  # noqa: PLC0415 - as before
+
+        reach = Reachable.by(self.request, self._parts.history, self._parts.nodes)
+        exporting = Exporting(self._parts.recorded, reach, reach.said(self.request))
+        return exporting.run(Path(folder), progress)
 
     def settle(self) -> None:
         """Bring the index up to date with all that was written, if that can be done now.

@@ -54,6 +54,14 @@ class VectorMemo:
             self._discard(folder)
             return self._known_or_made(folder, texts)
 
+    def keep(self, account_id: str, owner_space: str, made: Mapping[str, bytes]) -> None:
+        """Keep vectors that were made before, by this embedder, and are somewhere else too."""
+        store = self._store(memo_folder(self._folder, account_id, owner_space))
+        pairs = list(made.items())
+        for start in range(0, len(pairs), _BATCH):
+            some = pairs[start : start + _BATCH]
+            store.remember((self._artifact(text), vector) for text, vector in some)
+
     def _known_or_made(self, folder: Path, texts: Sequence[str]) -> list[bytes]:
         wanted, store = list(dict.fromkeys(texts)), self._store(folder)
         found: dict[str, bytes] = {}

@@ -52,12 +52,21 @@ SECTIONS = {
         "delete": _verb("moving", "delete", "Remove a node."),
         "restore": _verb("rewinding", "restore", "Let a node be what it was."),
         "rewind": _verb("rewinding", "rewind", "Let all memories be what they were."),
+        "forget": Later(
+            f"{_HERE}.forgetting.forgetting:forget_command",
+            "Put away what nobody is to find; or erase it.",
+        ),
         "relate": _verb("relating", "relate", "Relate a node to another, or list its relations."),
         "related": _finder(
             "relating", "related", "Suggest links between notes that have none yet."
         ),
         "import": Later(
-            f"{_HERE}.importing:import_command", "Take in what other programs remember."
+            f"{_HERE}.importing:import_command",
+            "Take in what other programs remember, or a memory that was exported.",
+        ),
+        "export": Later(
+            f"{_HERE}.carrying.exporting:export_command",
+            "Write the whole memory into FOLDER: Markdown, and its history.",
         ),
     },
     "Agents": {
@@ -93,6 +102,10 @@ SECTIONS = {
             "See, compare, restore and prove every version of every text.",
         ),
         "lint": _verb("linting", "lint", "Find what is wrong with notes by their own words."),
+        "migrate": Later(
+            f"{_HERE}.carrying.migrating:migrate_command",
+            "Copy the memory to another backend, with its history.",
+        ),
         "repair": _verb("mending", "repair", "Find what is wrong with nodes, and mend it."),
         "index": _finder("indexing", "index", "Look after the index by which memories are found."),
         "worker": _finder("working", "worker", "Keep the index up to date, for all accounts."),

@@ -8,14 +8,15 @@ from typing import TypedDict, Unpack
 
 import click
 
-from holdfast.engine.importing.choosing import FORMATS, detected
+from holdfast.engine.importing.choosing import EXPORT, FORMATS, detected, is_memory
 from holdfast.engine.importing.importing import Importing, Report, Wishes
 from holdfast.engine.importing.sources import Source
 from holdfast.engine.importing.standing import State
 from holdfast.errors import InvalidValueError
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
+from holdfast.surfaces.carrying.arriving import take_in
 from holdfast.surfaces.nodes.checking import tell_masked
-from holdfast.surfaces.nodes.opening import Memory, with_memory
+from holdfast.surfaces.nodes.opening import Caller, Memory, opened, with_caller
 from holdfast.surfaces.telling import (
     animated,
     counted,
@@ -40,7 +41,10 @@ class Options(TypedDict):
 @click.command("import")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
-    "--format", "format_", type=click.Choice([*FORMATS]), help="What it is; seen by its files."
+    "--format",
+    "format_",
+    type=click.Choice([*FORMATS, EXPORT]),
+    help="What it is; seen by its files.",
 )
 @click.option("--into", metavar="NAME", default="", help="Documents: into which resources.")
 @click.option("--of", metavar="ID", default="", help="Memories: only this user's, as named there.")
@@ -49,16 +53,25 @@ class Options(TypedDict):
 @click.option("--mask-secrets", is_flag=True, help="Mask secrets; else what has one is refused.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @as_json(ONE_OBJECT)
-@with_memory
+@with_caller
 def import_command(
-    memory: Memory, path: Path, *, as_json: bool, **options: Unpack[Options]
+    path: Path, *, as_json: bool, caller: Caller, **options: Unpack[Options]
 ) -> None:
-    """Take in what other programs remember.
+    """Take in what other programs remember, or a memory that was exported.
 
     PATH is a data export of ChatGPT or Claude (the archive as it is, or conversations.json),
     sessions of Claude Code or Codex, an export of mem0, memory.json of MCP's memory server, or a
-    folder of Markdown. What is there already is passed over: import as often as you like.
+    folder of Markdown. What is there already is passed over: import as often as you like. A folder
+    that `holdfast export` wrote becomes the memory here, with its history, if there is none yet.
     """
+    if is_memory(path, options["format_"]):
+        take_in(path, dry_run=options["dry_run"], as_json=as_json)
+        return
+    with opened(caller) as memory:
+        _import(memory, path, options, as_json=as_json)
+
+
+def _import(memory: Memory, path: Path, options: Options, *, as_json: bool) -> None:
     with closing(Source(path)) as source:
         format_ = FORMATS[options["format_"]] if options["format_"] else detected(source)
         context = memory.context

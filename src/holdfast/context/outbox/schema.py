@@ -94,3 +94,7 @@ PURGE = f"DELETE FROM events{_DEAD_OF}"
 ONE_ID = " AND event_id = :id"
 DELETE_ACCOUNT = "DELETE FROM events WHERE account = :account"
 DELETE_OWNER = "DELETE FROM events WHERE account = :account AND owner = :owner"
+DELETE_TELLING = (
+    "DELETE FROM events WHERE account = :account "
+    "AND (uri = :uri OR instr(payload, :uri) OR instr(last_error, :uri))"
+)

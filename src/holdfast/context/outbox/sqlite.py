@@ -178,6 +178,15 @@ class SqliteOutbox(Registrar):
         account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
         return self._forget(schema.DELETE_OWNER, account=account, owner=owner)
 
+    def forget_places(self, account_id: str, uris: Iterable[str]) -> int:
+        """Remove the events that are about these places or tell of them, down to the last byte."""
+        account = check_id(account_id, "account")
+        with self._file.changing() as db:
+            asked = [{"account": account, "uri": uri} for uri in uris]
+            deleted = db.executemany(schema.DELETE_TELLING, asked).rowcount
+        self._file.wipe()
+        return max(0, deleted)
+
     def _forget(self, statement: str, **values: str) -> int:
         with self._file.changing() as db:
             deleted = db.execute(statement, values).rowcount

@@ -1,7 +1,9 @@
 """Which format some files have."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
+from holdfast.engine.carrying.folder import is_export
 from holdfast.engine.importing.contract import Format
 from holdfast.engine.importing.formats.chatgpt import ChatGpt
 from holdfast.engine.importing.formats.claude import Claude
@@ -23,6 +25,13 @@ _EVERY: tuple[Format, ...] = (
     Markdown(),
 )
 FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
+EXPORT = "holdfast"
+"""A memory that was exported; it is taken in whole, and not item by item."""
+
+
+def is_memory(path: Path, named: str | None) -> bool:
+    """Whether a path is to be taken in as an exported memory."""
+    return named == EXPORT or (named is None and is_export(path))
 
 
 def detected(source: Source) -> Format:

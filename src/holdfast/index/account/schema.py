@@ -173,6 +173,9 @@ WHOLE = (
     "since, until, vector FROM texts JOIN records USING (row) LEFT JOIN vectors USING (row)"
 )
 WHOLE_BY_ID = f"{WHOLE} WHERE id IN (SELECT value FROM json_each(?))"
+WHOLE_BY_OWNER = (
+    f"{WHOLE} WHERE owner_space = (SELECT name FROM names WHERE value = ?) ORDER BY row"
+)
 ID_OF_WHOLE, URI_OF_WHOLE = 1, 9
 """Where id and URI stand in it."""
 VECTORS = (

@@ -152,6 +152,11 @@ class SqliteIndex:
         account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
         return self._files.ask(account, lambda file: _forget_owner(file, owner), 0)
 
+    def scrub(self, account_id: str) -> None:
+        """Leave no byte in a file of what was deleted before."""
+        account = check_id(account_id, "account")
+        self._files.ask(account, _scrub, None)
+
     # ------------------------------------------------------------ duplicates
     def duplicate(self, account_id: str, folder: str) -> "SqliteIndex":
         """Return an index in another folder that holds what this one does of an account."""
@@ -278,6 +283,17 @@ class SqliteIndex:
 
         return self._files.ask(check_id(account_id, "account"), told, {})
 
+    def vectors(self, account_id: str, owner_space: str) -> list[tuple[IndexRecord, bytes]]:
+        """Return the records of an owner, or of what an account shares, that have vectors."""
+
+        def told(file: AccountFile) -> list[tuple[IndexRecord, bytes]]:
+            with file.reading() as db:
+                rows = [read(file.account, row) for row in db.execute(query, (owner_space,))]
+                return [(whole.record, whole.vector) for whole in rows if whole.vector]
+
+        query = schema.WHOLE_BY_OWNER
+        return self._files.ask(check_id(account_id, "account"), told, [])
+
     def stamps(self, account_id: str) -> dict[str, str]:
         def told(file: AccountFile) -> dict[str, str]:
             with file.reading() as db:
@@ -402,12 +418,17 @@ def _forget_owner(file: AccountFile, owner_space: str) -> int:
         edit = Edit(db, file.account)
         count = edit.remove_owner(owner_space)
         edit.finish()
-        db.execute(schema.DROP_CHANGES, (last_change(db, file.account).seq - 1,))
         for statement in schema.FORGET_UNLOGGED:
             db.execute(statement)
+    _scrub(file)
+    return count
+
+
+def _scrub(file: AccountFile) -> None:
+    with file.changing() as db:
+        db.execute(schema.DROP_CHANGES, (last_change(db, file.account).seq - 1,))
         db.execute(schema.DROP_UNUSED_NAMES)
         for statement in schema.MERGE_WORDS:
             db.execute(statement)
     remove_copies(file.path)
     file.wipe()
-    return count

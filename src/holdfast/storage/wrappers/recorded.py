@@ -1,9 +1,9 @@
 """A backend whose every change enters history before it happens."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from holdfast.artifacts import CID, IndexState
 from holdfast.artifacts.canonical import Value
@@ -23,6 +23,9 @@ from holdfast.storage.history import (
 from holdfast.storage.joint import Discrepancy, Joint, Wanted
 from holdfast.storage.locator import Locator
 from holdfast.storage.wrapped import Wrapped
+
+if TYPE_CHECKING:
+    from holdfast.artifacts.sweep import Collected
 
 
 class Recorded(Wrapped):
@@ -127,6 +130,11 @@ class Recorded(Wrapped):
 
     def earlier(self, locator: Locator) -> Iterator[str]:
         return self.history.earlier(locator)
+
+    def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "Collected":
+        """Erase contents from history; nobody writes from when they are chosen until they are."""
+        with self.joint.alone():
+            return self.history.store.erase(chosen(), reason)
 
     # ------------------------------------------------------------ keeping history right
     def settle(self) -> None:

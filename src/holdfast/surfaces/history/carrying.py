@@ -8,11 +8,11 @@ from holdfast.app import open_signing_key, open_storage
 from holdfast.artifacts.exporting import Exported, export
 from holdfast.artifacts.importing import How, Taken, import_archive
 from holdfast.artifacts.keys import PublicKey
+from holdfast.storage.landing import Landed, land, waiting
 from holdfast.surfaces.asking import ONE_OBJECT, as_json
 from holdfast.surfaces.history.files import STANDARD, reading, refuse_terminal, writing
 from holdfast.surfaces.history.opening import history_alone
 from holdfast.surfaces.history.telling import progress
-from holdfast.surfaces.history.texts import Landed, land, waiting
 from holdfast.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
 
 

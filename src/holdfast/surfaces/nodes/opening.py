@@ -183,6 +183,17 @@ def caller_in(options: dict[str, Any]) -> Caller:
     return caller
 
 
+def with_caller(command: Callable[Rest, None]) -> Callable[Rest, None]:
+    """Give a command `caller`, from the options that say who asks; it opens what it needs."""
+
+    @wraps(command)
+    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
+        kwargs["caller"] = caller_in(kwargs)
+        command(*args, **kwargs)
+
+    return asked_by(run)
+
+
 def asked_by(command: Command) -> Command:
     """Add the options that say who asks."""
     roles = [role.value for role in Role]

@@ -30,7 +30,7 @@ _VERBS = st.sampled_from(
     [
         *("put", "put", "put", "put many", "put many", "put stream", "record"),
         *("tombstone", "tombstone", "tombstone", "lift", "snapshot", "sweep", "sweep"),
-        *("reopen", "rebuild", "look back"),
+        *("erase", "reopen", "rebuild", "look back"),
     ]
 )
 
@@ -98,6 +98,19 @@ class Model:
             self.horizon = horizon
             self._commit(1)
         return swept
+
+    def erase(self, contents: frozenset[bytes]) -> set[bytes]:
+        """Let all states stay, and none of them show these."""
+        gone = self.stored & contents
+        shown = gone & self.shown
+        self.shown -= shown
+        if shown:
+            self._commit(len(shown))
+        if gone:
+            self.stored -= gone
+            self._commit(1)
+            self.past = [Seen(state, seen - gone) for state, seen in self.past]
+        return gone
 
     def _commit(self, entries: int) -> None:
         self.position += entries
@@ -171,6 +184,10 @@ class StoreMachine(RuleBasedStateMachine):
             assert store.snapshot() == self.model.state
         elif verb == "sweep":
             self.sweep(store, None if number < 0 else number, frozenset(some))
+        elif verb == "erase":
+            gone = {CID.of(data) for data in self.model.erase(frozenset(some))}
+            assert set(store.erase(list(map(CID.of, some)), "no more").cids) == gone
+            self._ask_every_state(store)
         elif verb == "look back":
             self.look_back(store, IndexState(len(some), number))
         else:

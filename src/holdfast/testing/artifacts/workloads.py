@@ -46,9 +46,9 @@ class Scene:
     def do(self, step: str) -> IndexState:
         """Do a step and return the state that is promised then.
 
-        It is one of the `STEPS`, "put a large stream", or "put" and a length. After it may come
-        "killed" and a number: the process ends after so many operations, and another goes on; or
-        "failing" and a number: that sync fails, and the step is done again.
+        It is one of the `STEPS`, "erase", "put a large stream", or "put" and a length. After it
+        may come "killed" and a number: the process ends after so many operations, and another goes
+        on; or "failing" and a number: that sync fails, and the step is done again.
         """
         self.steps += 1
         what, _, trouble = step.partition(", ")
@@ -71,6 +71,8 @@ class Scene:
     def _do(self, step: str) -> None:
         if step in STEPS:
             STEPS[step](self)
+        elif step == "erase":
+            self.store.erase([self._last(), CID.of(b"the same")], "because")
         elif step == "put a large stream":
             self.stream(1_100_000)
         else:
@@ -178,6 +180,17 @@ def troubled_workloads() -> Iterator[Workload]:
     for step, number in product(STEPS, range(3)):
         yield "put", f"{step}, failing {number}"
         yield "put", f"{step}, failing {number}", "put"
+
+
+def erasing_workloads() -> Iterator[Workload]:
+    """Yield what can come before and after content is erased, also if that is interrupted."""
+    for before, after in product(("put", "put the same", "put many", "tombstone"), STEPS):
+        yield "put", "put the same", before, "erase", after
+    for step in ("erase", *(f"erase, killed {number}" for number in range(1, 13))):
+        yield "put", "put the same", step
+        yield "put", "put the same", step, "erase", "put the same"
+    for number in range(4):
+        yield "put", "put the same", f"erase, failing {number}", "put the same"
 
 
 def long_workloads(seed: int) -> Iterator[Workload]:

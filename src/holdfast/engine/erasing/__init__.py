@@ -1,0 +1,1 @@
+"""Erasing memories from the present, the past and all that was derived from them."""

@@ -1,0 +1,171 @@
+"""What is meant by a place that is to be erased: versions, contents, and who else has them."""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from holdfast.artifacts import CID
+from holdfast.context.nodes import Nodes
+from holdfast.engine.erasing.notes import Task
+from holdfast.engine.erasing.plan import Kept, Plan
+from holdfast.engine.erasing.quotes import quoting, sentences
+from holdfast.engine.erasing.scope import Span, spans_of, spans_of_sessions, texts_in
+from holdfast.engine.erasing.tracing import Trace, trace
+from holdfast.errors import AccessDeniedError, NodeNotFoundError
+from holdfast.model import RequestContext, Role, Uri
+from holdfast.storage.history import History
+
+_OWNER_DEPTH = 2
+_MOST_READ = 2_000
+"""Of so many contents it is looked up who else says what they do."""
+
+
+class DerivedTraces(Protocol):
+    """All that was made of memories and can be made again, or must not be."""
+
+    def told(self, account_id: str, owners: Iterable[str], places: Iterable[Uri]) -> dict[str, int]:
+        """Return how much of each kind would go."""
+
+    def forget(
+        self, account_id: str, owners: Iterable[str], places: Iterable[Uri]
+    ) -> dict[str, int]:
+        """Let all of it go, down to the last byte; what others need is made anew."""
+
+    def elsewhere(self, contents: Iterable[CID]) -> list[str]:
+        """Return what else may hold the same, and is not touched."""
+
+
+class Planner:
+    """Finds out what an erasure is about; nothing is changed."""
+
+    def __init__(self, nodes: Nodes, history: History, derived: DerivedTraces) -> None:
+        self._nodes = nodes
+        self._history = history
+        self._derived = derived
+
+    def task(self, uri: str, ctx: RequestContext, reason: str) -> Task:
+        demand_root(ctx)
+        place = self._nodes.reach.changed(uri, ctx)
+        owner = place.owner_space if _is_owner(place) else ""
+        spans = spans_of([place], self._nodes)
+        if owner:
+            spans += spans_of_sessions(self._history, self._nodes, place.account, owner)
+        actor = f"{ctx.user_id}/{ctx.agent_id}"
+        id_, begun = secrets.token_hex(8), self._history.position()
+        found = self.places(trace(self._history, spans), self._files(spans))
+        owners = tuple(self._owners(owner, found))
+        return Task(id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun)
+
+    def _files(self, spans: Iterable[Span]) -> tuple[str, ...]:
+        return tuple(text.key for text in texts_in(spans, self._nodes))
+
+    def is_nothing(self, task: Task) -> bool:
+        """Whether nothing is left of it; `NodeNotFoundError` if nothing ever was."""
+        found = trace(self._history, task.spans)
+        if texts_in(task.spans, self._nodes) or any(map(self._is_kept, found.contents)):
+            return False
+        if not found.versions and not found.moved:
+            raise NodeNotFoundError(
+                f"nothing is or ever was at {task.uris[0]!a}. Fix: list what there is, and name "
+                "one of them."
+            )
+        return True
+
+    def _is_kept(self, cid: CID) -> bool:
+        return self._history.store.is_kept(cid)
+
+    def plan(self, task: Task, ctx: RequestContext) -> Plan:
+        self.is_nothing(task)
+        found = trace(self._history, task.spans)
+        contents = dict.fromkeys(sorted(filter(self._is_kept, found.contents)))
+        files = self._files(task.spans)
+        places = self.places(found, files)
+        size, said = self._read(contents)
+        return Plan(
+            task.uris,
+            task.owner_space,
+            files,
+            sum(event.cid in contents for event in found.versions),
+            tuple(contents),
+            size,
+            self.kept(found, task.account_id),
+            found.moved,
+            tuple(quoting(self._nodes, Uri(task.account_id), said, self._gone(task))),
+            tuple(self._leading(places, ctx)),
+            self._derived.told(task.account_id, task.owners, places),
+            tuple(self._derived.elsewhere(contents)),
+        )
+
+    def _read(self, contents: Iterable[CID]) -> tuple[int, set[str]]:
+        """Return how large contents are, and what the first of them say."""
+        size, said = 0, set[str]()
+        for number, cid in enumerate(contents):
+            data = self._history.store.get(cid) or b""
+            size += len(data)
+            if number < _MOST_READ:
+                said |= sentences(data.decode(errors="replace"))
+        return size, said
+
+    def _gone(self, task: Task) -> list[Uri]:
+        return [p for p in (self.place(span.prefix) for span in task.spans) if p is not None]
+
+    def _leading(self, places: Sequence[Uri], ctx: RequestContext) -> list[str]:
+        found = {
+            str(follower)
+            for place in places
+            for follower in self._nodes.leading_to(place)
+            if follower not in places and self._nodes.exists(str(follower), ctx)
+        }
+        return sorted(found)
+
+    def kept(self, found: Trace, account_id: str) -> tuple[Kept, ...]:
+        """Return what stays; of what is in other accounts it is not told where."""
+        below = f"{self._nodes.folder(Uri(account_id)).key}/"
+        return tuple(
+            Kept(cid, key if key.startswith(below) else "")
+            for cid, key in found.kept
+            if self._is_kept(cid)
+        )
+
+    def places(self, found: Trace, files: Iterable[str] = ()) -> list[Uri]:
+        """Return the places that texts were in, wherever they were moved."""
+        keys = dict.fromkeys((*(event.key for event in found.versions), *files))
+        places = (self.place(key.rpartition("/")[0]) for key in keys)
+        return list(dict.fromkeys(place for place in places if place is not None))
+
+    def place(self, folder: str) -> Uri | None:
+        root = len(self._nodes.root.key) + 1 if self._nodes.root.key else 0
+        return Uri.of_key(folder[root:])
+
+    def _owners(self, owner: str, places: Sequence[Uri]) -> list[str]:
+        """Return whose derived things may tell of it: of who has, or had, one of the places."""
+        owners = {place.owner_space for place in places} | {owner}
+        sessions = {place for place in places if place.session}
+        owners |= {self._nodes.reach.session_owner(place) or "" for place in sessions}
+        if sessions:  # a session may have been another's, and what was learned from it is theirs
+            owners |= self._session_owners(sessions)
+        return sorted(owners - {""})
+
+    def _session_owners(self, sessions: Iterable[Uri]) -> set[str]:
+        files = {self._nodes.reach.owner_file(place).key for place in sessions}
+        found = set()
+        for event in self._history.changes():
+            data = None
+            if event.key in files and event.cid is not None:
+                data = self._history.store.get(event.cid)
+            if data is not None:
+                found.add(data.decode(errors="replace").removesuffix("\n"))
+        return found
+
+
+def _is_owner(place: Uri) -> bool:
+    return len(place.path) == _OWNER_DEPTH and place.path[0] in {"users", "agents"}
+
+
+def demand_root(ctx: RequestContext) -> None:
+    if ctx.role is not Role.ROOT:
+        raise AccessDeniedError(
+            f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "
+            "not erase: one history keeps all accounts. Nothing was changed. "
+            "Fix: forget without erasing, and ask the owner of this memory to erase."
+        )

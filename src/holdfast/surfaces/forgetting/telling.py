@@ -1,0 +1,71 @@
+"""What is said of an erasure, before and after."""
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.engine.erasing.plan import Erased, Plan
+from holdfast.surfaces.telling import counted, shown, sized
+
+_MOST = 10
+
+
+def planned(plan: Plan) -> Iterator[str]:
+    """Yield what goes, then what stays although it says the same."""
+    yield f"goes for good: {', '.join(map(shown, plan.uris))}"
+    if plan.owner_space:
+        yield "    with every memory and every session that is or was theirs"
+    yield from _some("file", plan.files)
+    yield (
+        f"    {counted(plan.versions, 'version')} in history, "
+        f"{counted(len(plan.contents), 'content')} of {sized(plan.size)}"
+    )
+    yield from (f"    {what}: {count}" for what, count in plan.derived.items() if count)
+    yield from stays(plan)
+    yield "stays: its names, times and digests in the log; backups and what others copied"
+
+
+def stays(plan: Plan) -> Iterator[str]:
+    """Yield what stays although it says the same."""
+    for kept in plan.kept:
+        who = shown(kept.key) if kept.key else "another account"
+        yield f"stays: the content {kept.cid}, which {who} has too"
+    for old, new in plan.moved:
+        yield f"stays: what was at {shown(old)} and lives at {shown(new)} now"
+    for quoted in plan.quoted:
+        yield f"stays: {shown(quoted.uri)} says the same in its {quoted.where}"
+    for uri in plan.leading:
+        yield f"stays: {shown(uri)} leads to it, and then nowhere"
+    for other in plan.elsewhere:
+        yield f"stays: {shown(other)}"
+
+
+def _some(noun: str, keys: Sequence[str]) -> Iterator[str]:
+    yield from (f"    {noun} {shown(key)}" for key in keys[:_MOST])
+    if len(keys) > _MOST:
+        yield f"    and {counted(len(keys) - _MOST, 'more ' + noun)}"
+
+
+def plan_json(plan: Plan) -> dict[str, object]:
+    return {
+        "uris": list(plan.uris),
+        "owner_space": plan.owner_space,
+        "files": list(plan.files),
+        "versions": plan.versions,
+        "contents": [str(cid) for cid in plan.contents],
+        "bytes": plan.size,
+        "derived": dict(plan.derived),
+        "kept": [{"cid": str(kept.cid), "key": kept.key} for kept in plan.kept],
+        "moved": [{"from": old, "to": new} for old, new in plan.moved],
+        "quoted": [{"uri": each.uri, "file": each.where} for each in plan.quoted],
+        "leading": list(plan.leading),
+        "elsewhere": list(plan.elsewhere),
+    }
+
+
+def erased_json(erased: Erased) -> dict[str, object]:
+    return {
+        "versions": erased.versions,
+        "contents": [str(cid) for cid in erased.contents],
+        "kept": [{"cid": str(kept.cid), "key": kept.key} for kept in erased.kept],
+        "derived": dict(erased.derived),
+        "receipt": str(erased.path),
+    }

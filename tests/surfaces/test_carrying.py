@@ -1,0 +1,139 @@
+"""`export`, `import` of an export, and `migrate`: what is told, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import (
+    AbsentError,
+    AccessRefusedError,
+    ArchiveError,
+    FileInTheWayError,
+    StorageUnavailableError,
+)
+from tests.surfaces.nodes import TABS, holdfast, one, refusal, told
+
+
+@pytest.fixture
+def filled(memory: Path) -> Path:
+    told("write", "preference/indentation", "Prefers tabs.")
+    told("write", "preference/indentation", "Prefers tabs, always.", "--replace")
+    told("write", "resources/map", "A map of acme.", "--account", "acme")
+    return memory
+
+
+def go(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Be on a machine with no memory from now on."""
+    environment.setenv("HOLDFAST_HOME", str(tmp_path / "there"))
+    environment.delenv("MEMORY_VAULT_PATH", raising=False)
+
+
+def test_an_export_is_the_memory_elsewhere(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "export"
+    assert "3 files written, 0 removed" in told("export", str(folder))
+    assert one("export", str(folder))["written"] == 0
+    log = told("history", "log")
+    go(monkeypatch, tmp_path)
+
+    assert told("import", str(folder), "--dry-run").startswith("whole: 3 files")
+    assert told("import", str(folder)).startswith("this memory is now the same as that one")
+
+    assert told("history", "log") == log
+    key = "accounts/local/users/ana/memories/preference/indentation/content.md"
+    assert "Prefers tabs.\n" in told("history", "show", key, "--version", "1") + "\n"
+    assert one("import", str(folder), "--format", "holdfast")["how"] == "known"
+    assert filled.is_dir()
+
+
+def test_one_account_or_user_goes_alone(filled: Path, tmp_path: Path) -> None:
+    for number, (asked, accounts) in enumerate(
+        [(("--account", "acme"), ["acme"]), (("--user", "ana"), ["local"]), ((), ["acme", "local"])]
+    ):
+        assert one("export", str(tmp_path / f"{number}"), *asked)["accounts"] == accounts
+    found = [path.read_bytes() for path in (tmp_path / "1").rglob("*") if path.is_file()]
+    assert not any(b"A map of acme" in data for data in found)
+    assert filled.is_dir()
+
+
+def test_what_is_no_export_and_what_is_damaged_is_refused(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "diary.txt").write_text("mine")
+    assert isinstance(refusal("export", str(mine)), FileInTheWayError)
+    folder = tmp_path / "export"
+    told("export", str(folder))
+    go(monkeypatch, tmp_path)
+    (folder / "history.holdfast").write_bytes(b"HFarchiv")
+    for words in (("import", str(folder)), ("import", str(folder), "--dry-run")):
+        assert isinstance(refusal(*words), ArchiveError)
+    assert told("list") == ""
+    assert filled.is_dir()
+
+
+def test_a_memory_that_is_not_whole_yet_says_how_to_go_on(filled: Path, tmp_path: Path) -> None:
+    (folder,) = (tmp_path / "home" / ".holdfast" / "histories").iterdir()
+    note = folder.with_name(f"{folder.name}.arriving.json")
+    note.write_text(json.dumps({"from": "/media/stick"}))
+
+    done = refusal("read", "preference/indentation")
+
+    assert isinstance(done, StorageUnavailableError)
+    assert "/media/stick" in str(done)
+    note.unlink()
+    assert told("read", "preference/indentation")
+    assert filled.is_dir()
+
+
+# ---------------------------------------------------------------- migrating
+@pytest.fixture
+def device(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have a memory in the private folder, whatever the others have."""
+    monkeypatch.delenv("MEMORY_VAULT_PATH", raising=False)
+    told("write", "preference/indentation", "Prefers tabs.")
+    return memory
+
+
+@pytest.mark.usefixtures("device")
+def test_there_and_back(tmp_path: Path) -> None:
+    vault = tmp_path / "Vault"
+    vault.mkdir()
+    there = ("migrate", "--to", "vault", "--vault", str(vault))
+
+    assert "5 texts of" in told(*there, "--dry-run")
+    assert list(vault.iterdir()) == []
+    assert isinstance(refusal(*there), AccessRefusedError)
+    assert one(*there, "--yes")["written"] == 5
+    assert told("doctor").startswith("ok   storage   device-local")
+    assert "to use it, add --switch" in holdfast(*there, "--yes").stderr
+    assert "from now on" in told(*there, "--yes", "--switch")
+    assert told("doctor").startswith(f"ok   storage   vault at {vault}")
+    assert told("read", "preference/indentation") == "Prefers tabs."
+    assert told("migrate", "--rollback") == "the config is as it was before\n"
+    assert isinstance(refusal("migrate", "--rollback"), AbsentError)
+    assert one(*there, "--verify")["texts"] == 5
+
+
+@pytest.mark.usefixtures("device")
+def test_what_is_in_the_way_is_told_of(tmp_path: Path) -> None:
+    vault = tmp_path / "Vault"
+    (vault / "accounts" / "local").mkdir(parents=True)
+    (vault / "accounts" / "local" / "mine.md").write_text("mine")
+    there = ("migrate", "--to", "vault", "--vault", str(vault))
+
+    assert "in the way: 'accounts/local/mine.md' is there" in told(*there, "--dry-run")
+    assert one(*there, "--dry-run")["conflicts"] == ["'accounts/local/mine.md' is there"]
+    assert isinstance(refusal(*there, "--yes"), ArchiveError)
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--to", "nowhere"), ("--to", "device-local", "--vault", "x")]
+)
+@pytest.mark.usefixtures("device")
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...]) -> None:
+    assert holdfast("migrate", *words).exit_code == 2
+    assert told("read", TABS) == "Prefers tabs."

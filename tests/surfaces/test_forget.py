@@ -1,0 +1,139 @@
+"""`holdfast forget`: put away by default, erased if asked to, and told exactly."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import (
+    AccessDeniedError,
+    AccessRefusedError,
+    FileInTheWayError,
+    NodeNotFoundError,
+    ProofError,
+)
+from tests.surfaces.nodes import TABS, holdfast, one, refusal, told
+
+WORD = "marzipan"
+
+
+@pytest.fixture
+def odd(memory: Path) -> Path:
+    """Write something that is to go, in two versions; return the folder of all texts."""
+    told("write", "preference/indentation", "Prefers tabs.")
+    told("write", "preference/odd", f"Hides the {WORD} from everybody.")
+    told("write", "preference/odd", f"Hides the {WORD} from nobody.", "--replace")
+    return memory
+
+
+def left(tmp_path: Path) -> list[Path]:
+    files = (path for path in tmp_path.rglob("*") if path.is_file())
+    return [path for path in files if WORD.encode() in path.read_bytes()]
+
+
+def test_it_is_archived_and_said_how_to_bring_it_back(odd: Path) -> None:
+    done = holdfast("forget", "preference/odd")
+
+    assert done.stdout == "ctx://local/users/ana/memories/preference/odd is archived\n"
+    assert "holdfast unarchive" in done.stderr
+    assert "was archived before" in told("forget", "preference/odd")
+    told("unarchive", "preference/odd")
+    assert WORD in told("read", "preference/odd")
+    assert odd.is_dir()
+
+
+def test_nothing_is_erased_without_leave(odd: Path) -> None:
+    assert isinstance(refusal("forget", "preference/odd", "--erase"), AccessRefusedError)
+    assert WORD in told("read", "preference/odd")
+    assert odd.is_dir()
+
+
+def test_the_preview_names_versions_and_files(odd: Path) -> None:
+    said = told("forget", "preference/odd", "--erase", "--dry-run")
+
+    assert "preference/odd/content.md" in said
+    assert "4 versions in history" in said
+    assert "stays: its names, times and digests in the log" in said
+    assert WORD in told("read", "preference/odd")
+    assert odd.is_dir()
+
+
+def test_what_is_erased_is_gone_and_the_receipt_holds(odd: Path, tmp_path: Path) -> None:
+    told("recall", WORD)
+    assert left(tmp_path)
+    receipt = tmp_path / "receipt.json"
+
+    said = told("forget", "preference/odd", "--erase", "--yes", "--receipt", str(receipt))
+
+    assert "is erased: 4 versions, 4 contents" in said
+    assert left(tmp_path) == []
+    assert told("forget", "--verify", str(receipt)).startswith("signed: ctx://local/users/ana")
+    public_key = told("history", "prove", "--public-key").strip()
+    assert one("forget", "--verify", str(receipt), "--key", public_key)["differences"] == []
+    assert told("history", "verify").startswith("ok")
+    assert told("read", "preference/indentation") == "Prefers tabs."
+    assert told("forget", "preference/odd", "--erase", "--yes") == "nothing is left to erase\n"
+    assert odd.is_dir()
+
+
+def test_a_receipt_that_was_changed_or_does_not_hold_is_refused(odd: Path, tmp_path: Path) -> None:
+    receipt = tmp_path / "receipt.json"
+    told("forget", "preference/odd", "--erase", "--yes", "--receipt", str(receipt))
+    other = tmp_path / "other.json"
+    other.write_text(receipt.read_text().replace("odd", "old"))
+    nothing = tmp_path / "nothing.json"
+    nothing.write_bytes(b"\xff")
+
+    for path in (other, nothing):
+        assert isinstance(refusal("forget", "--verify", str(path)), ProofError)
+    told("write", "preference/odd", f"Hides the {WORD} from nobody.", "--replace")
+    done = holdfast("forget", "--verify", str(receipt))
+    assert (done.exit_code, type(done.exception)) == (1, ProofError)
+    assert "was saved again" in done.stdout
+    assert odd.is_dir()
+
+
+def test_a_receipt_never_takes_the_place_of_a_file(odd: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.write_text("mine")
+
+    done = refusal("forget", "preference/odd", "--erase", "--yes", "--receipt", str(there))
+
+    assert isinstance(done, FileInTheWayError)
+    assert there.read_text() == "mine"
+    assert WORD in told("read", "preference/odd")
+    assert odd.is_dir()
+
+
+def test_as_json_all_is_told(odd: Path) -> None:
+    plan = one("forget", "preference/odd", "--erase", "--dry-run")["plan"]
+    assert isinstance(plan, dict)
+    done = one("forget", "preference/odd", "--erase", "--yes")["erased"]
+    assert isinstance(done, dict)
+
+    assert done["contents"] == plan["contents"]
+    assert json.loads(Path(str(done["receipt"])).read_text()).keys() == {"said", "note"}
+    assert one("forget", "preference/indentation") == {"archived": [TABS], "before": []}
+    assert odd.is_dir()
+
+
+def test_a_person_is_erased_by_who_may(odd: Path, tmp_path: Path) -> None:
+    said = f'{{"role": "user", "content": "Where is the {WORD}?"}}\n'.encode()
+    told("commit", "-", "--session", "s1", typed=said)
+    assert isinstance(
+        refusal("forget", "users/ana", "--erase", "--yes", "--user", "ana"), AccessDeniedError
+    )
+
+    told("forget", "users/ana", "--erase", "--yes")
+
+    assert left(tmp_path) == []
+    assert told("user", "list") == ""
+    assert odd.is_dir()
+
+
+def test_what_is_not_there_and_what_makes_no_sense_is_refused(odd: Path) -> None:
+    assert isinstance(refusal("forget", "preference/nothing"), NodeNotFoundError)
+    assert isinstance(refusal("forget", "preference/none", "--erase", "-y"), NodeNotFoundError)
+    assert holdfast("forget").exit_code == 2
+    assert holdfast("forget", "preference/odd", "--receipt", "x").exit_code == 2
+    assert odd.is_dir()
