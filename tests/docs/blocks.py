@@ -41,7 +41,9 @@ _FENCED = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _COMMAND = re.compile(r"(?P<settings>(?:\w+=\S* )*)(?P<program>pip install|[\w-]+)(?P<rest>.*)")
-_PLAIN_PROGRAMS = frozenset({"cat", "holdfast", "ls", "mkdir", "mv", "pytest", "python", "rm"})
+_PLAIN_PROGRAMS = frozenset(
+    {"cat", "date", "echo", "holdfast", "ls", "mkdir", "mv", "pytest", "python", "rm", "sleep"}
+)
 _PATIENCE_SECONDS = 240
 _KEPT_VARIABLES = ("COVERAGE_", "PYTEST_")
 
