@@ -50,7 +50,7 @@ def misled(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Joining, "judged", agreeing)
-        patch.setattr("holdfast.engine.sessions.masked", lambda text: (text, []))
+        patch.setattr("holdfast.engine.masking.masked", lambda text: (text, []))
         return saved_in(tmp_path_factory.mktemp("misled"))
 
 
