@@ -228,5 +228,5 @@ def test_stopped_in_the_middle_it_removes_its_folder(temporary: Path) -> None:
 
         demo.tell(signal.SIGINT)
 
-        assert demo.end()[0] == 1
+        assert demo.end()[0] == 130
     assert list(temporary.iterdir()) == []

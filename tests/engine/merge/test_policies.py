@@ -206,3 +206,21 @@ def test_a_page_without_a_list_gets_one(memory: Memory) -> None:
 
     assert plan.action is Action.APPEND
     assert memory.content(page) == "Ana sings in the choir.\n\n- Ana knits.\n"
+
+
+def test_slugs_that_differ_by_the_value_are_of_one_thing(memory: Memory) -> None:
+    old = memory.save(
+        "In this project the database is SQLite.", "pattern", "project-database-sqlite"
+    )
+    new = memory.save(
+        "In this project the database is Postgres.", "pattern", "project-database-postgres", day=6
+    )
+
+    assert (new.action, new.uri, len(new.former)) == (Action.MERGE, old.uri, 1)
+
+
+def test_slugs_that_differ_by_more_are_not(memory: Memory) -> None:
+    memory.save("The database is SQLite.", "pattern", "app-database-sqlite")
+    new = memory.save("The database is Postgres.", "pattern", "site-database-postgres", day=6)
+
+    assert (new.action, new.former) == (Action.CREATE, ())

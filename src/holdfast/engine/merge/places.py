@@ -69,6 +69,18 @@ def is_near(one: str, other: str) -> bool:
     )
 
 
+def differ_by_value(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two slugs differ only by what their texts say differently of the same thing.
+
+    Each is a slug and its text: "database-sqlite" of "The database is SQLite", beside Postgres.
+    """
+    names = _words(one[0]), _words(other[0])
+    texts = _words(slugify(one[1])), _words(slugify(other[1]))
+    values = texts[0] - texts[1], texts[1] - texts[0]
+    own = names[0] - names[1], names[1] - names[0]
+    return len(names[0] & names[1]) > 1 and own[0] <= values[0] and own[1] <= values[1]
+
+
 def _words(slug: str) -> frozenset[str]:
     words = (word for word in re.split(r"[-_]+", slug) if word)
     return frozenset(_singular(word) for word in words)

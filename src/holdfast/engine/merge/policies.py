@@ -13,6 +13,7 @@ from holdfast.engine.merge.joining import Joining, Judged, kept_apart
 from holdfast.engine.merge.places import (
     apart_place,
     beside,
+    differ_by_value,
     is_near,
     is_profile,
     place_of,
@@ -42,7 +43,7 @@ class _PagePolicy:
             if each.same is not None:
                 return self._joining.merged(each.same, candidate, ctx)
         for each in judged:
-            if each.against and self._is_of(each, place):
+            if each.against and self._is_of(each, place, candidate):
                 return self._superseding.superseded(
                     each.against, candidate, ctx, partial(self._known.formers, each.page, ctx)
                 )
@@ -68,10 +69,13 @@ class _PagePolicy:
         del candidate, ctx
         return ()
 
-    def _is_of(self, judged: Judged, place: Uri) -> bool:
+    def _is_of(self, judged: Judged, place: Uri, candidate: CandidateMemory) -> bool:
         """Whether a page is about what the candidate is about, so far as names tell."""
         there = judged.page.place
-        return there == place or is_near(there.name, place.name)
+        if there == place or is_near(there.name, place.name):
+            return True
+        said = judged.against[0].statement.text
+        return differ_by_value((there.name, said), (place.name, candidate.content))
 
     def _place(self, candidate: CandidateMemory, ctx: RequestContext) -> Uri:
         """Return the place of a candidate; that of its own if its owner took it out of a page."""
