@@ -323,3 +323,18 @@ def test_a_bar_moves_only_where_it_may(ana: Path) -> None:
     assert ESCAPE not in at_a_terminal(ana, "index", "rebuild", NO_COLOR="1")[1]
     done = holdfast(ana, "index", "rebuild")
     assert ESCAPE not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["tree", "doctor", "list /", "save", "save x"])
+def test_what_is_closed_is_no_traceback(ana: Path, words: str, closed: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{HOLDFAST} {words} {closed}"],
+        env=environment(ana),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert b"Traceback" not in done.stdout + done.stderr
+    assert done.returncode in {0, 1, 2}

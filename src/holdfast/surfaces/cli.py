@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 import re
 import sys
 
@@ -156,6 +157,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is one line, not a traceback."""
+    _open_what_is_closed()
     gc.set_threshold(_BETWEEN_LOOKS_FOR_GARBAGE)
     atexit.register(gc.freeze)  # the system takes all back at once, so nobody needs to look there
     try:
@@ -165,3 +167,10 @@ def main() -> None:
     except HoldfastError as error:
         mention(f"holdfast: {shown(re.sub(_LINE_BREAK, ' ', str(error)))}")
         sys.exit(1)
+
+
+def _open_what_is_closed() -> None:
+    """Give who was started without stdin, stdout or stderr ones that lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - as long as we run

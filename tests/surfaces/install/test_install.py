@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ConcurrentModificationError, ConfigError, NotTextError
+from holdfast.errors import (
+    AccessRefusedError,
+    ConcurrentModificationError,
+    ConfigError,
+    NotTextError,
+)
 from holdfast.surfaces.hooks.hooking import EVENTS
-from holdfast.surfaces.install.agents import AGENTS, wanted_by
+from holdfast.surfaces.install.agents import AGENTS, program, wanted_by
 from holdfast.surfaces.install.files import Found
 from holdfast.testing.validate.tokens import token
 from tests.surfaces.nodes import holdfast, refusal, told
@@ -57,32 +62,32 @@ def contents(home: Path) -> dict[Path, bytes]:
 class TestEachAgent:
     def test_it_is_taken_back_to_the_letter(self, home: Path, agent: str) -> None:
         before = write(home, agent)
-        told("install", agent)
+        told("install", agent, "--yes")
         between = contents(home)
         assert between.keys() == before.keys()
         assert all(between[path] != before[path] for path in before)
-        told("install", agent, "--uninstall")
+        told("install", agent, "--yes", "--uninstall")
 
         assert contents(home) == before
 
     def test_where_nothing_was_nothing_is_left(self, home: Path, agent: str) -> None:
-        told("install", agent)
+        told("install", agent, "--yes")
         assert contents(home)
-        told("install", agent, "--uninstall")
+        told("install", agent, "--yes", "--uninstall")
 
         assert contents(home) == {}
 
     def test_twice_is_once(self, home: Path, agent: str) -> None:
         write(home, agent)
-        told("install", agent)
+        told("install", agent, "--yes")
         once = contents(home)
-        again = holdfast("install", agent)
+        again = holdfast("install", agent, "--yes")
 
         assert (again.exit_code, again.stdout) == (0, "")
         assert "nothing was changed" in again.stderr
         assert contents(home) == once
-        told("install", agent, "--uninstall")
-        assert "nothing was changed" in holdfast("install", agent, "--uninstall").stderr
+        told("install", agent, "--yes", "--uninstall")
+        assert "nothing was changed" in holdfast("install", agent, "--yes", "--uninstall").stderr
 
     def test_a_dry_run_shows_it_and_does_nothing(self, home: Path, agent: str) -> None:
         before = write(home, agent)
@@ -94,19 +99,19 @@ class TestEachAgent:
 
     def test_what_its_owner_changed_since_stays(self, home: Path, agent: str) -> None:
         write(home, agent)
-        told("install", agent)
+        told("install", agent, "--yes")
         for path in contents(home):
             if path.suffix == ".toml":
                 path.write_text(f'{path.read_text()}\n[after]\nx = "mine"\n')
             else:
                 path.write_text(path.read_text().replace("{", '{ "mine": [1], ', 1))
-        told("install", agent, "--uninstall")
+        told("install", agent, "--yes", "--uninstall")
         after = contents(home)
 
         assert all(b"mine" in content for content in after.values())
         assert not any(b"holdfast hook" in content for content in after.values())
         assert not any(b'"mcp"' in content for content in after.values())
-        assert "nothing was changed" in holdfast("install", agent, "--uninstall").stderr
+        assert "nothing was changed" in holdfast("install", agent, "--yes", "--uninstall").stderr
 
     def test_permissions_and_links_stay(self, home: Path, agent: str) -> None:
         write(home, agent)
@@ -116,7 +121,7 @@ class TestEachAgent:
             (home / name).rename(real)
             real.chmod(0o640)
             (home / name).symlink_to(os.path.relpath(real, (home / name).parent))
-        told("install", agent)
+        told("install", agent, "--yes")
 
         for number, name in enumerate(FILES[agent]):
             real = home / "dotfiles" / f"{number}{Path(name).suffix}"
@@ -130,7 +135,7 @@ class TestEachAgent:
             before = write(home, agent)
             (home / name).write_bytes(b'{"a": \n  [')
             broken = contents(home)
-            error = refusal("install", agent)
+            error = refusal("install", agent, "--yes")
 
             assert isinstance(error, ConfigError)
             assert "Nothing was written. Fix: " in str(error)
@@ -142,9 +147,9 @@ class TestEachAgent:
         self, home: Path, agent: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = write(home, agent)
-        told("install", agent)
+        told("install", agent, "--yes")
         after = contents(home)
-        told("install", agent, "--uninstall")
+        told("install", agent, "--yes", "--uninstall")
         replace, steps = Path.replace, 0
         for stop in range(20):
             steps = 0
@@ -157,13 +162,13 @@ class TestEachAgent:
                 return replace(self, target)
 
             monkeypatch.setattr(Path, "replace", dying)
-            killed = holdfast("install", agent).exit_code != 0
+            killed = holdfast("install", agent, "--yes").exit_code != 0
             monkeypatch.setattr(Path, "replace", replace)
             found = contents(home)
             assert all(found[path] in {before[path], after[path]} for path in found)
-            told("install", agent)
+            told("install", agent, "--yes")
             assert contents(home) == after
-            told("install", agent, "--uninstall")
+            told("install", agent, "--yes", "--uninstall")
             assert contents(home) == before
             if not killed:
                 return
@@ -171,7 +176,7 @@ class TestEachAgent:
 
 
 def test_the_program_is_named_so_that_any_path_finds_it(home: Path) -> None:
-    told("install", "claude-code")
+    told("install", "claude-code", "--yes")
     said = json.loads((home / ".claude.json").read_text())
     command = said["mcpServers"]["holdfast"]["command"]
 
@@ -182,8 +187,8 @@ def test_the_program_is_named_so_that_any_path_finds_it(home: Path) -> None:
 def test_a_folder_of_ones_own_is_heeded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
     monkeypatch.setenv("CODEX_HOME", str(home / "codex"))
-    told("install", "claude-code")
-    told("install", "codex")
+    told("install", "claude-code", "--yes")
+    told("install", "codex", "--yes")
 
     assert {str(path.relative_to(home)) for path in contents(home)} == {
         "elsewhere/settings.json",
@@ -198,7 +203,7 @@ def test_secrets_of_others_are_not_shown(home: Path) -> None:
     path = home / ".cursor" / "mcp.json"
     path.parent.mkdir()
     path.write_text(json.dumps({"mcpServers": {"a": {"env": {"TOKEN": secret}}}}))
-    done = holdfast("install", "cursor")
+    done = holdfast("install", "cursor", "--yes")
 
     assert secret not in done.output
     assert secret in path.read_text()
@@ -211,7 +216,7 @@ def test_what_is_no_text_is_left_alone(home: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"\xff\xfe{}")
 
-    assert isinstance(refusal("install", "claude-code"), NotTextError)
+    assert isinstance(refusal("install", "claude-code", "--yes"), NotTextError)
     assert path.read_bytes() == b"\xff\xfe{}"
 
 
@@ -235,3 +240,48 @@ def test_what_is_installed_is_what_is_called(home: Path) -> None:
                 said = json.dumps(hook.entry)
                 assert any(f"holdfast hook {event}" in said for event in EVENTS)
                 assert agent == "claude-code" or f"--agent {agent}" in said
+
+
+# ---------------------------------------------------------------- what is not up to date
+@pytest.mark.parametrize("agent", AGENTS)
+def test_another_memory_is_brought_up_to_date(
+    home: Path, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home, agent)
+    first, second = (home / ".holdfast" / name for name in ("first", "second"))
+    monkeypatch.setenv("HOLDFAST_HOME", str(first))
+    told("install", agent, "--yes")
+    monkeypatch.setenv("HOLDFAST_HOME", str(second))
+
+    assert str(second) in told("install", agent, "--yes")
+
+    said = b"".join(contents(home).values()).decode()
+    assert str(first) not in said
+    assert str(second) in said
+    assert "nothing was changed" in holdfast("install", agent, "--yes").stderr
+    told("install", agent, "--uninstall", "--yes")
+    assert b"holdfast" not in b"".join(contents(home).values())
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_program_that_was_moved_is_brought_up_to_date(home: Path, agent: str) -> None:
+    before = write(home, agent)
+    told("install", agent, "--yes")
+    installed = contents(home)
+    for path, content in installed.items():
+        path.write_bytes(content.replace(program().encode(), b"/old/gone/bin/holdfast"))
+
+    told("install", agent, "--yes")
+
+    assert b"/old/gone" not in b"".join(contents(home).values())
+    told("install", agent, "--uninstall", "--yes")
+    assert {path for path, content in contents(home).items() if b"holdfast" in content} == set()
+    assert contents(home).keys() == before.keys()
+
+
+def test_where_nobody_can_be_asked_nothing_is_written(home: Path) -> None:
+    done = holdfast("install", "claude-code")
+
+    assert done.exit_code == 1
+    assert isinstance(done.exception, AccessRefusedError)
+    assert not (home / ".claude.json").exists()

@@ -1,6 +1,6 @@
 """A config file as it is with our entries, and as it is without them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -65,6 +65,40 @@ def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) 
     for path in sorted(made, key=len, reverse=True):
         text = _without_empty(text, path)
     return text
+
+
+def is_stale(text: str, wanted: Wanted) -> bool:
+    """Whether a text has entries of ours that start another program, or use another memory."""
+    if isinstance(wanted, TomlFile):
+        entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+        return is_our_server(entry) and not _starts_as(entry, wanted.server)
+    if not text.strip("\ufeff \t\r\n"):
+        return False
+    server = _members(text, (_SERVERS,)).get(NAME)
+    other = is_our_server(server) and not _starts_as(server, wanted.servers or {})
+    return other or any(_is_other_hook(text, hook) for hook in wanted.hooks)
+
+
+def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
+    said = cast("dict[str, object]", entry)
+    return all(said.get(name) == server.get(name) for name in ("command", "args", "env"))
+
+
+def _is_other_hook(text: str, hook: Hook) -> bool:
+    there = _members(text, (_HOOKS,)).get(hook.event)
+    commands = (
+        {each for entry in there for each in _commands(entry)} if isinstance(there, list) else ()
+    )
+    return bool(commands) and not set(commands) <= set(_commands(hook.entry))
+
+
+def _commands(entry: object) -> Iterator[str]:
+    """Yield the commands of ours in an entry, or in the group that it is."""
+    said = cast("dict[str, object]", entry) if isinstance(entry, Mapping) else {}
+    hooks = said.get("hooks")
+    for each in [said, *(hooks if isinstance(hooks, list) else [])]:
+        if is_our_hook(each):
+            yield str(cast("dict[str, object]", each)["command"])
 
 
 def _with_table(text: str, wanted: TomlFile) -> Added:

@@ -3,10 +3,9 @@
 import difflib
 import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,8 +13,9 @@ import click
 
 from holdfast.config import load_config
 from holdfast.errors import ConfigError, InvalidValueError
+from holdfast.surfaces.asking import ask_first
 from holdfast.surfaces.install.agents import AGENTS, Wanted, program, wanted_by
-from holdfast.surfaces.install.editing import with_entries, without_entries
+from holdfast.surfaces.install.editing import is_stale, with_entries, without_entries
 from holdfast.surfaces.install.files import Found, digest
 from holdfast.surfaces.install.receipts import Receipt, Receipts
 from holdfast.surfaces.telling import mention, shown, tell_diff, tell_line
@@ -57,7 +57,7 @@ class Change:
 @click.argument("agent", type=click.Choice(AGENTS))
 @click.option("--dry-run", is_flag=True, help="Show what would be changed, and change nothing.")
 @click.option("--uninstall", is_flag=True, help="Take back what was added, and nothing else.")
-@click.option("--yes", "-y", is_flag=True, help="Don't ask, at a terminal.")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
 def install_command(agent: str, *, dry_run: bool, uninstall: bool, yes: bool) -> None:
     """Tell a coding agent of memory, in its own config.
 
@@ -79,12 +79,12 @@ def install_command(agent: str, *, dry_run: bool, uninstall: bool, yes: bool) ->
     if dry_run:
         mention("nothing is written; this is what would be")
         return
-    if sys.stdin.isatty() and not yes:
-        click.confirm("Go on?", abort=True, err=True)
+    if not yes:
+        ask_first("this changes files of your agent, as shown above", "nothing was written")
     with _alone(home):
         for line in _done(receipts, changes):
             tell_line(line)
-    mention(f"now {_HINTS[agent]}")
+    mention("start it anew" if uninstall else f"now {_HINTS[agent]}")
     if not uninstall and find_spec("mcp") is None:
         mention("note: the server needs an extra. Fix: pip install 'holdfast[mcp]'")
 
@@ -106,13 +106,18 @@ def _done(receipts: Receipts, changes: list[Change]) -> Iterator[str]:
 def _added(receipts: Receipts, wanted: Wanted) -> Change:
     found = Found.at(wanted.path)
     with _about(found.path):
-        added = with_entries(found.text, wanted)
+        stale = is_stale(found.text, wanted)
+        text = without_entries(found.text, wanted, ()) if stale else found.text
+        added = with_entries(text, wanted)
     content = found.encoded(added.text)
     before = receipts.get(found.path)
-    if before is not None and before.undoes(found.content):
-        return Change(found, found.content, before)
     made = added.made if before is None else tuple({*added.made, *before.made})
-    receipt = Receipt(found.content, not added.was_partly_there, digest(content), made)
+    if before is not None and before.undoes(found.content):
+        if not stale:
+            return Change(found, found.content, before)
+        return Change(found, content, replace(before, after=digest(content), made=made))
+    is_exact = not added.was_partly_there and not stale
+    receipt = Receipt(found.content, is_exact, digest(content), made)
     unchanged = added.text == found.text
     return Change(found, found.content if unchanged else content, receipt)
 
