@@ -575,3 +575,29 @@ def test_without_siblings_a_directory_event_tells_of_the_node_alone(outbox: Sqli
 def test_a_node_is_not_moved_to_where_it_is(outbox: SqliteOutbox) -> None:
     with pytest.raises(ValueError, match="was not moved"):
         outbox.register_move(uri_of(), memory(), ANA)
+
+
+# ---------------------------------------------------------------- of one account alone
+ELSEWHERE = RequestContext("elsewhere", "ana")
+
+
+def test_only_the_events_of_an_account_are_counted(outbox: SqliteOutbox) -> None:
+    written(outbox)
+    written(outbox, ctx=ELSEWHERE)
+    bury(outbox, written(outbox, "coffee"))
+
+    assert outbox.count(ACCOUNT)[:2] == (2, 1)
+    assert outbox.count("elsewhere")[:2] == (1, 0)
+    assert outbox.count("nowhere") == (0, 0, None)
+
+
+def test_only_the_events_of_places_in_an_account_are_forgotten(outbox: SqliteOutbox) -> None:
+    written(outbox)
+    kept = written(outbox, "coffee")
+    others = written(outbox, ctx=ELSEWHERE)
+
+    gone = outbox.forget_places(ACCOUNT, [uri_of(), uri_of(ctx=ELSEWHERE)])
+
+    assert gone == 1
+    assert pending(outbox) == [kept.event_id]
+    assert pending(outbox, "elsewhere") == [others.event_id]

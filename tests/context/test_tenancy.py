@@ -38,7 +38,8 @@ TRUSTED = {
         # They take a plan that asks by itself.
         *("write", "change", "owned"),
     },
-    "outbox": {"close"},
+    # What is kept in SQLite alone is asked for beside it: in tests/context/test_outbox_sqlite.py.
+    "outbox": {"close", "count", "forget_places"},
     # They are asked for where texts that are no nodes are: in tests/engine/test_repair.py.
     "repair": {"notes", "make_nodes"},
 }
