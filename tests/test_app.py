@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_storage, preview_storage
+from holdfast.app import open_context, open_storage, preview_storage
 from holdfast.errors import CapabilityMismatchError, ConfigError
 from holdfast.storage import Capabilities, Locator, StoragePreview, StorageSelectionError
 from holdfast.storage.backends.device_local import DeviceLocalBackend
@@ -273,3 +273,10 @@ class TestPreview:
 
         assert preview_storage(environ).reason == "backend in [storage] of the config file"
         assert preview_storage(environ).protocol == "memory"
+
+
+def test_the_home_that_is_made_is_its_owner_s_alone(tmp_path: Path) -> None:
+    with open_context({"HOME": str(tmp_path), "USER": "ana"}) as context:
+        context.memory.save("Tabs.", category="preference")
+
+    assert (tmp_path / ".holdfast").stat().st_mode & 0o777 == 0o700

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -54,6 +55,8 @@ def recorded_of(config: Config) -> "Recorded":
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)
     _demand_arrived(folder)
+    with suppress(OSError):  # it is there, or whoever writes there says what is wrong
+        config.home.mkdir(mode=0o700, parents=True)
     return Recorded(backend, History.open(str(folder)))
 
 

@@ -222,6 +222,16 @@ class TestRecalling:
 
         assert heard(home, "session-start", said={"cwd": str(home / "gone")}) == {}
 
+    def test_what_is_to_be_kept_and_can_not_be_hides_nothing(self, home: Path) -> None:
+        remember(home, "The app project is deployed on Fridays.", "deploys")
+        (home / "app").mkdir()
+        Pending(home / ".holdfast").add(Waiting("claude-code", "s", str(home / "none.jsonl")))
+        (home / ".holdfast" / "hooks" / "lock").mkdir()  # nobody can lock
+
+        answer = heard(home, "session-start", said={"cwd": str(home / "app")})
+
+        assert "deployed on Fridays" in answer["hookSpecificOutput"]["additionalContext"]
+
     def test_cursor_is_told_in_its_own_form(self, home: Path) -> None:
         remember(home, "The app project is deployed on Fridays.", "deploys")
         (home / "app").mkdir()

@@ -4,12 +4,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from holdfast.errors import InvalidValueError
+from holdfast.errors import InvalidValueError, StorageError
 from holdfast.surfaces.hooks.deadline import ending_after
 from holdfast.surfaces.hooks.said import Said, read_all
 from holdfast.surfaces.hooks.starting import start_draining
@@ -140,7 +141,8 @@ def _recalled(wishes: Wishes, home: Path, said: Said) -> str:
     from holdfast.surfaces.hooks import recalling  # noqa: PLC0415 - who recalls pays
 
     if wishes.event != "user-prompt-submit":
-        _go_on_keeping(home)
+        with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
+            _go_on_keeping(home)
         return recalling.recalled_at_start(said.cwd)
     if not recalling.is_worth_asking(said.prompt):
         return ""
