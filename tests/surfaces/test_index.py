@@ -301,3 +301,12 @@ def test_at_a_terminal_one_sees_how_far_it_is(memory: Path, tmp_path: Path) -> N
         assert code == 0
         assert label in seen
         assert "100%" in seen
+
+
+def test_an_index_that_is_only_behind_is_not_wrong(memory: Path) -> None:
+    told("save", "Tabs.", "--category", "preference", "--slug", "tabs")
+    told("archive", "preference/tabs")
+    told("index", "verify")
+    told("unarchive", "preference/tabs")
+
+    assert told("index", "verify").startswith("ok")

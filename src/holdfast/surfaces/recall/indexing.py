@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -121,6 +121,8 @@ def _verify(memory: Memory, *, heal: bool, as_json: bool) -> None:
     """
     demand_governing(memory, _MAY)
     upkeep, account = memory.context.indexes.upkeep, memory.request.account_id
+    with suppress(DamageError):  # that is found below
+        memory.context.memory.on_behalf_of(memory.request).settle()  # what is only behind is right
     with _progress(sum(1 for _ in upkeep.places(account)), "comparing") as progress:
         proof = upkeep.verify(account, heal=heal, progress=progress)
     notes = [note.uri for note in memory.context.repair.notes(memory.request)]
