@@ -137,3 +137,49 @@ def test_what_is_not_there_and_what_makes_no_sense_is_refused(odd: Path) -> None
     assert holdfast("forget").exit_code == 2
     assert holdfast("forget", "preference/odd", "--receipt", "x").exit_code == 2
     assert odd.is_dir()
+
+
+def test_the_preview_says_which_names_are_made_of_the_words(odd: Path) -> None:
+    told("write", "event/hidden-marzipan", f"The {WORD} was hidden.")
+
+    said = told("forget", "event/hidden-marzipan", "--erase", "--dry-run")
+    other = told("forget", "preference/odd", "--erase", "--dry-run")
+
+    name = "ctx://local/users/ana/memories/event/hidden-marzipan"
+    assert f"stays: the name {name} in the log, which is made of its words" in said
+    assert "stays: the name" not in other
+    assert odd.is_dir()
+
+
+def test_who_still_has_a_content_is_named_also_once_it_is_erased(odd: Path) -> None:
+    told("write", "preference/even", f"Hides the {WORD} from nobody.")
+
+    said = told("forget", "preference/odd", "--erase", "--yes")
+
+    assert "kept, because accounts/local/users/ana/memories/preference/even/content.md" in said
+    assert odd.is_dir()
+
+
+def test_what_is_all_elsewhere_is_not_called_erased(odd: Path, tmp_path: Path) -> None:
+    """Nothing is erased under the old name, and the receipt says who has it."""
+    told("write", "preference/even", f"Hides the {WORD} from nobody.")
+    content = odd / "accounts/local/users/ana/memories/preference/even"
+    note = content.parent / "note"
+    note.mkdir()
+    (note / "content.md").write_bytes((content / "content.md").read_bytes())
+
+    said = told("forget", "preference/note", "--erase", "--yes")
+
+    assert "is removed, and no content is erased" in said
+    assert "preference/even/content.md has it" in said
+    assert "is erased" not in said.replace("no content is erased", "")
+    assert left(tmp_path)
+
+
+def test_the_preview_says_where_else_it_was(odd: Path) -> None:
+    told("move", "preference/odd", "preference/even")
+
+    said = told("forget", "preference/even", "--erase", "--dry-run")
+
+    assert "with what it was at ctx://local/users/ana/memories/preference/odd" in said
+    assert odd.is_dir()

@@ -11,12 +11,13 @@ from holdfast.app.indexes import Indexes
 from holdfast.artifacts.store import ArtifactStore
 from holdfast.context.followed import FollowedLinks
 from holdfast.context.outbox.sqlite import SqliteOutbox
-from holdfast.engine.erasing import erasing, tracing
+from holdfast.engine.erasing import erasing, planning, tracing
+from holdfast.engine.erasing.lineage import Lineage
 from holdfast.engine.erasing.notes import Tasks
 from holdfast.index.stores.sqlite import SqliteIndex
 from holdfast.model import Uri
 from tests.bites import FAILED
-from tests.engine.erasing import test_crashes, test_erasing
+from tests.engine.erasing import test_anything, test_crashes, test_erasing, test_holders
 from tests.engine.erasing.homes import leaks
 from tests.engine.remembering import opened
 
@@ -62,6 +63,12 @@ BITES: dict[str, tuple[object, str, object, Test]] = {
         "erase",
         _nothing,
         test_erasing.test_what_is_archived_or_deleted_can_be_erased,
+    ),
+    "renames by hand are not seen": (
+        Lineage,
+        "_by_hand",
+        lambda *_: "",
+        test_holders.test_a_folder_that_was_renamed_by_hand_goes_under_its_new_name,
     ),
 }
 
@@ -115,3 +122,21 @@ def test_links_are_scrubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             memory.forget(uri, erase=True)
             left = leaks(home, ["rontosaurus"])
         assert bool(left) == is_broken
+
+
+WHO: dict[str, tuple[object, str, object]] = {
+    "edits by hand are not looked for": (erasing, "sweep", _nothing),
+    "receipts are not read": (planning, "erased_versions", lambda *_: set()),
+    "texts live nowhere": (Lineage, "homes", lambda _: {}),
+    "erased texts count": (tracing, "_not_erased", lambda walk: iter(walk.pairs)),
+}
+
+
+@pytest.mark.parametrize("what", WHO)
+def test_who_is_wrong_about_who_has_what_is_noticed(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*WHO[what])
+
+    with pytest.raises(FAILED):
+        test_anything.test_whatever_was_done_what_is_erased_is_gone_or_told_of(tmp_path)

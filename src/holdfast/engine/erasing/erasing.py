@@ -1,8 +1,8 @@
 """Erasing: the files, their versions in history, what was derived from them; then the receipt.
 
 A note says what is to be erased from before the first step until the receipt is there. Whoever is
-killed in between leaves the note, and the next one who opens the memory goes on. Each step may be
-done again. The receipt comes last, so it never says more than is true.
+killed in between leaves the note, and the next one who recalls, saves or forgets goes on. Each step
+may be done again. The receipt comes last, so it never says more than is true.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,12 +23,14 @@ from holdfast.engine.erasing.plan import Erased, Plan
 from holdfast.engine.erasing.planning import DerivedTraces, Planner, demand_root
 from holdfast.engine.erasing.receipts import Receipt
 from holdfast.engine.erasing.scope import Span, texts_in
-from holdfast.engine.erasing.tracing import Trace, Until, removed_by, trace
+from holdfast.engine.erasing.tracing import Trace, Until, removed_by
 from holdfast.engine.whole_file import write_whole
 from holdfast.errors import HoldfastError, InvalidValueError, LockTimeout, NodeNotFoundError
 from holdfast.model import RequestContext
 from holdfast.model.values import JSON
 from holdfast.storage import Locator
+from holdfast.storage.history import Event
+from holdfast.storage.sweep import sweep
 from holdfast.storage.wrappers.recorded import Recorded
 
 _BATCH = 250
@@ -68,12 +70,15 @@ class Erasing:
         self._recorded = means.recorded
         self._history = means.recorded.history
         self._means = means
-        self._planner = Planner(nodes, self._history, means.derived)
+        self._receipts = means.folder / "receipts"
+        self._planner = Planner(nodes, self._history, means.derived, self._receipts)
         self._tasks = Tasks(means.folder / "erasing")
 
     # ------------------------------------------------------------ verbs
     def plan(self, uri: str, ctx: RequestContext) -> Plan:
-        """Say what would be erased; nothing is changed."""
+        """Say what would be erased. Nothing is changed; what others did by hand enters history."""
+        demand_root(ctx)
+        sweep(self._recorded)
         return self._planner.plan(self._planner.task(uri, ctx, ""), ctx)
 
     def erase(self, uri: str, ctx: RequestContext, reason: str = "") -> Erased | None:
@@ -81,10 +86,12 @@ class Erasing:
 
         `ProofError` if no receipt could be signed, before anything is erased.
         """
-        task = self._planner.task(uri, ctx, reason)
+        demand_root(ctx)
         key = self._demand_key()
         with self._alone():
             self._finish_all(ctx, key)
+            sweep(self._recorded)
+            task = self._planner.task(uri, ctx, reason)
             if self._planner.is_nothing(task):
                 return None
             self._tasks.begin(task)
@@ -126,10 +133,10 @@ class Erasing:
         until = Until(task.id, task.begun)
 
         def chosen() -> frozenset[CID]:
-            return trace(self._history, task.spans, until).contents
+            return self._planner.trace(task.spans, until).contents
 
         self._recorded.erase(chosen, f"erased: {task.reason}" if task.reason else "erased")
-        found = trace(self._history, task.spans, until)
+        found = self._planner.trace(task.spans, until)
         places = self._planner.places(found)
         derived = self._means.derived.forget(task.account_id, task.owners, places)
         erased = self._receipted(task, found, derived, key)
@@ -190,19 +197,22 @@ class Erasing:
         kept = self._planner.kept(found, task.account_id)
         said: dict[str, JSON] = {
             **_told(task, self._history.store.history),
-            "versions": [
-                {"key": event.key, "position": event.position, "cid": str(event.cid)}
-                for event in versions
-            ],
+            "versions": [*map(_version, versions)],
             "contents": [str(cid) for cid in contents],
             "kept": [{"cid": str(each.cid), "key": each.key} for each in kept],
+            "withheld": [*map(_version, self._planner.withheld(found))],
+            "moved": [{"from": old, "to": new} for old, new in found.moved],
             "derived": dict(derived),
         }
         receipt = Receipt.signed(said, self._history, key)
-        path = self._means.folder / "receipts" / f"{task.begun:012d}-{task.id}.json"
+        path = self._receipts / f"{task.begun:012d}-{task.id}.json"
         write_whole(path, receipt.to_text().encode())
-        owner = task.owner_space
-        return Erased(task.uris, owner, len(versions), contents, kept, derived, receipt, path)
+        counted = len(versions), contents, kept, found.moved
+        return Erased(task.uris, task.owner_space, *counted, derived, receipt, path)
+
+
+def _version(event: Event) -> JSON:
+    return {"key": event.key, "position": event.position, "cid": str(event.cid)}
 
 
 def _told(task: Task, history: bytes) -> dict[str, JSON]:

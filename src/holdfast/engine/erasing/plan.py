@@ -24,6 +24,8 @@ class Plan:
 
     uris: tuple[str, ...]
     """As they were asked for."""
+    former: tuple[str, ...]
+    """Other places that the same texts were at; what they were there goes too."""
     owner_space: str
     """Whose everything goes; empty if it is about places."""
     files: tuple[str, ...]
@@ -43,10 +45,14 @@ class Plan:
     """How much of what is derived goes, by what it is."""
     elsewhere: tuple[str, ...]
     """What else may hold the same, and is not touched."""
+    names: tuple[str, ...]
+    """Names of what goes that are made of its words; they stay in the log."""
+    withheld: int
+    """How many versions go as soon as nobody else has their contents; a receipt is to say so."""
 
     @property
     def is_empty(self) -> bool:
-        return not self.files and not self.contents
+        return not self.files and not self.contents and not self.withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class Erased:
     versions: int
     contents: tuple[CID, ...]
     kept: tuple[Kept, ...]
+    moved: tuple[tuple[str, str], ...]
     derived: Mapping[str, int]
     receipt: Receipt
     path: Path

@@ -2,18 +2,22 @@
 
 import secrets
 from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Protocol
 
 from holdfast.artifacts import CID
+from holdfast.context.files import CONTENT
 from holdfast.context.nodes import Nodes
 from holdfast.engine.erasing.notes import Task
 from holdfast.engine.erasing.plan import Kept, Plan
-from holdfast.engine.erasing.quotes import quoting, sentences
+from holdfast.engine.erasing.quotes import quoting, sentences, words
+from holdfast.engine.erasing.receipts import erased_versions
 from holdfast.engine.erasing.scope import Span, spans_of, spans_of_sessions, texts_in
-from holdfast.engine.erasing.tracing import Trace, trace
+from holdfast.engine.erasing.tracing import Trace, Until, trace
 from holdfast.errors import AccessDeniedError, NodeNotFoundError
 from holdfast.model import RequestContext, Role, Uri
-from holdfast.storage.history import History
+from holdfast.storage.history import Event, History
 
 _OWNER_DEPTH = 2
 _MOST_READ = 2_000
@@ -38,10 +42,20 @@ class DerivedTraces(Protocol):
 class Planner:
     """Finds out what an erasure is about; nothing is changed."""
 
-    def __init__(self, nodes: Nodes, history: History, derived: DerivedTraces) -> None:
+    def __init__(
+        self, nodes: Nodes, history: History, derived: DerivedTraces, receipts: Path
+    ) -> None:
         self._nodes = nodes
         self._history = history
         self._derived = derived
+        self._receipts = receipts
+
+    def trace(self, spans: Sequence[Span], until: Until | None = None) -> Trace:
+        """Return what there is to erase, given what was erased before."""
+        return trace(self._history, spans, until, self._noted())
+
+    def _noted(self) -> set[int]:
+        return erased_versions(self._receipts, self._history.store.history)
 
     def task(self, uri: str, ctx: RequestContext, reason: str) -> Task:
         demand_root(ctx)
@@ -52,7 +66,7 @@ class Planner:
             spans += spans_of_sessions(self._history, self._nodes, place.account, owner)
         actor = f"{ctx.user_id}/{ctx.agent_id}"
         id_, begun = secrets.token_hex(8), self._history.position()
-        found = self.places(trace(self._history, spans), self._files(spans))
+        found = self.places(self.trace(spans), self._files(spans))
         owners = tuple(self._owners(owner, found))
         return Task(id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun)
 
@@ -61,8 +75,10 @@ class Planner:
 
     def is_nothing(self, task: Task) -> bool:
         """Whether nothing is left of it; `NodeNotFoundError` if nothing ever was."""
-        found = trace(self._history, task.spans)
+        found = self.trace(task.spans)
         if texts_in(task.spans, self._nodes) or any(map(self._is_kept, found.contents)):
+            return False
+        if self._to_note(found):
             return False
         if not found.versions and not found.moved:
             raise NodeNotFoundError(
@@ -76,13 +92,14 @@ class Planner:
 
     def plan(self, task: Task, ctx: RequestContext) -> Plan:
         self.is_nothing(task)
-        found = trace(self._history, task.spans)
+        found = self.trace(task.spans)
         contents = dict.fromkeys(sorted(filter(self._is_kept, found.contents)))
         files = self._files(task.spans)
         places = self.places(found, files)
         size, said = self._read(contents)
         return Plan(
             task.uris,
+            tuple(str(each) for each in places if not self._is_asked(task, each)),
             task.owner_space,
             files,
             sum(event.cid in contents for event in found.versions),
@@ -94,6 +111,23 @@ class Planner:
             tuple(self._leading(places, ctx)),
             self._derived.told(task.account_id, task.owners, places),
             tuple(self._derived.elsewhere(contents)),
+            self._telling(found, places),
+            self._to_note(found),
+        )
+
+    def _is_asked(self, task: Task, place: Uri) -> bool:
+        below = f"{self._nodes.folder(place).key}/"
+        return any(below.startswith(f"{span.prefix}/") for span in task.spans)
+
+    def _telling(self, found: Trace, places: Iterable[Uri]) -> tuple[str, ...]:
+        """Return the places whose names have a word in common with what was there."""
+        cids = {each.cid: None for each in found.versions if each.key.endswith(f"/{CONTENT}")}
+        texts = (self._history.store.get(cid) for cid in islice(cids, _MOST_READ) if cid)
+        said = {word for text in texts for word in words((text or b"").decode(errors="replace"))}
+        return tuple(
+            str(place)
+            for place in places
+            if not said.isdisjoint(words(place.key.rpartition("/")[2]))
         )
 
     def _read(self, contents: Iterable[CID]) -> tuple[int, set[str]]:
@@ -126,6 +160,16 @@ class Planner:
             for cid, key in found.kept
             if self._is_kept(cid)
         )
+
+    def _to_note(self, found: Trace) -> int:
+        """Return how many versions others have, and no receipt says that they were erased."""
+        noted = self._noted()
+        return sum(event.position not in noted for event in self.withheld(found))
+
+    def withheld(self, found: Trace) -> list[Event]:
+        """Return the versions that were to go, and whose contents others have."""
+        shared = {cid for cid, _ in found.kept if self._is_kept(cid)}
+        return [event for event in found.versions if event.cid in shared]
 
     def places(self, found: Trace, files: Iterable[str] = ()) -> list[Uri]:
         """Return the places that texts were in, wherever they were moved."""

@@ -17,6 +17,7 @@ LEAST = 12
 
 _ENDS = re.compile(r"(?<=[.!?;:])\s+|\n")
 _AROUND = " \t#>*-_`\"'.!?;:,"
+_WORD = re.compile(r"[^\W_]{3,}")
 _URI = re.compile(r"ctx://[^\s\"'\])>|#]+")
 
 
@@ -32,6 +33,11 @@ def sentences(text: str) -> set[str]:
     """Return what a text says, sentence by sentence, without what is around them."""
     said = (" ".join(each.split()).strip(_AROUND) for each in _ENDS.split(text))
     return {each for each in said if len(each) >= LEAST}
+
+
+def words(text: str) -> set[str]:
+    """Return the words of a text or a name, but the shortest."""
+    return set(_WORD.findall(text.casefold()))
 
 
 def quoting(

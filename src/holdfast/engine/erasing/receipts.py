@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 
 from holdfast.artifacts import CID
 from holdfast.artifacts.checkpoint import Note, SignedCheckpoint, origin_of
@@ -78,6 +79,34 @@ def _written(said: Mapping[str, JSON]) -> str:
 def _signed_text(said: str, history: bytes) -> str:
     digest = sha256(said.encode(errors="surrogatepass")).hexdigest()
     return f"{FORMAT}\n{origin_of(history)}\n{digest}\n"
+
+
+# ---------------------------------------------------------------- those that are kept
+def erased_versions(folder: Path, history: bytes) -> set[int]:
+    """Return the positions of versions that were erased, also if others still had their contents.
+
+    Content may come back, and then they are not among those who have it. What is no receipt says
+    nothing: then more is kept, and told of.
+    """
+    return {
+        position
+        for path in sorted(folder.glob("*.json"))
+        for position in _erased_versions(path, history.hex())
+    }
+
+
+def _erased_versions(path: Path, history: str) -> Iterator[int]:
+    try:
+        said = json.loads(Receipt.from_text(path.read_text()).said)
+    except (OSError, ValueError, RecursionError, ProofError):
+        return
+    if not isinstance(said, dict) or said.get("history") != history:
+        return
+    for told in (said.get("versions"), said.get("withheld")):
+        for each in told if isinstance(told, list) else ():
+            match each:
+                case {"position": int(position)}:
+                    yield position
 
 
 # ---------------------------------------------------------------- against a history

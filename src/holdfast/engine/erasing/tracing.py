@@ -1,18 +1,13 @@
 """Which versions are to go, and which contents with them: those that nothing else ever had."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.artifacts import CID
+from holdfast.engine.erasing.lineage import ERASURE, SAYS_NOTHING, Lineage
 from holdfast.engine.erasing.scope import Span
-from holdfast.storage.history import MOVED_FROM, UNDONE, Event, History
-
-ERASURE = "erasure"
-"""Among what is said of a version that has no text any more: the id of who took it away."""
-
-_SAYS_NOTHING = {CID.of(b""), CID.of(b"[]\n")}
-"""What every node has that has no abstract or edges."""
+from holdfast.storage.history import UNDONE, Event, History
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,55 +24,29 @@ class Trace:
     """From which key to which other a text went on to live."""
 
 
-@dataclass(slots=True)
-class _Texts:
-    """Tells which versions are of the same text, wherever it was moved to."""
-
-    now: dict[str, int] = field(default_factory=dict)
-    before: dict[str, int] = field(default_factory=dict)
-    last: list[str] = field(default_factory=list)
-    """Where each text was seen last."""
-
-    def of(self, event: Event) -> int:
-        """Return the number of the text that an event is about."""
-        text = self.now.get(event.key)
-        if event.unbound:
-            if text is not None:
-                self.before[event.key] = self.now.pop(event.key)
-            return self._seen(text, event.key)
-        source = event.circumstances.more.get(MOVED_FROM)
-        if isinstance(source, str) and source in self.now:
-            text = self.now[source]
-        elif text is None and event.origin == UNDONE:
-            text = self.before.get(event.key)
-        self.now[event.key] = text = self._seen(text, event.key, moves=True)
-        return text
-
-    def _seen(self, text: int | None, key: str, *, moves: bool = False) -> int:
-        if text is None:
-            self.last.append(key)
-            return len(self.last) - 1
-        if moves:
-            self.last[text] = key
-        return text
-
-
-def trace(history: History, spans: Sequence[Span], until: "Until | None" = None) -> Trace:
+def trace(
+    history: History,
+    spans: Sequence[Span],
+    until: "Until | None" = None,
+    erased_before: Collection[int] = (),
+) -> Trace:
     """Return what there is to erase; what came after the texts were removed for it is not.
 
-    A text that went on to live elsewhere stays, with all its versions.
+    A text that lives elsewhere now stays, with all its versions. What was erased before does not
+    count among the others: neither texts, nor the versions at positions that receipts name.
     """
-    texts = _Texts()
-    events, numbers = list(history.changes()), []
+    lineage = Lineage()
+    events = list(history.changes())
+    pairs: list[_Numbered] = []
     ours: set[int] = set()
     ends = None if until is None else _ends(events, until)
     for event in events:
-        number = texts.of(event)
-        numbers.append(number)
+        number = lineage.of(event)
+        pairs.append(_Numbered(event, number))
         in_time = ends is None or event.position <= ends.get(event.key, ends[""])
         if in_time and any(span.holds(event) for span in spans):
             ours.add(number)
-    return _sorted_out(spans, texts, _Walk(events, numbers, ours))
+    return _sorted_out(spans, _Walk(pairs, ours, lineage, erased_before))
 
 
 class Until(NamedTuple):
@@ -104,23 +73,55 @@ def _ends(events: Sequence[Event], until: Until) -> dict[str, int]:
     return {**removed, "": max((until.begun, *removed.values()))}
 
 
+class _Numbered(NamedTuple):
+    event: Event
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    events: list[Event]
-    numbers: list[int]
+    pairs: Sequence[_Numbered]
     ours: set[int]
+    lineage: Lineage
+    erased_before: Collection[int]
 
 
-def _sorted_out(spans: Sequence[Span], texts: _Texts, walk: _Walk) -> Trace:
-    ends = {number: texts.last[number] for number in walk.ours}
-    stay = {n for n, key in ends.items() if not any(span.covers(key) for span in spans)}
-    go = walk.ours - stay
-    pairs = list(zip(walk.events, walk.numbers, strict=True))
-    versions = tuple(event for event, number in pairs if number in go)
+def _sorted_out(spans: Sequence[Span], walk: _Walk) -> Trace:
+    homes = walk.lineage.homes()
+    lives = {n: key for n in walk.ours for key in homes.get(n, ()) if not _covers(spans, key)}
+    go = walk.ours - lives.keys()
+    versions = tuple(event for event, number in walk.pairs if number in go)
     had = {event.cid for event in versions if event.cid is not None}
-    others = {e.cid: e.key for e, n in pairs if n not in go and e.cid in had and e.cid is not None}
-    shared = sorted((cid, key) for cid, key in others.items() if cid not in _SAYS_NOTHING)
-    moved = {e.key: ends[n] for e, n in pairs if n in stay and e.key != ends[n]}
+    others = _others(walk, go, had, homes)
+    shared = sorted((cid, key) for cid, key in others.items() if cid not in SAYS_NOTHING)
+    moved = {e.key: lives[n] for e, n in walk.pairs if n in lives and e.key != lives[n]}
     return Trace(
         versions, frozenset(had - others.keys()), tuple(shared), tuple(sorted(moved.items()))
     )
+
+
+def _covers(spans: Iterable[Span], key: str) -> bool:
+    return any(span.covers(key) for span in spans)
+
+
+def _others(
+    walk: _Walk, go: set[int], had: set[CID], homes: Mapping[int, Sequence[str]]
+) -> dict[CID, str]:
+    """Return who else has contents: where it lives, or else where it was last."""
+    living: dict[CID, str] = {}
+    former: dict[CID, str] = {}
+    for event, number in _not_erased(walk):
+        if number in go or event.cid is None or event.cid not in had:
+            continue
+        if number in homes:
+            living[event.cid] = homes[number][-1]
+        else:
+            former[event.cid] = event.key
+    return former | living
+
+
+def _not_erased(walk: _Walk) -> Iterator[_Numbered]:
+    erased = walk.lineage.erased - set(walk.lineage.now.values())
+    for pair in walk.pairs:
+        if pair.number not in erased and pair.event.position not in walk.erased_before:
+            yield pair

@@ -14,7 +14,7 @@ from holdfast.engine.erasing.receipts import Receipt, differences
 from holdfast.errors import ProofError
 from holdfast.model.values import JSON
 from holdfast.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
-from holdfast.surfaces.forgetting.telling import erased_json, plan_json, planned, stays
+from holdfast.surfaces.forgetting.telling import erased_json, plan_json, planned, stays, told_of
 from holdfast.surfaces.history.files import reading, writing
 from holdfast.surfaces.nodes.opening import NAMES, Memory, with_memory
 from holdfast.surfaces.telling import counted, mention, shown, tell_json, tell_line
@@ -130,10 +130,8 @@ def _tell_erased(done: Forgotten, wishes: Wishes, *, as_json: bool) -> None:
         plan = None if done.plan is None else plan_json(done.plan)
         tell_json({"erased": erased_json(erased), "plan": plan})
         return
-    what = f"{counted(erased.versions, 'version')}, {counted(len(erased.contents), 'content')}"
-    tell_line(f"{', '.join(map(shown, erased.uris))} is erased: {what}")
-    for kept in erased.kept:
-        tell_line(f"kept, because something else has it: {kept.cid}")
+    for line in told_of(erased):
+        tell_line(line)
     tell_line(f"receipt {shown(wishes['receipt'] or str(erased.path))}")
 
 

@@ -1,6 +1,6 @@
 """What is said of an erasure, before and after."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.engine.erasing.plan import Erased, Plan
 from holdfast.surfaces.telling import counted, shown, sized
@@ -13,6 +13,7 @@ def planned(plan: Plan) -> Iterator[str]:
     yield f"goes for good: {', '.join(map(shown, plan.uris))}"
     if plan.owner_space:
         yield "    with every memory and every session that is or was theirs"
+    yield from _some("with what it was at", plan.former)
     yield from _some("file", plan.files)
     yield (
         f"    {counted(plan.versions, 'version')} in history, "
@@ -28,14 +29,36 @@ def stays(plan: Plan) -> Iterator[str]:
     for kept in plan.kept:
         who = shown(kept.key) if kept.key else "another account"
         yield f"stays: the content {kept.cid}, which {who} has too"
-    for old, new in plan.moved:
-        yield f"stays: what was at {shown(old)} and lives at {shown(new)} now"
+    yield from moved(plan.moved)
     for quoted in plan.quoted:
         yield f"stays: {shown(quoted.uri)} says the same in its {quoted.where}"
     for uri in plan.leading:
         yield f"stays: {shown(uri)} leads to it, and then nowhere"
     for other in plan.elsewhere:
         yield f"stays: {shown(other)}"
+    for name in plan.names[:_MOST]:
+        yield f"stays: the name {shown(name)} in the log, which is made of its words"
+    if len(plan.names) > _MOST:
+        yield f"stays: {counted(len(plan.names) - _MOST, 'more name')} of that kind"
+
+
+def moved(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for old, new in pairs:
+        yield f"stays: what was at {shown(old)} and lives at {shown(new)} now"
+
+
+def told_of(erased: Erased) -> Iterator[str]:
+    """Yield what was erased, then who still has what was not."""
+    uris = ", ".join(map(shown, erased.uris))
+    what = f"{counted(erased.versions, 'version')}, {counted(len(erased.contents), 'content')}"
+    if erased.contents or not (erased.kept or erased.moved):
+        yield f"{uris} is erased: {what}"
+    else:
+        yield f"{uris} is removed, and no content is erased: all of it is elsewhere, too"
+    for kept in erased.kept:
+        who = shown(kept.key) if kept.key else "another account"
+        yield f"kept, because {who} has it: {kept.cid}"
+    yield from moved(erased.moved)
 
 
 def _some(noun: str, keys: Sequence[str]) -> Iterator[str]:
@@ -47,6 +70,7 @@ def _some(noun: str, keys: Sequence[str]) -> Iterator[str]:
 def plan_json(plan: Plan) -> dict[str, object]:
     return {
         "uris": list(plan.uris),
+        "former": list(plan.former),
         "owner_space": plan.owner_space,
         "files": list(plan.files),
         "versions": plan.versions,
@@ -58,6 +82,8 @@ def plan_json(plan: Plan) -> dict[str, object]:
         "quoted": [{"uri": each.uri, "file": each.where} for each in plan.quoted],
         "leading": list(plan.leading),
         "elsewhere": list(plan.elsewhere),
+        "names": list(plan.names),
+        "withheld": plan.withheld,
     }
 
 
@@ -66,6 +92,7 @@ def erased_json(erased: Erased) -> dict[str, object]:
         "versions": erased.versions,
         "contents": [str(cid) for cid in erased.contents],
         "kept": [{"cid": str(kept.cid), "key": kept.key} for kept in erased.kept],
+        "moved": [{"from": old, "to": new} for old, new in erased.moved],
         "derived": dict(erased.derived),
         "receipt": str(erased.path),
     }
