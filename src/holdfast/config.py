@@ -218,30 +218,16 @@ def set_state_mode(environ: Mapping[str, str], mode: str) -> Path:
     if {**changed.parse(), _STATE_MODE: None} != {**file.parse(), _STATE_MODE: None}:
         what = f"{_STATE_MODE} can't be set there without a change of something else"
         raise file.refuse([_STATE_MODE], what, f"write {said.strip()} into its first line")
-    _replace(file.path, changed.text.encode())
+    from holdfast.engine.whole_file import write_whole  # noqa: PLC0415 - who only reads pays not
+
+    # A link is followed: some keep all their config files in one place, and link to them.
+    write_whole(Path(os.path.realpath(file.path)), changed.text.encode())
     return file.path
 
 
 def _first_table(lines: Sequence[str]) -> int:
     starts = (at for at, line in enumerate(lines) if line.lstrip().startswith("["))
     return next(starts, len(lines))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put a file in place of another, wholly or not at all."""
-    from tempfile import mkstemp  # noqa: PLC0415 - it is written once
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _home(environ: Mapping[str, str]) -> Path:

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from holdfast.config import EmbeddingSettings
+from holdfast.engine.whole_file import write_whole
 from holdfast.errors import DamageError
 
 FILE = "embedder.json"
@@ -22,19 +23,7 @@ def keep_settings(folder: Path, settings: EmbeddingSettings) -> None:
     if _content(path) == content:
         os.utime(path)
         return
-    from tempfile import mkstemp  # noqa: PLC0415 - it is written once
-
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = mkstemp(prefix=f".{FILE}.", dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, content)
 
 
 def last_used(folder: Path) -> float:

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
+from holdfast.engine.whole_file import write_whole
 from holdfast.surfaces.hooks.trouble import folder_of
 
 MOST = 1_000
@@ -40,16 +41,7 @@ class Pending:
 
     def add(self, waiting: Waiting) -> None:
         """Note a session; it is there when this returns, once for each session."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._path(waiting)
-        aside = path.with_name(f".{path.stem}.{uuid4().hex}")
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, json.dumps(asdict(waiting)).encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        aside.replace(path)
+        write_whole(self._path(waiting), json.dumps(asdict(waiting)).encode())
 
     def __iter__(self) -> Iterator[Waiting]:
         """Yield what waits, the oldest first; what is no note is left alone."""
