@@ -343,7 +343,7 @@ def test_a_config_that_can_not_be_changed_is_left_as_it_is(machine: Machine, vau
     done = migrate(machine, to(vault))
     path.write_text('storage = {backend = "device-local"}\n')
 
-    with pytest.raises(ConfigError, match="Fix: let it say"):
+    with pytest.raises(ConfigError, match="Fix: set path = "):
         switch(machine.environ, to(vault), done)
 
     assert path.read_text() == 'storage = {backend = "device-local"}\n'

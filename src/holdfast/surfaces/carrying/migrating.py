@@ -131,5 +131,8 @@ def _tell_done(done: Migrated, target: Target, *, switched: bool, as_json: bool)
     if switched:
         tell_line("from now on the other one is used; `holdfast migrate --rollback` undoes that")
         return
-    said = ", ".join(f"[{table}] {name} = {value!a}" for table, name, value in target.entries())
+    said = ", ".join(
+        f"[{'.'.join(tables)}] {name} = {value!a}"
+        for (*tables, name), value in target.entries().items()
+    )
     mention(f"to use it, add --switch, or let the config say {said}")
