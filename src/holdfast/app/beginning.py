@@ -15,6 +15,7 @@ from holdfast.errors import (
     ConfigError,
     DirectoryNotEmptyError,
     StorageFaultError,
+    StorageSelectionError,
 )
 from holdfast.storage import ABSENT, Locator, StorageBackend, content_hash, select_backend
 from holdfast.storage.walk import is_directory
@@ -71,7 +72,12 @@ def begin(environ: Mapping[str, str], wanted: Entries, *, force: bool = False) -
     """
     _refuse_no_folder(wanted)
     file, new, config = _planned(environ, wanted, force=force)
-    select_backend(config.storage)  # who is refused finds nothing made
+    try:
+        select_backend(config.storage)  # who is refused finds nothing made
+    except StorageSelectionError:
+        if not config.home.is_dir():
+            raise
+        # Else somebody may be trying to write there just now; alone, it is looked at again.
     with alone_in(config.home):
         file, new, config = _planned(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
