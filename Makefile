@@ -4,15 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The model lies in .venv/models, for the demo, the tests and the benchmarks alike.
-WITH_MODEL := HOLDFAST_HOME=$(abspath $(VENV))
+WITH_MODEL := PERDURE_HOME=$(abspath $(VENV))
 
 .PHONY: help demo test surface engine upper ground searches hunts check format lint types imports coverage crash bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp $(VENV)/model.stamp ## install what the demo needs and show Holdfast at work
-	@$(WITH_MODEL) $(BIN)/holdfast demo
+demo: $(VENV)/demo.stamp $(VENV)/model.stamp ## install what the demo needs and show Perdure at work
+	@$(WITH_MODEL) $(BIN)/perdure demo
 
 test: $(VENV)/dev.stamp ## install what the tests need and run them all
 	@rm -rf .coverage && mkdir .coverage
@@ -65,7 +65,7 @@ coverage: test ## the lines and branches that no test reached
 	$(BIN)/coverage report --fail-under=95
 
 crash: $(VENV)/dev.stamp ## cut the power in a million ways, and look what is left
-	$(BIN)/python -m holdfast.testing.artifacts.crash --states 1000000
+	$(BIN)/python -m perdure.testing.artifacts.crash --states 1000000
 
 bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with the limits of this disk; DATA=folder has conversations
 	$(BIN)/python benchmarks/storage.py
@@ -97,7 +97,7 @@ $(VENV)/demo.stamp: requirements/demo.txt pyproject.toml | $(VENV)/bin/python
 
 # Where it can't be had there is no stamp: the demo then goes by words, and the next one tries again.
 $(VENV)/model.stamp: | $(VENV)/demo.stamp
-	@if $(WITH_MODEL) $(BIN)/holdfast models install; then touch $@; fi
+	@if $(WITH_MODEL) $(BIN)/perdure models install; then touch $@; fi
 
 $(VENV)/dev.stamp: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."

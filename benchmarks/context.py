@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.app import Context, open_context
-from holdfast.context.files import FILES
-from holdfast.model import ContextNode
+from perdure.app import Context, open_context
+from perdure.context.files import FILES
+from perdure.model import ContextNode
 from storage import Comparison, take_turns
 
 FOLDER = "ctx://local/users/ana/memories/note"
@@ -96,14 +96,14 @@ def writing(nodes: int) -> list[Comparison]:
     with memory() as (context, home):
         write, ctx = context.nodes.write_node, context.request
         write(node(9_999_999), ctx)
-        bare = Bare(home / "bare", home / ".holdfast/memory" / KEY / "n9999999")
+        bare = Bare(home / "bare", home / ".perdure/memory" / KEY / "n9999999")
         single = _in_turns(
             each(lambda number: write(node(number), ctx)),
             each(bare.write),
             nodes,
             CHUNK,
         )
-        again = Bare(home / "again", home / ".holdfast/memory" / KEY / "n9999999")
+        again = Bare(home / "again", home / ".perdure/memory" / KEY / "n9999999")
         batch = _in_turns(
             lambda chunk: context.nodes.write_nodes([node(1_000_000 + n) for n in chunk], ctx),
             each(again.write),
@@ -168,7 +168,7 @@ def growing(sizes: Sequence[int]) -> tuple[list[Comparison], dict[str, dict[int,
             _note(grown, "incoming edges", size, _incoming(context, size))
             ours, bare = take_turns(
                 lambda: nodes.list_children(FOLDER, ctx),
-                lambda: _scan(home / ".holdfast/memory" / KEY),
+                lambda: _scan(home / ".perdure/memory" / KEY),
                 9,
                 1,
             )

@@ -9,11 +9,11 @@ were made with, and those that were held back. With --verbose it lists what was 
 import argparse
 from pathlib import Path
 
-from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
-from holdfast.engine.extract.rules.preference import PreferenceExtractor
-from holdfast.engine.extract.rules.procedure import ProcedureExtractor
-from holdfast.engine.extract.rules.profile import ProfileExtractor
-from holdfast.testing.extract.scoring import Score, conversations, score
+from perdure.engine.extract.rules.entity_event import EntityEventExtractor
+from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.testing.extract.scoring import Score, conversations, score
 
 CONVERSATIONS = Path(__file__).parents[1] / "tests" / "data" / "conversations"
 EXTRACTORS = (

@@ -1,4 +1,4 @@
-"""What a hook costs: `python -m holdfast.process`, beside a Python that imports two modules.
+"""What a hook costs: `python -m perdure.process`, beside a Python that imports two modules.
 
     python benchmarks/process.py [--nodes 10000] [--rounds 21] [--check]
 
@@ -18,24 +18,24 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import holdfast
-from holdfast.app import open_context
-from holdfast.model import ContextNode
+import perdure
+from perdure.app import open_context
+from perdure.model import ContextNode
 
 GOAL = 4.0
 PROJECT, NOTES = "project", 40
 ASKED = {
     "python": ("-c", "import sqlite3, json"),
-    "recall-here": ("-m", "holdfast.process", "recall-here"),
-    "state-path": ("-m", "holdfast.process", "state-path", "plan"),
-    "offer-save-here": ("-m", "holdfast.process", "offer-save-here", "--kind", "a", "--slug", "b"),
-    "recall-here, a query": ("-m", "holdfast.process", "recall-here", "--query", "module 3"),
+    "recall-here": ("-m", "perdure.process", "recall-here"),
+    "state-path": ("-m", "perdure.process", "state-path", "plan"),
+    "offer-save-here": ("-m", "perdure.process", "offer-save-here", "--kind", "a", "--slug", "b"),
+    "recall-here, a query": ("-m", "perdure.process", "recall-here", "--query", "module 3"),
 }
 
 
 def fill(home: Path, nodes: int) -> None:
     """Make a memory of so many nodes, with some notes of the project among them."""
-    with open_context({**os.environ, "HOLDFAST_HOME": str(home)}) as context:
+    with open_context({**os.environ, "PERDURE_HOME": str(home)}) as context:
         own = f"ctx://local/users/{context.request.user_id}/memories"
         for number in range(nodes):
             text = f"Note {number} is about topic {number % 97} and thing {number % 13}."
@@ -56,7 +56,7 @@ def processor_time(command: Sequence[str], environ: Mapping[str, str], cwd: Path
 
 
 def measured(home: Path, cwd: Path, rounds: int) -> dict[str, float]:
-    environ = {**os.environ, "HOLDFAST_HOME": str(home)}
+    environ = {**os.environ, "PERDURE_HOME": str(home)}
     taken: dict[str, list[float]] = {name: [] for name in ASKED}
     for _ in range(rounds):
         for name, arguments in ASKED.items():
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=21, help="how often each is run; 21")
     parser.add_argument("--check", action="store_true", help="fail if the hook takes too long")
     options = parser.parse_args()
-    compileall.compile_dir(str(Path(holdfast.__file__).parent), quiet=2)
+    compileall.compile_dir(str(Path(perdure.__file__).parent), quiet=2)
     with tempfile.TemporaryDirectory() as place:
         home, cwd = Path(place, "home"), Path(place, PROJECT)
         cwd.mkdir()

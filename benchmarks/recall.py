@@ -22,13 +22,13 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import holdfast
+import perdure
 from conversations import Asked, Corpus, Turn, locomo, longmemeval
-from holdfast.engine.memory import Memory
-from holdfast.engine.recall.planning import plan
-from holdfast.index.contract import Embedder
-from holdfast.index.embedders.minilm import MiniLM
-from holdfast.index.models import demand
+from perdure.engine.memory import Memory
+from perdure.engine.recall.planning import plan
+from perdure.index.contract import Embedder
+from perdure.index.embedders.minilm import MiniLM
+from perdure.index.models import demand
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -140,7 +140,7 @@ def remembered(corpus: Corpus, models: Path | None) -> Iterator[Memory]:
         Path(home, "config.toml").write_text(f'[embedding]\nprovider = "{provider}"\n')
         if models is not None:
             Path(home, "models").symlink_to(models.absolute())
-        with holdfast.open(home=home) as memory:
+        with perdure.open(home=home) as memory:
             start = time.perf_counter()
             for session, messages in corpus.sessions.items():
                 memory.commit_session(messages, session_id=session, extract=False)
@@ -184,9 +184,9 @@ def missed(corpus: str, rows: dict[str, list[Row]], ours: str) -> list[str]:
             problems.append(
                 f"{corpus} {what}: {gain:+.1f} points above plain FTS5, goal {goal:+.1f}"
             )
-    if "holdfast, words only" in rows and ours != "holdfast, words only":
+    if "perdure, words only" in rows and ours != "perdure, words only":
         for kind in _kinds(rows):
-            lost = means(rows["holdfast, words only"], kind)[1] - means(rows[ours], kind)[1]
+            lost = means(rows["perdure, words only"], kind)[1] - means(rows[ours], kind)[1]
             if lost > NOISE:
                 problems.append(f"{corpus} {kind}: the model costs {lost:.1f} points")
     return problems
@@ -205,7 +205,7 @@ def compared(corpus: Corpus, models: Path | None) -> dict[str, list[Row]]:
     plain = PlainText(corpus)
     rows = {"plain FTS5": measured("plain FTS5", plain, corpus.questions)}
     with remembered(corpus, None) as memory:
-        name = "holdfast, words only"
+        name = "perdure, words only"
         rows[name] = measured(name, asking(memory), corpus.questions)
     if models is not None:
         vectors = PlainVectors(corpus, _embedder(models))
@@ -213,7 +213,7 @@ def compared(corpus: Corpus, models: Path | None) -> dict[str, list[Row]]:
         both = fused(plain, vectors)
         rows["equal RRF"] = measured("equal RRF", both, corpus.questions)
         with remembered(corpus, models) as memory:
-            rows["holdfast"] = measured("holdfast", asking(memory), corpus.questions)
+            rows["perdure"] = measured("perdure", asking(memory), corpus.questions)
     return rows
 
 
@@ -228,7 +228,7 @@ def paraphrased(models: Path) -> list[str]:
     wanted = {each["memory"]: each["question"] for each in written["questions"]}
     print(f"Paraphrases: {len(wanted)} questions without a word of their memories")
     at: dict[int, float] = {}
-    for name, of_model in (("words only", None), ("holdfast", models)):
+    for name, of_model in (("words only", None), ("perdure", models)):
         with remembered(Corpus("paraphrases"), of_model) as memory:
             places = {
                 each["id"]: memory.save(each["text"], category="note", slug=each["slug"])

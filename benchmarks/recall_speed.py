@@ -1,6 +1,6 @@
 """How fast memory is found again, against plain peers on the same texts and vectors, in one run.
 
-    python benchmarks/recall_speed.py [--quick] [--check] [--models FOLDER] [--holdfast COMMAND]
+    python benchmarks/recall_speed.py [--quick] [--check] [--models FOLDER] [--perdure COMMAND]
 
 Texts are made up, with words as common as people's are. Vectors are as long as MiniLM's, and come
 from a stand-in that takes next to no time: what the model takes is measured apart, and added. Ours
@@ -45,8 +45,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail if a goal is missed")
     models = Path(__file__).parents[1] / ".venv" / "models"
     parser.add_argument("--models", type=Path, default=models, help="where MiniLM is installed")
-    command = Path(sys.executable).with_name("holdfast")
-    parser.add_argument("--holdfast", type=Path, default=command, help="the command to start")
+    command = Path(sys.executable).with_name("perdure")
+    parser.add_argument("--perdure", type=Path, default=command, help="the command to start")
     options = parser.parse_args()
     begun = time.perf_counter()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
@@ -63,7 +63,7 @@ def main() -> int:
     print("\none of a hundred accounts", flush=True)
     hundred_accounts(10 if options.quick else 100)
     print(f"\nfrom the start of a process to its first answer, {NOTES:,} notes", flush=True)
-    goals.append(start_to_answer(options.holdfast))
+    goals.append(start_to_answer(options.perdure))
     print("\ngoals")
     for goal in goals:
         print(f"  {goal}")

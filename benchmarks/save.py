@@ -44,7 +44,7 @@ def saving(saves: int) -> list[Goal]:
             seen = [hit.snippet for hit in result.hits]
             found.append(result.index_lag == 0 and bool(seen) and text in seen[0])
 
-        model = home / ".holdfast/memory/accounts" / first.removeprefix("ctx://")
+        model = home / ".perdure/memory/accounts" / first.removeprefix("ctx://")
         bare, files, rows = Same(home / "same", model), Files(home / "files"), Rows(home / "rows")
         peers = {
             SAVE: lambda text: memory.save(text, category="event"),

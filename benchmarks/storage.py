@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.storage import Locator
-from holdfast.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage import Locator
+from perdure.storage.backends.device_local import DeviceLocalBackend
 
 TEXT = "x" * 1023 + "\n"
 DATA = TEXT.encode()
@@ -147,7 +147,7 @@ def main() -> int:
         root, home = Path(folder, "memory"), str(Path(folder, "home"))
         results = compare(root, DeviceLocalBackend(str(root), home))
         first = compare_first_listing(root, home)
-    print(f"{'':34} {'holdfast':>15} {'bare':>15} {'ratio':>8}")
+    print(f"{'':34} {'perdure':>15} {'bare':>15} {'ratio':>8}")
     for result in results:
         print(result)
     print(first)

@@ -11,10 +11,10 @@ import argparse
 import time
 from pathlib import Path
 
-from holdfast.engine.validate.instructions import instructions_in
-from holdfast.engine.validate.secrets import SecretPolicy, secrets_in
-from holdfast.engine.validate.texts import cleaned
-from holdfast.testing.validate.scoring import Score, labelled, score
+from perdure.engine.validate.instructions import instructions_in
+from perdure.engine.validate.secrets import SecretPolicy, secrets_in
+from perdure.engine.validate.texts import cleaned
+from perdure.testing.validate.scoring import Score, labelled, score
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 GOALS = {"secrets": (0.98, 0.95), "instructions": (0.95, 0.8)}

@@ -10,7 +10,7 @@ def _no_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     nowhere = tmp_path_factory.getbasetemp() / "no-home"
     nowhere.touch()
     os.environ["HOME"] = str(nowhere)
-    os.environ.pop("HOLDFAST_HOME", None)
+    os.environ.pop("PERDURE_HOME", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

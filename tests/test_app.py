@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_context, open_storage, preview_storage
-from holdfast.errors import CapabilityMismatchError, ConfigError
-from holdfast.storage import Capabilities, Locator, StoragePreview, StorageSelectionError
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.testing.requirement import requirement
+from perdure.app import open_context, open_storage, preview_storage
+from perdure.errors import CapabilityMismatchError, ConfigError
+from perdure.storage import Capabilities, Locator, StoragePreview, StorageSelectionError
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.testing.requirement import requirement
 
 NOTE = Locator("notes/today.md")
 
@@ -23,7 +23,7 @@ class User:
         self.place = place
         self.home = place / "user"
         self.vault = place / "vault"
-        self.file = self.home / ".holdfast" / "config.toml"
+        self.file = self.home / ".perdure" / "config.toml"
         self.environ = {"HOME": str(self.home)}
         self.home.mkdir()
         self.vault.mkdir()
@@ -58,12 +58,12 @@ class TestOpen:
         backend.write(NOTE, "text")
 
         assert type(backend) is DeviceLocalBackend
-        assert user.files() == {"user/.holdfast/memory/notes/today.md": b"text"}
+        assert user.files() == {"user/.perdure/memory/notes/today.md": b"text"}
         assert open_storage(user.environ).read(NOTE) == "text"
 
     @requirement("001-device-local-root")
-    def test_the_memory_moves_with_the_home_of_holdfast(self, user: User, tmp_path: Path) -> None:
-        user.environ["HOLDFAST_HOME"] = str(tmp_path / "elsewhere")
+    def test_the_memory_moves_with_the_home_of_perdure(self, user: User, tmp_path: Path) -> None:
+        user.environ["PERDURE_HOME"] = str(tmp_path / "elsewhere")
         open_storage(user.environ).write(NOTE, "text")
 
         assert user.files() == {"elsewhere/memory/notes/today.md": b"text"}
@@ -77,7 +77,7 @@ class TestOpen:
         assert type(backend) is VaultBackend
         assert [path.name for path in user.vault.rglob("*")] == ["notes", "today.md"]
         assert (user.vault / "notes" / "today.md").read_bytes() == b"text"
-        assert not (user.home / ".holdfast" / "memory").exists()
+        assert not (user.home / ".perdure" / "memory").exists()
 
     @requirement("001-select-environment-per-session")
     def test_a_vault_in_the_environment_is_for_this_session_only(self, user: User) -> None:
@@ -127,10 +127,10 @@ class TestOpen:
         self, user: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv("MEMORY_VAULT_PATH", str(user.vault))
-        monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "wrong"))
+        monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "wrong"))
         open_storage(user.environ).write(NOTE, "text")
 
-        assert list(user.files()) == ["user/.holdfast/memory/notes/today.md"]
+        assert list(user.files()) == ["user/.perdure/memory/notes/today.md"]
 
     @requirement("001-required-met-returns-backend", "001-required-unmet-raises")
     def test_capabilities_can_be_required(self, user: User) -> None:
@@ -260,7 +260,7 @@ class TestPreview:
             "device-local",
             "the default",
             ok=True,
-            message=f"device-local at {(user.home / '.holdfast' / 'memory').resolve()}",
+            message=f"device-local at {(user.home / '.perdure' / 'memory').resolve()}",
             capabilities=Capabilities(concurrent_writers=True),
         )
         assert user.everything() == {"user": None, "vault": None}
@@ -279,4 +279,4 @@ def test_the_home_that_is_made_is_its_owner_s_alone(tmp_path: Path) -> None:
     with open_context({"HOME": str(tmp_path), "USER": "ana"}) as context:
         context.memory.save("Tabs.", category="preference")
 
-    assert (tmp_path / ".holdfast").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / ".perdure").stat().st_mode & 0o777 == 0o700

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config import Config, ConfigFile, LanguageModelSettings, load_config
-from holdfast.errors import ConfigError
-from holdfast.storage import StorageSelectionError, select_backend
-from holdfast.testing.requirement import requirement
+from perdure.config import Config, ConfigFile, LanguageModelSettings, load_config
+from perdure.errors import ConfigError
+from perdure.storage import StorageSelectionError, select_backend
+from perdure.testing.requirement import requirement
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """Return the place of the config file; there is none yet."""
-    (tmp_path / ".holdfast").mkdir()
-    return tmp_path / ".holdfast" / "config.toml"
+    (tmp_path / ".perdure").mkdir()
+    return tmp_path / ".perdure" / "config.toml"
 
 
 @pytest.fixture
@@ -32,13 +32,13 @@ def refusal(environ: dict[str, str]) -> str:
 
 class TestHome:
     def test_it_is_a_folder_in_the_users_home(self, environ: dict[str, str]) -> None:
-        assert load_config(environ).home == Path(environ["HOME"], ".holdfast")
+        assert load_config(environ).home == Path(environ["HOME"], ".perdure")
 
     @requirement("001-device-local-root")
     def test_the_environment_can_name_another(
         self, environ: dict[str, str], tmp_path: Path
     ) -> None:
-        environ["HOLDFAST_HOME"] = str(tmp_path / "elsewhere")
+        environ["PERDURE_HOME"] = str(tmp_path / "elsewhere")
         config = load_config(environ)
 
         assert config.home == tmp_path / "elsewhere"
@@ -48,24 +48,24 @@ class TestHome:
     def test_a_tilde_is_the_users_home(
         self, environ: dict[str, str], tmp_path: Path, given: str, below: str
     ) -> None:
-        assert load_config(environ | {"HOLDFAST_HOME": given}).home == tmp_path / below
+        assert load_config(environ | {"PERDURE_HOME": given}).home == tmp_path / below
         vault_path = load_config(environ | {"MEMORY_VAULT_PATH": given}).storage.vault_path
         assert vault_path == str(tmp_path / below)
 
     def test_an_empty_variable_counts_as_not_set(self, environ: dict[str, str]) -> None:
-        environ["HOLDFAST_HOME"] = ""
+        environ["PERDURE_HOME"] = ""
 
-        assert load_config(environ).home == Path(environ["HOME"], ".holdfast")
+        assert load_config(environ).home == Path(environ["HOME"], ".perdure")
 
-    @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "", "HOLDFAST_HOME": ""}])
+    @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "", "PERDURE_HOME": ""}])
     def test_no_home_at_all_is_refused(self, environ: dict[str, str]) -> None:
-        with pytest.raises(ConfigError, match="Fix: set HOLDFAST_HOME"):
+        with pytest.raises(ConfigError, match="Fix: set PERDURE_HOME"):
             load_config(environ)
 
     def test_a_home_of_its_own_needs_no_other(self, tmp_path: Path) -> None:
-        assert load_config({"HOLDFAST_HOME": str(tmp_path)}).home == tmp_path
+        assert load_config({"PERDURE_HOME": str(tmp_path)}).home == tmp_path
 
-    @pytest.mark.parametrize("variable", ["HOME", "HOLDFAST_HOME", "MEMORY_VAULT_PATH"])
+    @pytest.mark.parametrize("variable", ["HOME", "PERDURE_HOME", "MEMORY_VAULT_PATH"])
     @pytest.mark.parametrize("given", ["relative", "./here", "../up", "~someone", "~someone/x"])
     def test_a_relative_path_is_refused_by_its_variable(
         self, environ: dict[str, str], variable: str, given: str
@@ -76,8 +76,8 @@ class TestHome:
         assert repr(given) in str(caught.value)
 
     def test_a_tilde_without_a_home_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match="HOLDFAST_HOME"):
-            load_config({"HOLDFAST_HOME": "~/x"})
+        with pytest.raises(ConfigError, match="PERDURE_HOME"):
+            load_config({"PERDURE_HOME": "~/x"})
 
 
 class TestVaultVariable:
@@ -144,7 +144,7 @@ class TestFile:
     @requirement("001-config-outside-vault")
     def test_it_is_never_read_from_the_vault(self, environ: dict[str, str], tmp_path: Path) -> None:
         vault = tmp_path / "vault"
-        for folder in (vault, vault / ".holdfast"):
+        for folder in (vault, vault / ".perdure"):
             folder.mkdir()
             (folder / "config.toml").write_text("storage.backend = 'memory'", encoding="utf-8")
 
@@ -227,7 +227,7 @@ class TestUnreadable:
         self, environ: dict[str, str], tmp_path: Path
     ) -> None:
         (tmp_path / "home").touch()
-        told = refusal(environ | {"HOLDFAST_HOME": str(tmp_path / "home")})
+        told = refusal(environ | {"PERDURE_HOME": str(tmp_path / "home")})
 
         assert str(tmp_path / "home" / "config.toml") in told
         assert "Fix: " in told

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.database import DatabaseFile, Tables
-from holdfast.errors import (
+from perdure.database import DatabaseFile, Tables
+from perdure.errors import (
     AccessRefusedError,
     DamageError,
-    HoldfastError,
+    PerdureError,
     StorageFaultError,
     StorageFullError,
     StorageUnavailableError,
 )
-from holdfast.way import set_aside
+from perdure.way import set_aside
 from tests.disks import refusing
 
 TABLES = Tables(
@@ -64,7 +64,7 @@ def test_what_can_not_be_written_is_read_and_refuses_changes(path: Path, number:
         with pytest.raises(REFUSED[number]):
             file.wipe()
 
-    assert isinstance(refused.value, HoldfastError)
+    assert isinstance(refused.value, PerdureError)
 
 
 @pytest.mark.parametrize("number", REFUSED)
@@ -100,7 +100,7 @@ def test_where_no_log_can_be_it_is_read_without_one(path: Path) -> None:
 
 @pytest.mark.parametrize(("version", "error"), [(2, StorageUnavailableError), (0, DamageError)])
 def test_what_is_not_ours_to_read_is_refused_there_too(
-    path: Path, version: int, error: type[HoldfastError]
+    path: Path, version: int, error: type[PerdureError]
 ) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {version}")

@@ -6,17 +6,17 @@ import re
 
 import pytest
 
-from holdfast import errors
-from holdfast.errors import (
+from perdure import errors
+from perdure.errors import (
     AbsentError,
     CapabilityMismatchError,
-    HoldfastError,
     InvalidLocatorError,
     OptionError,
+    PerdureError,
     ProtocolError,
     StorageSelectionError,
 )
-from holdfast.testing.requirement import requirement
+from perdure.testing.requirement import requirement
 
 DEFINED = {
     name: kind
@@ -42,15 +42,15 @@ def drawn(tree: str) -> dict[str, tuple[str, ...]]:
     return bases
 
 
-def make(kind: type[HoldfastError]) -> HoldfastError:
+def make(kind: type[PerdureError]) -> PerdureError:
     if issubclass(kind, OptionError):
         return kind("path", "'path' is wrong. Fix: mend it.")
     return kind("it is wrong. Fix: mend it.")
 
 
-def test_everything_defined_is_an_error_of_holdfast() -> None:
-    assert [name for name, kind in DEFINED.items() if not issubclass(kind, HoldfastError)] == []
-    assert HoldfastError.__bases__ == (Exception,)
+def test_everything_defined_is_an_error_of_perdure() -> None:
+    assert [name for name, kind in DEFINED.items() if not issubclass(kind, PerdureError)] == []
+    assert PerdureError.__bases__ == (Exception,)
 
 
 def test_the_tree_that_is_drawn_is_the_one_that_is_defined() -> None:
@@ -74,7 +74,7 @@ def test_a_drawing_is_read_by_its_indents() -> None:
 
 @pytest.mark.parametrize("kind", DEFINED.values())
 def test_each_can_be_caught_as_the_builtin_that_its_name_promises(
-    kind: type[HoldfastError],
+    kind: type[PerdureError],
 ) -> None:
     for name in drawn(errors.__doc__ or "")[kind.__name__]:
         base = getattr(builtins, name, None) or DEFINED[name]
@@ -83,7 +83,7 @@ def test_each_can_be_caught_as_the_builtin_that_its_name_promises(
 
 
 @pytest.mark.parametrize("kind", DEFINED.values())
-def test_each_crosses_processes_whole(kind: type[HoldfastError]) -> None:
+def test_each_crosses_processes_whole(kind: type[PerdureError]) -> None:
     error = make(kind)
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):  # noqa: S301 - our own
         assert type(again) is kind
@@ -93,7 +93,7 @@ def test_each_crosses_processes_whole(kind: type[HoldfastError]) -> None:
 
 
 @pytest.mark.parametrize("kind", DEFINED.values())
-def test_each_says_just_what_it_was_given(kind: type[HoldfastError]) -> None:
+def test_each_says_just_what_it_was_given(kind: type[PerdureError]) -> None:
     assert str(make(kind)).endswith("wrong. Fix: mend it.")
     assert "\n" not in str(make(kind))
 

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from holdfast.artifacts import CID, ArtifactStore
+from perdure.artifacts import CID, ArtifactStore
 
 PRIVATE = ("Private_Clean:", "Private_Dirty:")
 """Shared with no other process; files that only this one maps are in it too."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 from artifact_store.races import ROUNDS, Figure, Race, Reading, growth, run
 from artifact_store.reads import filled
 from artifact_store.scale import KIB, MIB, Scale, payloads
-from holdfast.artifacts import CID, ArtifactStore, Literal
+from perdure.artifacts import CID, ArtifactStore, Literal
 
 CHILD = Path(__file__).with_name("fresh_process.py")
 TAIL_BYTES = 64 * MIB

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-OURS = "holdfast"
+OURS = "perdure"
 ROUNDS = 5
 
 _Course = TypeVar("_Course")

@@ -9,7 +9,7 @@ from typing import TypeVar
 from artifact_store.peers import Git, Peer, opened
 from artifact_store.races import OURS, Figure, Race, per, run
 from artifact_store.scale import KIB, Scale, payloads
-from holdfast.artifacts import CID, ArtifactStore, IndexState, Literal
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 
 READS = 1_000
 PEER = "SQLite"

@@ -8,7 +8,7 @@ from pathlib import Path
 from artifact_store.peers import FlatFile, opened
 from artifact_store.races import OURS, Figure, Race, Reading, per, run
 from artifact_store.scale import KIB, MIB, Scale, payloads
-from holdfast.artifacts import ArtifactStore, Literal
+from perdure.artifacts import ArtifactStore, Literal
 
 BARE = "sha256, write, fdatasync"
 PUTS = 20

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from holdfast.app import Context
-from holdfast.index.contract import Embedder
+from perdure.app import Context
+from perdure.index.contract import Embedder
 from recalling.memories import ACCOUNT, StandIn
 from recalling.models import of_a_passage
 
@@ -61,6 +61,6 @@ def _shares(profile: cProfile.Profile) -> Iterator[tuple[float, float, str]]:
     by_time = sorted(stats.stats.items(), key=lambda item: -item[1][3])  # type: ignore[attr-defined] # typeshed knows it not
     total = by_time[0][1][3]
     for (file, line, name), (_, _, own, cumulated, _) in by_time:
-        if "holdfast" in file:
+        if "perdure" in file:
             where = Path(file).relative_to(Path(file).parents[1])
             yield cumulated / total, own / total, f"{where}:{line} {name}"

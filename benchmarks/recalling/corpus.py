@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, chain, islice
 
-from holdfast.model import ContextNode
+from perdure.model import ContextNode
 
 MESSAGES = 20
 """In each session."""

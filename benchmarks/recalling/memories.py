@@ -11,14 +11,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.app import Context, open_context
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox.memory import MemoryOutbox
-from holdfast.engine.memory import Memory
-from holdfast.engine.sessions import Sessions
-from holdfast.index.contract import Embedder
-from holdfast.model import ContextNode, RequestContext, Role
-from holdfast.model.values import JSON
+from perdure.app import Context, open_context
+from perdure.context.nodes import Nodes
+from perdure.context.outbox.memory import MemoryOutbox
+from perdure.engine.memory import Memory
+from perdure.engine.sessions import Sessions
+from perdure.index.contract import Embedder
+from perdure.model import ContextNode, RequestContext, Role
+from perdure.model.values import JSON
 from recalling.corpus import Note, Session
 
 ACCOUNT = "local"
@@ -70,7 +70,7 @@ def environment(home: Path, *, lexical: bool = False) -> dict[str, str]:
     if lexical:
         config = home / "config.toml"
         config.write_text('[embedding]\nprovider = "none"\n')
-    return {"HOME": str(home), "HOLDFAST_HOME": str(home), "USER": "ana"}
+    return {"HOME": str(home), "PERDURE_HOME": str(home), "USER": "ana"}
 
 
 @contextmanager

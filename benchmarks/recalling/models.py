@@ -7,8 +7,8 @@ import time
 from itertools import cycle
 from pathlib import Path
 
-from holdfast.errors import HoldfastError
-from holdfast.index.contract import Embedder
+from perdure.errors import PerdureError
+from perdure.index.contract import Embedder
 
 _WRITTEN = Path(__file__).parents[1] / "paraphrases.json"
 _WORDS = 35
@@ -19,13 +19,13 @@ _SAMPLE = 512
 def minilm(models: Path) -> Embedder | None:
     """Return the model that is installed in a folder; None if none is, or it can't be run."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    from holdfast.index.embedders.minilm import MiniLM  # noqa: PLC0415 - after it is told so
-    from holdfast.index.models import demand  # noqa: PLC0415 - as before
+    from perdure.index.embedders.minilm import MiniLM  # noqa: PLC0415 - after it is told so
+    from perdure.index.models import demand  # noqa: PLC0415 - as before
 
     try:
         model = MiniLM(demand(models))
         model.embed_texts(["warm"])
-    except HoldfastError as error:
+    except PerdureError as error:
         print(f"  MiniLM: not installed ({error})")
         return None
     return model

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Sequence
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox.memory import MemoryOutbox
-from holdfast.engine.copying import Copying
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.context.nodes import Nodes
+from perdure.context.outbox.memory import MemoryOutbox
+from perdure.engine.copying import Copying
 from recalling.corpus import Corpus
 from recalling.memories import ACCOUNT, asking_for
 

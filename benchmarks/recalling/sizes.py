@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.engine.memory import Memory
-from holdfast.index.contract import Embedder
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.engine.memory import Memory
+from perdure.index.contract import Embedder
 from recalling.building import Built, built, tell_what_dominates
 from recalling.corpus import Corpus, Note, Session
 from recalling.memories import ACCOUNT, StandIn, folder, of_account, opened, write
@@ -19,7 +19,7 @@ from recalling.peers import PLAIN, peers
 from recalling.readers import throughput
 from recalling.timing import Ask, Goal, Taken, in_turns
 
-HYBRID, WORDS = "holdfast, hybrid", "holdfast, words only"
+HYBRID, WORDS = "perdure, hybrid", "perdure, words only"
 QUESTIONS = 100
 _COMMITS = 10
 _PAST = 40

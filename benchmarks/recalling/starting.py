@@ -30,7 +30,7 @@ class Spent(NamedTuple):
 
 
 def start_to_answer(command: Path) -> Goal:
-    """Compare `holdfast recall` on 10,000 notes with a Python that imports what it needs."""
+    """Compare `perdure recall` on 10,000 notes with a Python that imports what it needs."""
     corpus = Corpus()
     (question,) = corpus.questions(1)
     with folder() as home:

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast.context.files import FILES
+from perdure.context.files import FILES
 
 
 def write_synced(folder: str, name: str, data: bytes) -> None:

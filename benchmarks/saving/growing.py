@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.app import Context
-from holdfast.model import ContextNode
+from perdure.app import Context
+from perdure.model import ContextNode
 from saving import texts
 from saving.bare import Same
 from saving.turns import Taken, in_turns, opened
@@ -69,4 +69,4 @@ def _saving(context: Context) -> Callable[[str], object]:
 def _a_node(context: Context, home: Path) -> Path:
     """Save once more, so that everything is open; return the folder with the files of that node."""
     uri = context.memory.save(texts.memory(10**8), category="event")
-    return home / ".holdfast/memory/accounts" / uri.removeprefix("ctx://")
+    return home / ".perdure/memory/accounts" / uri.removeprefix("ctx://")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from holdfast.errors import InvalidValueError
+from perdure.errors import InvalidValueError
 from saving import texts
 from saving.bare import Files, Rows
 from saving.turns import Taken, opened

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.app import Context, open_context
+from perdure.app import Context, open_context
 
 
 @dataclass(frozen=True, slots=True)

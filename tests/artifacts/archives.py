@@ -7,19 +7,19 @@ from hashlib import sha256
 from itertools import count
 from typing import NamedTuple
 
-from holdfast.artifacts import CID, ArtifactStore, Change, Derived, Literal
-from holdfast.artifacts.archive import Footer, encode_opening, read_archive
-from holdfast.artifacts.disk import Disk
-from holdfast.artifacts.exporting import export
-from holdfast.artifacts.frame import Head, encode_head, records_checksum, salt_of, seal
-from holdfast.artifacts.keys import SigningKey
-from holdfast.artifacts.merkle import leaf, leaf_hashes, root_of
-from holdfast.artifacts.segment import End, Header
-from holdfast.artifacts.survey import whole_records
-from holdfast.errors import DamageError
+from perdure.artifacts import CID, ArtifactStore, Change, Derived, Literal
+from perdure.artifacts.archive import Footer, encode_opening, read_archive
+from perdure.artifacts.disk import Disk
+from perdure.artifacts.exporting import export
+from perdure.artifacts.frame import Head, encode_head, records_checksum, salt_of, seal
+from perdure.artifacts.keys import SigningKey
+from perdure.artifacts.merkle import leaf, leaf_hashes, root_of
+from perdure.artifacts.segment import End, Header
+from perdure.artifacts.survey import whole_records
+from perdure.errors import DamageError
 
 SEGMENT_BYTES = 2048
-LARGE = random.Random("large").randbytes(5 << 19)  # noqa: S311 - a test, the same each time
+LARGE = random.Random("large").randbytes(5 << 19)
 
 
 def open_store(disk: Disk) -> ArtifactStore:
@@ -34,7 +34,7 @@ def exported(store: ArtifactStore, key: SigningKey | None = None) -> bytes:
 
 
 def literal(number: int) -> Literal:
-    dice = random.Random(number)  # noqa: S311 - a test, the same each time
+    dice = random.Random(number)
     return Literal(dice.randbytes(dice.randrange(400)))
 
 

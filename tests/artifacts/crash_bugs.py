@@ -7,9 +7,9 @@ from types import ModuleType
 from typing import Any, cast
 from unittest.mock import patch
 
-from holdfast.artifacts import ArtifactStore, contents, frame, log, mark, records, segment, table
-from holdfast.artifacts.disk import Disk, File
-from holdfast.testing.artifacts.workloads import open_store
+from perdure.artifacts import ArtifactStore, contents, frame, log, mark, records, segment, table
+from perdure.artifacts.disk import Disk, File
+from perdure.testing.artifacts.workloads import open_store
 
 Replace = Callable[[Any], Any]
 

@@ -5,7 +5,7 @@ from hashlib import sha256
 from itertools import combinations
 from zlib import crc32
 
-from holdfast.artifacts.disk import Disk, File
+from perdure.artifacts.disk import Disk, File
 
 SEGMENT_BYTES = 2048
 

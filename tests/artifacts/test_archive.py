@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import (
+from perdure.artifacts import (
     CID,
     ArtifactStore,
     Change,
@@ -15,21 +15,21 @@ from holdfast.artifacts import (
     IndexState,
     Literal,
 )
-from holdfast.artifacts.archive import read_archive
-from holdfast.artifacts.artifact import sid_of
-from holdfast.artifacts.disk import Disk, FolderDisk
-from holdfast.artifacts.entry import Bind, Imported, Put, SnapshotAnchor, Sweep, Tombstone
-from holdfast.artifacts.exporting import export
-from holdfast.artifacts.importing import How, Taken, import_archive
-from holdfast.artifacts.keys import SigningKey
-from holdfast.artifacts.tree import Tree
-from holdfast.errors import (
+from perdure.artifacts.archive import read_archive
+from perdure.artifacts.artifact import sid_of
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.artifacts.entry import Bind, Imported, Put, SnapshotAnchor, Sweep, Tombstone
+from perdure.artifacts.exporting import export
+from perdure.artifacts.importing import How, Taken, import_archive
+from perdure.artifacts.keys import SigningKey
+from perdure.artifacts.tree import Tree
+from perdure.errors import (
     ArchiveError,
     DamageError,
     RetentionError,
     StorageFullError,
 )
-from holdfast.testing.artifacts import MemoryDisk
+from perdure.testing.artifacts import MemoryDisk
 from tests.artifacts.archives import LARGE, exported, literal, live, live_on, open_store
 
 KEY = SigningKey("ana", bytes(range(32)))

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
-from holdfast.artifacts import ArtifactStore, Change, Literal, replay
-from holdfast.artifacts.disk import Disk
-from holdfast.artifacts.entry import Bind, Imported, Put
-from holdfast.artifacts.importing import How, import_archive
-from holdfast.testing.artifacts import MemoryDisk, RecordingDisk, crash_states
-from holdfast.testing.artifacts.faulty_disk import Fault, FaultyDisk
+from perdure.artifacts import ArtifactStore, Change, Literal, replay
+from perdure.artifacts.disk import Disk
+from perdure.artifacts.entry import Bind, Imported, Put
+from perdure.artifacts.importing import How, import_archive
+from perdure.testing.artifacts import MemoryDisk, RecordingDisk, crash_states
+from perdure.testing.artifacts.faulty_disk import Fault, FaultyDisk
 from tests.artifacts.archives import exported, literal, open_store
 
 pytestmark = pytest.mark.search

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from google_crc32c import extend as extend_crc32c
 
-from holdfast.artifacts import CID, ArtifactStore, Change, Codec, Derived, Literal
-from holdfast.artifacts.archive import read_archive
-from holdfast.artifacts.entry import (
+from perdure.artifacts import CID, ArtifactStore, Change, Codec, Derived, Literal
+from perdure.artifacts.archive import read_archive
+from perdure.artifacts.entry import (
     Bind,
     Entry,
     Imported,
@@ -27,12 +27,12 @@ from holdfast.artifacts.entry import (
     Unknown,
     encode,
 )
-from holdfast.artifacts.exporting import export
-from holdfast.artifacts.frame import salt_of
-from holdfast.artifacts.importing import import_archive
-from holdfast.artifacts.keys import SigningKey
-from holdfast.errors import ArchiveError
-from holdfast.testing.artifacts import MemoryDisk
+from perdure.artifacts.exporting import export
+from perdure.artifacts.frame import salt_of
+from perdure.artifacts.importing import import_archive
+from perdure.artifacts.keys import SigningKey
+from perdure.errors import ArchiveError
+from perdure.testing.artifacts import MemoryDisk
 from tests.artifacts.archives import (
     Commit,
     assemble,
@@ -43,7 +43,7 @@ from tests.artifacts.archives import (
 )
 
 if TYPE_CHECKING:
-    from holdfast.artifacts.canonical import Value
+    from perdure.artifacts.canonical import Value
 
 pytestmark = pytest.mark.search
 
@@ -94,7 +94,7 @@ class TestDamage:
 
     def test_every_bit_flip_is_refused_where_a_signature_is_asked_for(self) -> None:
         data = bytearray(small(signed=True))
-        for at in range(data.rindex(b"holdfast/") - 200, len(data) - 32):
+        for at in range(data.rindex(b"perdure/") - 200, len(data) - 32):
             data[at] ^= 1 << at % 7
             with pytest.raises(ArchiveError):
                 read_archive(io.BytesIO(redigested(bytes(data))), public_key=KEY.public)
@@ -108,7 +108,7 @@ class TestDamage:
         assert refused(data + b"\0")
         assert refused(redigested(data + b"\0"))
 
-    @pytest.mark.parametrize("data", [b"", b"HFarchiv", bytes(1000), b"HFarchiv" * 100])
+    @pytest.mark.parametrize("data", [b"", b"PDarchiv", bytes(1000), b"PDarchiv" * 100])
     def test_what_is_no_archive_is_refused(self, data: bytes) -> None:
         assert refused(data)
 
@@ -295,7 +295,7 @@ def mutants(seed: int, count: int) -> Iterator[bytes]:
     """Yield archives that are wrong somewhere: half of them with a digest that fits, and half of
     those sealed as if a store had written them.
     """  # noqa: D205 - one sentence
-    dice = random.Random(seed)  # noqa: S311 - a test, the same each time
+    dice = random.Random(seed)
     data = small()
     history, segments = dismantle(data)
     for number in range(count):
@@ -362,7 +362,7 @@ def peak(act: Callable[[], object]) -> int:
 
 def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
     path = tmp_path / "archive"
-    dice = random.Random(3)  # noqa: S311 - a test, the same each time
+    dice = random.Random(3)
     source = tmp_path / "large"
     source.write_bytes(dice.randbytes(48 << 20))
     with ArtifactStore.open(tmp_path / "there") as there, source.open("rb") as large:
@@ -392,7 +392,7 @@ def test_lengths_that_are_not_there_take_no_memory(part: str, bits: int) -> None
     history, _ = dismantle(data)
     offset, size = LENGTHS[part]
     length = ((1 << min(bits, 8 * size)) - 1).to_bytes(size, "little")
-    at = data.index(b"HFfr")
+    at = data.index(b"PDfr")
     head = data[at : at + offset] + length + data[at + offset + size : at + 52]
     checksum = extend_crc32c(salt_of(history), head).to_bytes(4, "little")
     forged = redigested(data[:at] + head + checksum + data[at + 56 :])

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.artifacts import canonical
-from holdfast.artifacts.artifact import Artifact, Derived, Literal, in_order, sid_of, structures
-from holdfast.artifacts.cid import CID, Codec, Hash
-from holdfast.artifacts.operations import Operations
-from holdfast.errors import CycleError, InvalidArtifactError, OperationError
+from perdure.artifacts import canonical
+from perdure.artifacts.artifact import Artifact, Derived, Literal, in_order, sid_of, structures
+from perdure.artifacts.cid import CID, Codec, Hash
+from perdure.artifacts.operations import Operations
+from perdure.errors import CycleError, InvalidArtifactError, OperationError
 
 ONE, TWO = Literal(b"one"), Literal(b"two")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.artifacts import canonical
-from holdfast.artifacts.canonical import Value
-from holdfast.artifacts.cid import CID
-from holdfast.errors import InvalidArtifactError
+from perdure.artifacts import canonical
+from perdure.artifacts.canonical import Value
+from perdure.artifacts.cid import CID
+from perdure.errors import InvalidArtifactError
 
 SCALARS = (
     st.none()

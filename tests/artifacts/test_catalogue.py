@@ -1,7 +1,6 @@
 """What a history says by name, from a file that may be lost, spoilt or shared at any time."""
 
 import itertools
-import os
 import shutil
 import sqlite3
 import threading
@@ -9,19 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.artifacts.artifact import Derived, Literal, structures
-from holdfast.artifacts.catalogue import Catalogue
-from holdfast.artifacts.cid import CID
-from holdfast.artifacts.disk import FolderLock
-from holdfast.artifacts.entry import Bind, Entry, Lift, Put, Register, Result, Tombstone
-from holdfast.artifacts.state import Binding, IndexState, Logged
-from holdfast.errors import DamageError
-from holdfast.testing.storage.processes import finish, start
+from perdure.artifacts.artifact import Derived, Literal, structures
+from perdure.artifacts.catalogue import Catalogue
+from perdure.artifacts.cid import CID
+from perdure.artifacts.disk import FolderLock
+from perdure.artifacts.entry import Bind, Entry, Lift, Put, Register, Result, Tombstone
+from perdure.artifacts.state import Binding, IndexState, Logged
+from perdure.errors import DamageError
+from perdure.testing.storage.processes import finish, start
 
 ONE, TWO, THREE = (CID.of(data) for data in (b"one", b"two", b"three"))
 
@@ -304,7 +304,7 @@ class TestTheFile:
     def test_many_entries_are_taken_in_by_whole_commits(
         self, pages: Pages, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("holdfast.artifacts.catalogue._BATCH", 5)
+        monkeypatch.setattr("perdure.artifacts.catalogue._BATCH", 5)
         for number in range(10):
             pages.commit(*(Bind(f"{number}/{part}", ONE) for part in range(number % 3 + 1)))
         catalogue = Catalogue(pages, path)
@@ -315,7 +315,7 @@ class TestTheFile:
     def test_who_asks_while_another_one_follows_gets_the_whole_answer(
         self, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("holdfast.artifacts.catalogue._BATCH", 5)
+        monkeypatch.setattr("perdure.artifacts.catalogue._BATCH", 5)
         answers: list[list[str]] = []
 
         class Curious(Pages):
@@ -420,7 +420,7 @@ class TestTheFile:
 
 
 def garbage(path: Path) -> None:
-    path.write_bytes(os.urandom(20_000))
+    path.write_bytes(Random(1).randbytes(20_000))
 
 
 def cut_short(path: Path) -> None:
@@ -434,7 +434,7 @@ def emptied(path: Path) -> None:
 def spoilt_inside(path: Path) -> None:
     data = bytearray(path.read_bytes())
     for page in range(4096, len(data), 4096):
-        data[page : page + 64] = os.urandom(64)
+        data[page : page + 64] = Random(page).randbytes(64)
     path.write_bytes(data)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.artifacts.checkpoint import (
+from perdure.artifacts.checkpoint import (
     LONGEST_NOTE,
     Checkpoint,
     Note,
@@ -15,9 +15,9 @@ from holdfast.artifacts.checkpoint import (
     SignedCheckpoint,
     origin_of,
 )
-from holdfast.artifacts.keys import PublicKey, SigningKey, to_base64
-from holdfast.artifacts.merkle import EMPTY_ROOT, LARGEST_SIZE
-from holdfast.errors import ProofError
+from perdure.artifacts.keys import PublicKey, SigningKey, to_base64
+from perdure.artifacts.merkle import EMPTY_ROOT, LARGEST_SIZE
+from perdure.errors import ProofError
 
 # The note and the keys are published with golang.org/x/mod/sumdb/note, from which the form comes.
 PETER = PublicKey.parse("PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW")
@@ -157,13 +157,13 @@ class TestCheckpoint:
     def test_it_is_the_form_that_transparency_logs_share(self) -> None:
         below = KEY.public.id + KEY.sign(CLAIM.body().encode())
         assert SIGNED.to_text() == (
-            "holdfast/000102030405060708090a0b0c0d0e0f\n"
+            "perdure/000102030405060708090a0b0c0d0e0f\n"
             "20852163\n"
             "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
             "time 1767225600000\n"
             "snapshot 7\n"
             "\n"
-            f"— holdfast/000102030405060708090a0b0c0d0e0f {to_base64(below)}\n"
+            f"— perdure/000102030405060708090a0b0c0d0e0f {to_base64(below)}\n"
         )
 
     def test_it_is_read_as_it_was_written(self) -> None:
@@ -227,12 +227,12 @@ class TestCheckpoint:
         [
             {"origin": ""},
             {"origin": "example.com/log"},
-            {"origin": "holdfast/"},
-            {"origin": "holdfast/0"},
-            {"origin": "holdfast/0G"},
-            {"origin": "holdfast/AA"},
-            {"origin": "holdfast/00\n"},
-            {"origin": "holdfast/" + "00" * 65},
+            {"origin": "perdure/"},
+            {"origin": "perdure/0"},
+            {"origin": "perdure/0G"},
+            {"origin": "perdure/AA"},
+            {"origin": "perdure/00\n"},
+            {"origin": "perdure/" + "00" * 65},
             *({"size": size} for size in (-1, LARGEST_SIZE + 1, True, 1.0, "1", None)),
             *({"root": root} for root in (b"", bytes(31), bytes(33), "a" * 32, bytearray(32))),
             *({name: -1} for name in ("time", "snapshot")),
@@ -273,7 +273,7 @@ class TestCheckpoint:
             ("snapshot 7\n", "snapshot 7\n\n"),
             ("snapshot 7\n", "snapshot 7\r\n"),
             ("time 1767225600000\nsnapshot 7\n", "snapshot 7\ntime 1767225600000\n"),
-            ("holdfast/0001", "holdfast/001"),
+            ("perdure/0001", "perdure/001"),
         ],
     )
     def test_what_is_written_in_another_way_is_refused(self, old: str, new: str) -> None:
@@ -299,7 +299,7 @@ class TestCheckpoint:
                 assert is_refused(verified, text[:start] + text[start + length :])
 
     def test_random_damage_is_refused(self) -> None:
-        chance = Random(5)  # noqa: S311 - the same every time
+        chance = Random(5)
         text = SIGNED.to_text()
         for _ in range(6000):
             changed = mangled(text, chance)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts.keys import PublicKey, SigningKey, from_base64, to_base64
-from holdfast.errors import (
+from perdure.artifacts.keys import PublicKey, SigningKey, from_base64, to_base64
+from perdure.errors import (
     AbsentError,
     FileAboveError,
     InvalidLocatorError,
@@ -21,7 +21,7 @@ from holdfast.errors import (
 PETER = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
 PETERS_SECRET = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz"  # noqa: S105 - published
 ENOCH = "EnochRoot+af0cfe78+ATtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"
-NAME = "holdfast/00ff"
+NAME = "perdure/00ff"
 
 
 class TestPublishedVectors:
@@ -283,8 +283,8 @@ WITHOUT = """
 import sys
 sys.modules["cryptography"] = None
 from pathlib import Path
-from holdfast.artifacts.keys import PublicKey, SigningKey
-from holdfast.errors import ProofError
+from perdure.artifacts.keys import PublicKey, SigningKey
+from perdure.errors import ProofError
 key = PublicKey.parse(sys.argv[1])
 for use in (
     lambda: key.verify(b"", bytes(64)),
@@ -307,12 +307,12 @@ def test_without_the_library_the_error_names_the_fix(tmp_path: Path) -> None:
         check=True,
     )
 
-    assert told.stdout.count("pip install holdfast[proofs]") == 3
+    assert told.stdout.count("pip install '.[proofs]' from a checkout") == 3
     assert not path.exists()
 
 
 def test_the_library_is_not_loaded_before_it_is_needed() -> None:
-    code = "import sys, holdfast.artifacts.proof as _; print('cryptography' in sys.modules)"
+    code = "import sys, perdure.artifacts.proof as _; print('cryptography' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert told.stdout == "False\n"

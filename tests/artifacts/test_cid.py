@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.artifacts.cid import CID, Codec, Hash
-from holdfast.errors import InvalidCIDError
+from perdure.artifacts.cid import CID, Codec, Hash
+from perdure.errors import InvalidCIDError
 
 PUBLISHED = {
     b"": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",

@@ -10,10 +10,10 @@ from itertools import chain, combinations
 import pytest
 from click.testing import CliRunner
 
-from holdfast.testing.artifacts import crash, crash_states
-from holdfast.testing.artifacts.crash import Effort, Explorer, Progress, search
-from holdfast.testing.artifacts.verdict import Judge
-from holdfast.testing.artifacts.workloads import (
+from perdure.testing.artifacts import crash, crash_states
+from perdure.testing.artifacts.crash import Effort, Explorer, Progress, search
+from perdure.testing.artifacts.verdict import Judge
+from perdure.testing.artifacts.workloads import (
     Workload,
     erasing_workloads,
     open_store,
@@ -33,7 +33,7 @@ ENOUGH_TO_BITE = 1500
 # ---------------------------------------------------------------- the store
 @pytest.mark.timeout(900)
 def test_a_hundred_thousand_states_and_none_is_invalid() -> None:
-    command = [sys.executable, "-m", "holdfast.testing.artifacts.crash"]
+    command = [sys.executable, "-m", "perdure.testing.artifacts.crash"]
     options = ["--states", "100000", "--most", "40", "--again", "20", "--share", "24"]
     # In a process of its own, and not measured: what it covers, the tests below cover.
     plain = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}

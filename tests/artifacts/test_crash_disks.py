@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts.disk import Disk, FolderDisk
-from holdfast.testing.artifacts import MemoryDisk, RecordingDisk, crash_states
-from holdfast.testing.artifacts.trouble import Killed, Trouble, TroubledDisk
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.testing.artifacts import MemoryDisk, RecordingDisk, crash_states
+from perdure.testing.artifacts.trouble import Killed, Trouble, TroubledDisk
 
 MakeDisk = Callable[[Path], Disk]
 

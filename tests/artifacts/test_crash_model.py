@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from holdfast.testing.artifacts import (
+from perdure.testing.artifacts import (
     CrashState,
     MemoryDisk,
     Recording,

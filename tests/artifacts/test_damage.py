@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore, Literal
-from holdfast.artifacts.frame import SEAL_BYTES
-from holdfast.artifacts.segment import HEADER_BYTES, End, Frame, Reader, decode_header
-from holdfast.artifacts.verify import Report, verify
-from holdfast.errors import DamageError, HoldfastError
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from perdure.artifacts import CID, ArtifactStore, Literal
+from perdure.artifacts.frame import SEAL_BYTES
+from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Reader, decode_header
+from perdure.artifacts.verify import Report, verify
+from perdure.errors import DamageError, PerdureError
+from perdure.testing.artifacts.memory_disk import MemoryDisk
 
 SEGMENT = "segment-00000001"
 CONTENTS = [b"first content", b"", b"second", b"third, in the last frame"]
@@ -149,8 +149,8 @@ def test_get_never_returns_wrong_bytes_whatever_bit_is_flipped(files: Files, mar
         store.close()
 
 
-def got_or_error(store: ArtifactStore, cid: CID) -> bytes | HoldfastError | None:
+def got_or_error(store: ArtifactStore, cid: CID) -> bytes | PerdureError | None:
     try:
         return store.get(cid)
-    except HoldfastError as error:
+    except PerdureError as error:
         return error

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore, Change, Literal
-from holdfast.artifacts.disk import Disk
-from holdfast.artifacts.entry import Sweep
-from holdfast.artifacts.exporting import export
-from holdfast.artifacts.importing import How, import_archive
-from holdfast.artifacts.keys import SigningKey
-from holdfast.artifacts.proof import verify_consistency, verify_proof
-from holdfast.artifacts.proving import Prover
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.artifacts.states import crash_states
-from holdfast.testing.artifacts.workloads import open_store, run
+from perdure.artifacts import CID, ArtifactStore, Change, Literal
+from perdure.artifacts.disk import Disk
+from perdure.artifacts.entry import Sweep
+from perdure.artifacts.exporting import export
+from perdure.artifacts.importing import How, import_archive
+from perdure.artifacts.keys import SigningKey
+from perdure.artifacts.proof import verify_consistency, verify_proof
+from perdure.artifacts.proving import Prover
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.artifacts.states import crash_states
+from perdure.testing.artifacts.workloads import open_store, run
 
 SECRET = b"The safe opens with 4711."
 OTHER = b"Tea at four."

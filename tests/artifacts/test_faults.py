@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore, Change, IndexState, Literal
-from holdfast.artifacts import disk as disks
-from holdfast.artifacts.disk import Disk, FolderDisk
-from holdfast.artifacts.entry import Bind, Entry
-from holdfast.errors import HoldfastError, RetentionError
-from holdfast.testing.artifacts.faulty_disk import Call, Fault, FaultyDisk, syncs_tried_again
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts import disk as disks
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.artifacts.entry import Bind, Entry
+from perdure.errors import PerdureError, RetentionError
+from perdure.testing.artifacts.faulty_disk import Call, Fault, FaultyDisk, syncs_tried_again
+from perdure.testing.artifacts.memory_disk import MemoryDisk
 
 pytestmark = pytest.mark.search
 
@@ -165,7 +165,7 @@ def unexplained(errors: list[Exception]) -> list[str]:
     return [
         f"{type(error).__name__}: {error}"
         for error in errors
-        if not isinstance(error, HoldfastError) or "Fix:" not in str(error)
+        if not isinstance(error, PerdureError) or "Fix:" not in str(error)
     ]
 
 
@@ -253,7 +253,7 @@ def test_a_failed_write_is_answered_from_disk_and_the_store_goes_on() -> None:
         disk.fault = Fault(number)
         try:
             store.put(Literal(b"two"))
-        except HoldfastError:
+        except PerdureError:
             continue
         break
 

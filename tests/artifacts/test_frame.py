@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.artifacts import entry as entries
-from holdfast.artifacts.cid import CID, Codec
-from holdfast.artifacts.entry import (
+from perdure.artifacts import entry as entries
+from perdure.artifacts.cid import CID, Codec
+from perdure.artifacts.entry import (
     Bind,
     Entry,
     Imported,
@@ -22,7 +22,7 @@ from holdfast.artifacts.entry import (
     Unknown,
     decode_all,
 )
-from holdfast.artifacts.frame import (
+from perdure.artifacts.frame import (
     ALIGNMENT,
     FIRST_SEAL,
     HEAD_BYTES,
@@ -33,7 +33,7 @@ from holdfast.artifacts.frame import (
     records_checksum,
     seal,
 )
-from holdfast.errors import DamageError
+from perdure.errors import DamageError
 
 CIDS = st.binary(min_size=32, max_size=32).map(CID)
 LONG = st.integers(0, 2**64 - 1)

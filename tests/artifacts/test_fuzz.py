@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 from google_crc32c import value as crc32c
 
-from holdfast.artifacts import CID, ArtifactStore, IndexState, Literal
-from holdfast.artifacts.disk import Disk, FolderDisk
-from holdfast.artifacts.entry import Entry
-from holdfast.artifacts.frame import (
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.artifacts.entry import Entry
+from perdure.artifacts.frame import (
     Head,
     encode_head,
     records_checksum,
     salt_of,
     seal,
 )
-from holdfast.artifacts.journal import LOCK, NOTE
-from holdfast.artifacts.mark import MARK
-from holdfast.artifacts.segment import End, Frame, Reader, decode_header
-from holdfast.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
-from holdfast.errors import DamageError, HoldfastError
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from perdure.artifacts.journal import LOCK, NOTE
+from perdure.artifacts.mark import MARK
+from perdure.artifacts.segment import End, Frame, Reader, decode_header
+from perdure.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
+from perdure.errors import DamageError, PerdureError
+from perdure.testing.artifacts.memory_disk import MemoryDisk
 
 pytestmark = pytest.mark.search
 
@@ -108,7 +108,7 @@ class Noted(MemoryDisk):
 
 @cache
 def histories() -> list[History]:
-    chance = random.Random(1)  # noqa: S311 - to be the same each time
+    chance = random.Random(1)
     return [make(chance) for _ in range(8)]
 
 
@@ -182,7 +182,7 @@ MUTATIONS: list[Mutation] = [
 
 def mutants(count: int, *prefixes: str) -> Iterator[tuple[History, Files]]:
     """Yield histories with one file changed at random, the same ones each time."""
-    chance = random.Random(count)  # noqa: S311
+    chance = random.Random(count)
     for _ in range(count):
         ours, theirs = chance.sample(histories(), 2)
         prefix = chance.choice(prefixes)
@@ -205,7 +205,7 @@ def judge(history: History, disk: Disk, *, acknowledged: bool = True, log: bool 
     """
     try:
         store = ArtifactStore.on(disk)
-    except HoldfastError as refused:
+    except PerdureError as refused:
         assert "Fix:" in str(refused)  # noqa: PT017 - most are refused, some are not
         return False
     position = store.current().position
@@ -295,7 +295,7 @@ def reforge(files: Files, name: str, frame: Frame, head: Head, records: bytes) -
 
 
 def test_a_forged_frame_gives_right_answers_or_typed_errors(tmp_path: Path) -> None:
-    chance = random.Random(4)  # noqa: S311
+    chance = random.Random(4)
     for number in range(FORGED):
         history = chance.choice(histories())
         name = history.name("segment-")
@@ -321,18 +321,18 @@ def judge_forged(history: History, disk: Disk) -> None:
     """Look at the bytes only: what it says of them is well sealed."""
     try:
         store = ArtifactStore.on(disk)
-    except HoldfastError:
+    except PerdureError:
         return
     for cid in history.contents:
         try:
             data = store.get(cid)
             assert data is None or CID.of(data) == cid
-        except HoldfastError:
+        except PerdureError:
             continue
     try:
         assert list(store.log()) is not None
         store.verify()
-    except HoldfastError:
+    except PerdureError:
         pass
     store.close()
 

@@ -4,12 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from holdfast.artifacts import ArtifactStore, Hash, Literal
-from holdfast.artifacts import index as indexes
-from holdfast.artifacts.journal import LOCK
-from holdfast.artifacts.segment import Frame, segment_name
-from holdfast.errors import DamageError
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from perdure.artifacts import ArtifactStore, Hash, Literal
+from perdure.artifacts import index as indexes
+from perdure.artifacts.journal import LOCK
+from perdure.artifacts.segment import Frame, segment_name
+from perdure.errors import DamageError
+from perdure.testing.artifacts.memory_disk import MemoryDisk
 
 MANY = 20
 
@@ -140,7 +140,7 @@ def test_a_last_commit_that_was_damaged_is_refused_all_the_same(disk: MemoryDisk
     store = ArtifactStore(disk)
     last = store._journal.log.end.offset
     file = disk.open(segment_name(1))
-    (place,) = [at for at in range(last) if file.read(at, 4) == b"HFfr"][-1:]
+    (place,) = [at for at in range(last) if file.read(at, 4) == b"PDfr"][-1:]
     file.write(place + 60, [b"\xff" * 8])
     with pytest.raises(DamageError):
         list(store.log(after=MANY))

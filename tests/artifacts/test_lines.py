@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.artifacts.lines import BlamedLine, blame, diff, matches, split
+from perdure.artifacts.lines import BlamedLine, blame, diff, matches, split
 
 LINES = st.sampled_from(["", "a", "b", "c", "\r", "a\r", "-- x", "++ y", "\\ No", "\x0b", "\u2028"])
 TEXTS = st.builds(
@@ -211,7 +211,7 @@ class TestBlame:
 
     @pytest.mark.parametrize("kinds", [1_000_000, 5])
     def test_a_thousand_versions_of_a_thousand_lines_are_blamed_at_once(self, kinds: int) -> None:
-        chance = random.Random(4)  # noqa: S311 - the same every time
+        chance = random.Random(4)
         page = [f"{chance.randrange(kinds)}" for _ in range(1000)]
         versions = []
         for _ in range(1000):
@@ -227,7 +227,7 @@ class TestBlame:
     def test_long_texts_that_share_little_are_compared_with_bounded_effort(
         self, kinds: int
     ) -> None:
-        chance = random.Random(4)  # noqa: S311 - the same every time
+        chance = random.Random(4)
         old, new = ([f"{chance.randrange(kinds)}" for _ in range(50_000)] for _ in range(2))
         begun = time.process_time()
 

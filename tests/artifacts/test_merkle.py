@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.artifacts import merkle
-from holdfast.artifacts.merkle import (
+from perdure.artifacts import merkle
+from perdure.artifacts.merkle import (
     EMPTY_ROOT,
     LARGEST_SIZE,
     Frontier,
@@ -27,7 +27,7 @@ from holdfast.artifacts.merkle import (
     verify_consistency,
     verify_inclusion,
 )
-from holdfast.errors import ProofError
+from perdure.errors import ProofError
 
 Turn = tuple[str, bytes]
 """Where a hash of a path stands, beside the way up, and the hash."""

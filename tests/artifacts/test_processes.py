@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore, Literal, Logged
-from holdfast.artifacts.entry import Put
-from holdfast.errors import LockTimeout
-from holdfast.testing.requirement import requirement
-from holdfast.testing.storage.processes import finish, start
+from perdure.artifacts import CID, ArtifactStore, Literal, Logged
+from perdure.artifacts.entry import Put
+from perdure.errors import LockTimeout
+from perdure.testing.requirement import requirement
+from perdure.testing.storage.processes import finish, start
 
 PROCESSES = 8
 PUTS = 50
@@ -129,7 +129,7 @@ def write_for_ever(folder: Path, writer: int, told: int) -> None:
 
 
 def test_whatever_was_acknowledged_outlives_a_writer_that_is_killed(tmp_path: Path) -> None:
-    chance = random.Random(7)  # noqa: S311 - to be the same each time
+    chance = random.Random(7)
     told, tell = os.pipe()
     acknowledged: list[CID] = []
     text = b""

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
-from holdfast.artifacts.cid import CID
-from holdfast.artifacts.disk import FolderDisk
-from holdfast.artifacts.entry import Bind, Entry, Lift, Put, Tombstone, Unknown, encode
-from holdfast.artifacts.keys import SigningKey, to_base64
-from holdfast.artifacts.merkle import (
+from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
+from perdure.artifacts.cid import CID
+from perdure.artifacts.disk import FolderDisk
+from perdure.artifacts.entry import Bind, Entry, Lift, Put, Tombstone, Unknown, encode
+from perdure.artifacts.keys import SigningKey, to_base64
+from perdure.artifacts.merkle import (
     EMPTY_ROOT,
     Reader,
     leaf,
@@ -24,7 +24,7 @@ from holdfast.artifacts.merkle import (
     reader_over,
     root_of,
 )
-from holdfast.artifacts.proof import (
+from perdure.artifacts.proof import (
     LONGEST_TEXT,
     ConsistencyProof,
     Growth,
@@ -35,9 +35,9 @@ from holdfast.artifacts.proof import (
     verify_consistency,
     verify_proof,
 )
-from holdfast.artifacts.state import Logged
-from holdfast.artifacts.tree import Tree
-from holdfast.errors import FuturePositionError, ProofError
+from perdure.artifacts.state import Logged
+from perdure.artifacts.tree import Tree
+from perdure.errors import FuturePositionError, ProofError
 
 ORIGIN = origin_of(bytes(range(16)))
 KEY = SigningKey(ORIGIN, bytes(range(32)))
@@ -177,7 +177,7 @@ class TestInclusion:
             tree.reader(MOST + 1)
 
     def test_another_key_proves_nothing(self) -> None:
-        for other in (SigningKey(ORIGIN, bytes(32)), SigningKey("holdfast/00", KEY.seed)):
+        for other in (SigningKey(ORIGIN, bytes(32)), SigningKey("perdure/00", KEY.seed)):
             with pytest.raises(ProofError, match="not signed by"):
                 verify_proof(proof_of(5, 40), other.public)
 
@@ -327,7 +327,7 @@ class TestText:
         proof = proof_of(5, 40)
 
         assert json.loads(proof.to_text()) == {
-            "format": "holdfast-inclusion-1",
+            "format": "perdure-inclusion-1",
             "position": 5,
             "time": BEGIN + 2,
             "entry": to_base64(encode(entry_at(5))),
@@ -337,9 +337,9 @@ class TestText:
         assert proof.to_text().isascii()
 
     def test_one_kind_does_not_pass_for_the_other(self) -> None:
-        with pytest.raises(ProofError, match="holdfast-consistency-1"):
+        with pytest.raises(ProofError, match="perdure-consistency-1"):
             ConsistencyProof.from_text(proof_of(5, 40).to_text())
-        with pytest.raises(ProofError, match="holdfast-inclusion-1"):
+        with pytest.raises(ProofError, match="perdure-inclusion-1"):
             InclusionProof.from_text(growth_of(5, 40).to_text())
 
     @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ class TestText:
             ('"position": 5', '"position": 5,\n  "so": 1'),
             ("\\u2014", "—"),
             ("inclusion-1", "inclusion-2"),
-            ("holdfast/00", "holdfast\\/00"),
+            ("perdure/00", "perdure\\/00"),
         ],
     )
     def test_what_is_written_in_another_way_is_refused(self, old: str, new: str) -> None:
@@ -376,7 +376,7 @@ class TestText:
         [
             *("", "null", "[]", "{}", "1", '"a"', "nonsense", "\ud800", "{", "\x00", "NaN"),
             *("[" * 100_000, '{"a":' * 100_000, "9" * 100_000, '"\\ud800"', "[" + "1," * 10**6),
-            '{"format": "holdfast-inclusion-1"}',
+            '{"format": "perdure-inclusion-1"}',
         ],
     )
     def test_what_is_no_proof_is_refused(self, text: str) -> None:
@@ -466,7 +466,7 @@ class TestFuzz:
     """Hostile texts: only `ProofError`, or just what was written."""
 
     def test_mangled_texts(self) -> None:
-        chance = Random(6)  # noqa: S311 - the same every time
+        chance = Random(6)
         for task, text in (
             (verified, proof_of(6, 23).to_text()),
             (grown, growth_of(9, 23).to_text()),
@@ -477,7 +477,7 @@ class TestFuzz:
 
     def test_mangled_fields(self) -> None:
         """JSON in its one form, so that what comes after the form is met."""
-        chance = Random(7)  # noqa: S311 - the same every time
+        chance = Random(7)
         for task, text in (
             (verified, proof_of(6, 23).to_text()),
             (grown, growth_of(9, 23).to_text()),
@@ -492,7 +492,7 @@ class TestFuzz:
 
     def test_signed_entries_that_make_no_sense(self) -> None:
         """An owner may sign anything; it is still read without harm."""
-        chance = Random(8)  # noqa: S311 - the same every time
+        chance = Random(8)
         bound = encode(entry_at(6))
         for _ in range(3000):
             entry = mangled_bytes(bound, chance)
@@ -587,8 +587,8 @@ def mangled_bytes(content: bytes, chance: Random) -> bytes:
 
 ALONE = """
 import sys
-from holdfast.artifacts.keys import PublicKey
-from holdfast.artifacts.proof import InclusionProof, verify_proof
+from perdure.artifacts.keys import PublicKey
+from perdure.artifacts.proof import InclusionProof, verify_proof
 
 def show():
     return verify_proof(InclusionProof.from_text(text), PublicKey.parse(sys.argv[1]))

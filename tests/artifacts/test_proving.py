@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore, Change, IndexState, Literal
-from holdfast.artifacts.keys import SigningKey
-from holdfast.artifacts.proof import (
+from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts.keys import SigningKey
+from perdure.artifacts.proof import (
     ConsistencyProof,
     InclusionProof,
     verify_consistency,
     verify_proof,
 )
-from holdfast.artifacts.proving import Prover
-from holdfast.errors import FuturePositionError, ProofError, UnknownContentError
+from perdure.artifacts.proving import Prover
+from perdure.errors import FuturePositionError, ProofError, UnknownContentError
 
 KEY = SigningKey.make("ana.example")
 

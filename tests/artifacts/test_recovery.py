@@ -1,21 +1,20 @@
 """What a crash leaves is settled once, and damage is told from it."""
 
-import os
 import struct
 from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore, IndexState, Literal
-from holdfast.artifacts.disk import FolderDisk
-from holdfast.artifacts.entry import Unknown
-from holdfast.artifacts.frame import HEAD_BYTES
-from holdfast.artifacts.mark import MARK, Mark, MarkFile
-from holdfast.artifacts.segment import HEADER_BYTES, Reader, decode_header
-from holdfast.artifacts.segment import End as LogEnd
-from holdfast.artifacts.verify import verify
-from holdfast.errors import DamageError
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
+from perdure.artifacts.disk import FolderDisk
+from perdure.artifacts.entry import Unknown
+from perdure.artifacts.frame import HEAD_BYTES
+from perdure.artifacts.mark import MARK, Mark, MarkFile
+from perdure.artifacts.segment import HEADER_BYTES, Reader, decode_header
+from perdure.artifacts.segment import End as LogEnd
+from perdure.artifacts.verify import verify
+from perdure.errors import DamageError
+from perdure.testing.artifacts.memory_disk import MemoryDisk
 
 FIRST = "segment-00000001"
 SECOND = "segment-00000002"
@@ -62,7 +61,7 @@ def ends(data: bytes) -> list[int]:
 
 
 class TestTornTails:
-    @pytest.mark.parametrize("fill", [b"", b"\0", b"\xff", b"HFfr"], ids=["", "0", "1", "magic"])
+    @pytest.mark.parametrize("fill", [b"", b"\0", b"\xff", b"PDfr"], ids=["", "0", "1", "magic"])
     def test_a_last_frame_torn_at_any_byte_is_cut_off_and_the_cut_is_told(
         self, fill: bytes
     ) -> None:
@@ -283,7 +282,7 @@ class TestMarks:
         with pytest.raises(DamageError, match=r"entry 9 was acknowledged.*Fix:"):
             ArtifactStore.on(MemoryDisk(marked(history(), 9)))
 
-    @pytest.mark.parametrize("mark", [b"", b"\0" * 36, os.urandom(36), b"HFmk", b"x" * 100])
+    @pytest.mark.parametrize("mark", [b"", b"\0" * 36, bytes(range(36)), b"PDmk", b"x" * 100])
     def test_a_mark_that_is_missing_or_garbage_is_made_anew(self, mark: bytes) -> None:
         files = history()
         disk = MemoryDisk(files | {MARK: mark} if mark else unmarked(files))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import ArtifactStore, Derived, Literal
-from holdfast.artifacts.artifact import SID, sid_of
-from holdfast.artifacts.cid import CID
+from perdure.artifacts import ArtifactStore, Derived, Literal
+from perdure.artifacts.artifact import SID, sid_of
+from perdure.artifacts.cid import CID
 
 
 def shout(text: bytes, *, model: str = "m") -> Derived:

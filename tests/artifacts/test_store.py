@@ -1,13 +1,13 @@
 """The seed's contract of put and get, on a disk in memory and on a real one."""
 
 import io
-import os
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from holdfast.artifacts import (
+from perdure.artifacts import (
     CID,
     ArtifactStore,
     BlockSlice,
@@ -18,10 +18,10 @@ from holdfast.artifacts import (
     IndexState,
     Literal,
 )
-from holdfast.artifacts.artifact import sid_of
-from holdfast.artifacts.disk import Disk, FolderDisk
-from holdfast.artifacts.entry import Bind, Lift, Put, Register, Result, SnapshotAnchor, Tombstone
-from holdfast.errors import (
+from perdure.artifacts.artifact import sid_of
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, SnapshotAnchor, Tombstone
+from perdure.errors import (
     BeforeSnapshotError,
     ClosedError,
     DamageError,
@@ -33,9 +33,10 @@ from holdfast.errors import (
     UnknownContentError,
     UnknownSnapshotError,
 )
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.requirement import requirement
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.requirement import requirement
 
+NOISE = Random(1).randbytes(70_000)
 HELLO = Literal(b"hello")
 WORLD = Literal(b"world")
 BOTH = Derived("concat", "1", (HELLO, WORLD))
@@ -142,7 +143,7 @@ class TestPut:
 
     @pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1, 3_500_000])
     def test_a_stream_is_put_like_its_bytes(self, store: ArtifactStore, size: int) -> None:
-        data = os.urandom(size)
+        data = Random(size).randbytes(size)
 
         cid, state = store.put_stream(io.BytesIO(data))
 
@@ -194,7 +195,11 @@ class TestGet:
 
     @requirement("004-get-verbatim", "004-get-exact-bytes", "004-get-content-addressed")
     @requirement("004-blocks-opaque")
-    @pytest.mark.parametrize("data", [b"", b"\0", b"\r\n\xff" * 1000, os.urandom(70_000)])
+    @pytest.mark.parametrize(
+        "data",
+        [b"", b"\0", b"\r\n\xff" * 1000, NOISE],
+        ids=["empty", "nul", "line ends", "noise"],
+    )
     def test_bytes_come_back_as_they_went_in(self, store: ArtifactStore, data: bytes) -> None:
         cid, _ = store.put_many([HELLO, Literal(data), WORLD])[0][1], None
 
@@ -650,7 +655,7 @@ class TestTables:
             asked = [*cids, CID.of(b"never")]
             states = (None, IndexState(0, 100), IndexState(0, 301))
             fast = [(store.has_many(asked, at), store.get_many(asked, at)) for at in states]
-            monkeypatch.setattr("holdfast.artifacts.index.is_available", lambda: False)
+            monkeypatch.setattr("perdure.artifacts.index.is_available", lambda: False)
             slow = [(store.has_many(asked, at), store.get_many(asked, at)) for at in states]
 
         assert fast == slow

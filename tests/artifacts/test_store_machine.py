@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore
-from holdfast.artifacts.disk import Disk, FolderDisk
-from holdfast.artifacts.index import Index
-from holdfast.testing.artifacts.machine import check_store
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.requirement import requirement
+from perdure.artifacts import CID, ArtifactStore
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.artifacts.index import Index
+from perdure.testing.artifacts.machine import check_store
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.requirement import requirement
 
 
 @requirement("004-get-deterministic", "004-state-replayable", "004-put-idempotent")

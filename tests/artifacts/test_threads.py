@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore, Change, IndexState, Literal
-from holdfast.artifacts.disk import Disk, FolderDisk
-from holdfast.artifacts.entry import Bind, Put
-from holdfast.artifacts.journal import _Request
-from holdfast.errors import InvalidArtifactError, StorageFaultError
-from holdfast.testing.artifacts.faulty_disk import Fault, FaultyDisk
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.artifacts.entry import Bind, Put
+from perdure.artifacts.journal import _Request
+from perdure.errors import InvalidArtifactError, StorageFaultError
+from perdure.testing.artifacts.faulty_disk import Fault, FaultyDisk
+from perdure.testing.artifacts.memory_disk import MemoryDisk
 
 THREADS = 16
 PUTS = 25

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.artifacts.merkle import (
+from perdure.artifacts.merkle import (
     LARGEST_SIZE,
     Frontier,
     Node,
@@ -21,7 +21,7 @@ from holdfast.artifacts.merkle import (
     reader_over,
     verify_consistency,
 )
-from holdfast.artifacts.tiles import (
+from perdure.artifacts.tiles import (
     TILE_WIDTH,
     Tile,
     hash_in_tile,
@@ -29,7 +29,7 @@ from holdfast.artifacts.tiles import (
     tile_of,
     tiles_of,
 )
-from holdfast.errors import ProofError
+from perdure.errors import ProofError
 
 NO_SIZES: tuple[Any, ...] = (
     *(-1, LARGEST_SIZE + 1, 2**64, 10**5000, -(10**5000), True, 1.0, "1", None, b"1"),

@@ -17,11 +17,11 @@ from google_crc32c import value as crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.artifacts import tree as tree_module
-from holdfast.artifacts.cid import CID
-from holdfast.artifacts.disk import Buffer, Disk, FolderDisk, FolderFile
-from holdfast.artifacts.entry import Bind, Put, encode
-from holdfast.artifacts.merkle import (
+from perdure.artifacts import tree as tree_module
+from perdure.artifacts.cid import CID
+from perdure.artifacts.disk import Buffer, Disk, FolderDisk, FolderFile
+from perdure.artifacts.entry import Bind, Put, encode
+from perdure.artifacts.merkle import (
     EMPTY_ROOT,
     Node,
     leaf,
@@ -33,10 +33,10 @@ from holdfast.artifacts.merkle import (
     verify_consistency,
     verify_inclusion,
 )
-from holdfast.artifacts.state import Logged
-from holdfast.artifacts.tiles import Edge, Tile, new_tiles
-from holdfast.artifacts.tree import Tree
-from holdfast.errors import DamageError, FuturePositionError, ProofError
+from perdure.artifacts.state import Logged
+from perdure.artifacts.tiles import Edge, Tile, new_tiles
+from perdure.artifacts.tree import Tree
+from perdure.errors import DamageError, FuturePositionError, ProofError
 
 NEVER = 10**9
 CIDS = [CID.of(bytes([number])) for number in range(256)]
@@ -88,7 +88,7 @@ def leaves() -> list[bytes]:
 
 
 def seeded(seed: int) -> Random:
-    return Random(seed)  # noqa: S311 - to be the same each time is the point
+    return Random(seed)
 
 
 def followed(folder: Path, log: Written) -> Tree:
@@ -465,7 +465,7 @@ class TestDamage:
     def test_a_head_of_a_later_version_is_not_believed(
         self, tmp_path: Path, whole: dict[str, bytes]
     ) -> None:
-        body = b"HFtree\x02\x00" + whole["head"][8:48]
+        body = b"PDtree\x02\x00" + whole["head"][8:48]
         head = body + tree_module._CRC.pack(crc32c(body))
         put_back(tmp_path, whole | {"head": head})
 
@@ -474,7 +474,7 @@ class TestDamage:
 
     def test_a_head_of_an_endless_tree_is_not_believed(self, tmp_path: Path) -> None:
         for size in (2**63, 2**63 - 1, 2**40):
-            body = tree_module._HEAD.pack(b"HFtree\x01\x00", size, bytes(32))
+            body = tree_module._HEAD.pack(b"PDtree\x01\x00", size, bytes(32))
             head = body + tree_module._CRC.pack(crc32c(body))
             put_back(tmp_path, {"head": head, "level-7": bytes(4096)})
             assert_right(tmp_path, self.LOG)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.artifacts import CID, ArtifactStore, IndexState, Literal
-from holdfast.artifacts.entry import Put
-from holdfast.artifacts.frame import HEAD_BYTES, SEAL_BYTES
-from holdfast.artifacts.segment import End, Reader, decode_header
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.requirement import requirement
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
+from perdure.artifacts.entry import Put
+from perdure.artifacts.frame import HEAD_BYTES, SEAL_BYTES
+from perdure.artifacts.segment import End, Reader, decode_header
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.requirement import requirement
 
 SEGMENT = "segment-00000001"
 CONTENTS = [b"one", b"two" * 300, b"three"]

@@ -11,26 +11,26 @@ from typing import Any
 
 import pytest
 
-from holdfast.context import draft, files, frontmatter, links, nodes, reading, relations
-from holdfast.context.draft import Draft
-from holdfast.context.files import CONTENT, META
-from holdfast.context.followed import FollowedLinks
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import MemoryOutbox
-from holdfast.context.parts import Look, Parts
-from holdfast.context.reach import Reach
-from holdfast.context.reading import NodeReader, Stored, absent
-from holdfast.context.relations import Relations
-from holdfast.errors import (
+from perdure.context import draft, files, frontmatter, links, nodes, reading, relations
+from perdure.context.draft import Draft
+from perdure.context.files import CONTENT, META
+from perdure.context.followed import FollowedLinks
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import MemoryOutbox
+from perdure.context.parts import Look, Parts
+from perdure.context.reach import Reach
+from perdure.context.reading import NodeReader, Stored, absent
+from perdure.context.relations import Relations
+from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
     InvalidValueError,
     NodeNotFoundError,
 )
-from holdfast.model import ContextNode, RelationEdge, RequestContext, Uri, slugify
-from holdfast.storage import Locator
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.context.seam import Seam
+from perdure.model import ContextNode, RelationEdge, RequestContext, Uri, slugify
+from perdure.storage import Locator
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.context.seam import Seam
 
 Patch = pytest.MonkeyPatch
 Plan = Callable[[Draft], None]

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from holdfast.context.contract import LEASE_SECONDS
-from holdfast.context.outbox import MemoryOutbox, SqliteOutbox, drafts
-from holdfast.context.outbox.drafts import MAX_SIBLINGS
-from holdfast.errors import LeaseError
-from holdfast.model import (
+from perdure.context.contract import LEASE_SECONDS
+from perdure.context.outbox import MemoryOutbox, SqliteOutbox, drafts
+from perdure.context.outbox.drafts import MAX_SIBLINGS
+from perdure.errors import LeaseError
+from perdure.model import (
     ContextNode,
     EventStatus,
     EventType,

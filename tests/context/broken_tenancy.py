@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from holdfast.errors import AccessDeniedError, NodeNotFoundError
-from holdfast.model import RelationEdge, RequestContext, Role, Uri
-from holdfast.testing.context.tenancy import World
+from perdure.errors import AccessDeniedError, NodeNotFoundError
+from perdure.model import RelationEdge, RequestContext, Role, Uri
+from perdure.testing.context.tenancy import World
 
 Break = Callable[[Any], None]
 """Takes one check away from a world; its parts are ours, so it knows what they are made of."""

@@ -7,22 +7,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import patch
 
-from holdfast.artifacts import CID
-from holdfast.context.contract import TenantData
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import SqliteOutbox
-from holdfast.context.relations import Relations
-from holdfast.context.tenants import NodeData
-from holdfast.engine.namespaces import NamespaceManager
-from holdfast.engine.repair import Repair
-from holdfast.errors import BrokenNodeError, NodeNotFoundError
-from holdfast.model import ContextNode, EventType, OutboxEvent, RequestContext, Role, Uri
-from holdfast.storage import TransactionalBackend
-from holdfast.storage.history import History
-from holdfast.storage.joint import Joint
-from holdfast.storage.wrappers.journaled import Journaled
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround
+from perdure.artifacts import CID
+from perdure.context.contract import TenantData
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import SqliteOutbox
+from perdure.context.relations import Relations
+from perdure.context.tenants import NodeData
+from perdure.engine.namespaces import NamespaceManager
+from perdure.engine.repair import Repair
+from perdure.errors import BrokenNodeError, NodeNotFoundError
+from perdure.model import ContextNode, EventType, OutboxEvent, RequestContext, Role, Uri
+from perdure.storage import TransactionalBackend
+from perdure.storage.history import History
+from perdure.storage.joint import Joint
+from perdure.storage.wrappers.journaled import Journaled
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana")

@@ -4,27 +4,27 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from holdfast.context.backlinks import Backlinks, ScannedLinks
-from holdfast.context.contract import OutboxStore
-from holdfast.context.files import CONTENT
-from holdfast.context.followed import FollowedLinks
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import MemoryOutbox, SqliteOutbox
-from holdfast.context.reading import NodeReader
-from holdfast.context.relations import Relations
-from holdfast.context.tenants import NodeData
-from holdfast.engine.namespaces import NamespaceManager
-from holdfast.engine.repair import Repair
-from holdfast.model import Uri
-from holdfast.storage import StorageBackend, TransactionalBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.journaled import Journaled
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.context.tenancy import World
-from holdfast.testing.storage.base import tree
+from perdure.context.backlinks import Backlinks, ScannedLinks
+from perdure.context.contract import OutboxStore
+from perdure.context.files import CONTENT
+from perdure.context.followed import FollowedLinks
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import MemoryOutbox, SqliteOutbox
+from perdure.context.reading import NodeReader
+from perdure.context.relations import Relations
+from perdure.context.tenants import NodeData
+from perdure.engine.namespaces import NamespaceManager
+from perdure.engine.repair import Repair
+from perdure.model import Uri
+from perdure.storage import StorageBackend, TransactionalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.journaled import Journaled
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.context.tenancy import World
+from perdure.testing.storage.base import tree
 
 
 def open_in_memory() -> World:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context, open_context
-from holdfast.engine.repair import State
-from holdfast.errors import BrokenNodeError
-from holdfast.model import ContextNode
+from perdure.app import Context, open_context
+from perdure.engine.repair import State
+from perdure.errors import BrokenNodeError
+from perdure.model import ContextNode
 
 URI = "ctx://local/users/ana/memories/note/tea"
 
@@ -22,7 +22,7 @@ def memory(tmp_path: Path) -> Iterator[Context]:
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
-    return tmp_path / ".holdfast/memory/accounts/local/users"
+    return tmp_path / ".perdure/memory/accounts/local/users"
 
 
 def test_what_is_no_text_is_not_written_over(memory: Context, users: Path) -> None:

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.repair import Repair, State
-from holdfast.errors import (
+from perdure.engine.repair import Repair, State
+from perdure.errors import (
     ConcurrentModificationError,
     ContextError,
     NodeExistsError,
     NodeNotFoundError,
 )
-from holdfast.model import ContextNode, RelationEdge, Uri
-from holdfast.storage import Locator
-from holdfast.testing.context.crashes import Crash, FolderGround, Ground, every_crash
-from holdfast.testing.storage.processes import start
+from perdure.model import ContextNode, RelationEdge, Uri
+from perdure.storage import Locator
+from perdure.testing.context.crashes import Crash, FolderGround, Ground, every_crash
+from perdure.testing.storage.processes import start
 from tests.context.opened import (
     ADMIN,
     ANA,

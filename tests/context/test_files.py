@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context.files import Meta, parse_relations, relations_text
-from holdfast.errors import InvalidValueError
-from holdfast.model import NodeStatus, RelationEdge
-from holdfast.model.values import JSON
+from perdure.context.files import Meta, parse_relations, relations_text
+from perdure.errors import InvalidValueError
+from perdure.model import NodeStatus, RelationEdge
+from perdure.model.values import JSON
 
 NOW = datetime(2026, 3, 2, 10, 0, 0, 123_456, tzinfo=UTC)
 META = Meta(NodeStatus.ACTIVE, 3, "user:ana", NOW, NOW, "Tabs", {"content.md": "f0155"}, {"a": 1})

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.context.backlinks import ScannedLinks
-from holdfast.context.followed import FollowedLinks
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import MemoryOutbox
-from holdfast.context.relations import RelationReader, Relations
-from holdfast.errors import ContextError
-from holdfast.model import RelationEdge, Uri
-from holdfast.storage import Locator
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
+from perdure.context.backlinks import ScannedLinks
+from perdure.context.followed import FollowedLinks
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import MemoryOutbox
+from perdure.context.relations import RelationReader, Relations
+from perdure.errors import ContextError
+from perdure.model import RelationEdge, Uri
+from perdure.storage import Locator
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")
 
@@ -44,7 +44,7 @@ class Memory:
             assert found == scanned.get_incoming(uri_of(slug), ANA)
 
     def walk(self, seed: int, steps: int) -> None:
-        chance = random.Random(seed)  # noqa: S311 - a repeatable walk
+        chance = random.Random(seed)
         for _ in range(steps):
             self.step(chance)
 
@@ -150,7 +150,7 @@ def test_a_file_with_a_flipped_bit_gives_no_wrong_answer(kept: Memory) -> None:
     kept.check()
     kept.reopen()
     good = kept.file.read_bytes()
-    chance = random.Random(3)  # noqa: S311 - a repeatable choice
+    chance = random.Random(3)
     in_use = [at for at, byte in enumerate(good) if byte]
     for at in [*range(0, 100, 9), *chance.sample(in_use, 70)]:
         bad = bytearray(good)

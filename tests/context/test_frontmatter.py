@@ -5,8 +5,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.context import frontmatter
-from holdfast.errors import InvalidValueError
+from perdure.context import frontmatter
+from perdure.errors import InvalidValueError
 
 TEXTS = st.text(max_size=60)
 LINES = st.sampled_from(["", "title: x\n", "a: 1\r\nb: 2\r\n", "# only a comment\n"])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context import links
-from holdfast.model import Uri
+from perdure.context import links
+from perdure.model import Uri
 
 START = Uri.parse("ctx://acme/users/ana/memories/preference/start")
 B = START.parent.child("b")

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import SqliteOutbox
-from holdfast.errors import (
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import SqliteOutbox
+from perdure.errors import (
     ConcurrentModificationError,
     NodeExistsError,
     NodeNotFoundError,
     VersionMismatchError,
 )
-from holdfast.model import ContextNode, RelationEdge
-from holdfast.storage import LockTiming
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.storage.processes import finish, start
+from perdure.model import ContextNode, RelationEdge
+from perdure.storage import LockTiming
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.storage.processes import finish, start
 from tests.context.opened import ACCOUNT, ANA, memory_uri
 
 WRITERS = 8

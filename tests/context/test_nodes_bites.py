@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.context.contract import OutboxStore
-from holdfast.context.followed import FollowedLinks
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import Clock
-from holdfast.context.relations import Relations
-from holdfast.errors import (
+from perdure.context.contract import OutboxStore
+from perdure.context.followed import FollowedLinks
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import Clock
+from perdure.context.relations import Relations
+from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
     InvalidValueError,
@@ -20,12 +20,12 @@ from holdfast.errors import (
     NodeNotFoundError,
     UnregisteredError,
 )
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing import suite
-from holdfast.testing.context import ContextFSSuite, RelationSuite, Stores
-from holdfast.testing.context.base import ContextSuite, Subject
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing import suite
+from perdure.testing.context import ContextFSSuite, RelationSuite, Stores
+from perdure.testing.context.base import ContextSuite, Subject
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_nodes as broken
 from tests.context import test_nodes_conformance as conformance

@@ -3,21 +3,21 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.artifacts.disk import FolderDisk
-from holdfast.context.backlinks import ScannedLinks
-from holdfast.context.contract import OutboxStore
-from holdfast.context.followed import FollowedLinks
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import Clock
-from holdfast.context.relations import Relations
-from holdfast.storage import StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.journaled import Journaled
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.context import (
+from perdure.artifacts.disk import FolderDisk
+from perdure.context.backlinks import ScannedLinks
+from perdure.context.contract import OutboxStore
+from perdure.context.followed import FollowedLinks
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import Clock
+from perdure.context.relations import Relations
+from perdure.storage import StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.journaled import Journaled
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.context import (
     KEEPS_HISTORY,
     ON_THE_SEAM,
     ContextFSSuite,

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import IndexState
-from holdfast.context.backlinks import ScannedLinks
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import MemoryOutbox
-from holdfast.context.reading import NodeReader
-from holdfast.context.relations import RelationReader, Relations
-from holdfast.errors import BrokenNodeError, ContextError, NodeNotFoundError
-from holdfast.model import ContextNode, RelationEdge, Uri
-from holdfast.storage import Locator
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.view import View
-from holdfast.testing.context.base import ANA, CONTENT, memory, uri_of
-from holdfast.testing.context.outbox.base import HandClock
+from perdure.artifacts import IndexState
+from perdure.context.backlinks import ScannedLinks
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import MemoryOutbox
+from perdure.context.reading import NodeReader
+from perdure.context.relations import RelationReader, Relations
+from perdure.errors import BrokenNodeError, ContextError, NodeNotFoundError
+from perdure.model import ContextNode, RelationEdge, Uri
+from perdure.storage import Locator
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.wrappers.view import View
+from perdure.testing.context.base import ANA, CONTENT, memory, uri_of
+from perdure.testing.context.outbox.base import HandClock
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")
 VERBS = (
@@ -123,7 +123,7 @@ def edit(present: Present, uri: str, text: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_past_is_as_it_was(seed: int, tmp_path: Path) -> None:
-    present, chance = Present.open(tmp_path), random.Random(seed)  # noqa: S311 - a repeatable walk
+    present, chance = Present.open(tmp_path), random.Random(seed)
     moments: dict[int, dict[str, object]] = {}
     for _ in range(50):
         step(present, chance)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.context.contract import OutboxStore
-from holdfast.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
-from holdfast.errors import AccessDeniedError, LeaseError
-from holdfast.testing import suite
-from holdfast.testing.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
-from holdfast.testing.context.outbox.base import HandClock, Neighbours, closing
+from perdure.context.contract import OutboxStore
+from perdure.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
+from perdure.errors import AccessDeniedError, LeaseError
+from perdure.testing import suite
+from perdure.testing.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
+from perdure.testing.context.outbox.base import HandClock, Neighbours, closing
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_outboxes as broken
 from tests.context import test_outbox_conformance

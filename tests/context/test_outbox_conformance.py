@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from holdfast.context.contract import OutboxStore
-from holdfast.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
-from holdfast.testing.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
+from perdure.context.contract import OutboxStore
+from perdure.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
+from perdure.testing.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 
 
 class TestMemory(OutboxSuite):

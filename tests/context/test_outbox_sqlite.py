@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.context.outbox import SqliteOutbox, schema
-from holdfast.context.outbox.moments import utc_now
-from holdfast.database import DatabaseFile
-from holdfast.errors import (
+from perdure.context.outbox import SqliteOutbox, schema
+from perdure.context.outbox.moments import utc_now
+from perdure.database import DatabaseFile
+from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
     ClosedError,
@@ -28,8 +28,8 @@ from holdfast.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from holdfast.model import ContextNode, RequestContext, Role
-from holdfast.testing.context.outbox.base import (
+from perdure.model import ContextNode, RequestContext, Role
+from perdure.testing.context.outbox.base import (
     ACCOUNT,
     ANA,
     BOB,
@@ -40,7 +40,7 @@ from holdfast.testing.context.outbox.base import (
     uri_of,
     written,
 )
-from holdfast.testing.requirement import requirement
+from perdure.testing.requirement import requirement
 
 PRIVATE = "a-text-that-must-go"
 
@@ -127,7 +127,7 @@ def test_a_closed_outbox_refuses_every_verb(outbox: SqliteOutbox) -> None:
 def test_a_file_that_is_no_database_is_refused_with_its_fix(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database, but long enough to be taken for one. " * 100)
-    with pytest.raises(DamageError, match=r"outbox\.db.*move it away; `holdfast repair` finds"):
+    with pytest.raises(DamageError, match=r"outbox\.db.*move it away; `perdure repair` finds"):
         SqliteOutbox(str(path))
 
     assert path.read_bytes().startswith(b"not a database")
@@ -395,8 +395,8 @@ def test_a_fork_that_nobody_told_of_is_refused(outbox: SqliteOutbox) -> None:
 
 WORKER = """
 import sys, time
-from holdfast.context.outbox import SqliteOutbox
-from holdfast.model import ContextNode, RequestContext
+from perdure.context.outbox import SqliteOutbox
+from perdure.model import ContextNode, RequestContext
 outbox = SqliteOutbox(sys.argv[1])
 ctx = RequestContext("acme", "ana")
 for number in range(1000000):
@@ -448,7 +448,7 @@ def everything_in(folder: Path) -> bytes:
 
 def busy_life(outbox: SqliteOutbox) -> None:
     """Let events of two users grow, fail and go, so that SQLite moves rows between its pages."""
-    chance = random.Random(1)  # noqa: S311 - the same each time
+    chance = random.Random(1)
     nodes = [
         memory(
             f"n{number}",

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context, open_context
-from holdfast.model import ContextNode
+from perdure.app import Context, open_context
+from perdure.model import ContextNode
 
 SHARED = "ctx://local/resources"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.errors import AccessDeniedError
-from holdfast.model import ContextNode, RequestContext
+from perdure.app import open_context
+from perdure.errors import AccessDeniedError
+from perdure.model import ContextNode, RequestContext
 
 
 def test_an_id_that_ends_in_a_space_keeps_its_session_for_itself(tmp_path: Path) -> None:

@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from holdfast.context.contract import ContextFS, OutboxStore, RelationStore
-from holdfast.context.files import META
-from holdfast.context.nodes import Nodes
-from holdfast.context.outbox import MemoryOutbox, SqliteOutbox
-from holdfast.context.relations import Relations
-from holdfast.engine.namespaces import NamespaceManager
-from holdfast.engine.repair import Repair
-from holdfast.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
-from holdfast.model import ContextNode, RelationEdge, RequestContext, Role, Uri
-from holdfast.storage import Locator
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.wrappers.journaled import Journaled
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
-from holdfast.testing.requirement import requirement
+from perdure.context.contract import ContextFS, OutboxStore, RelationStore
+from perdure.context.files import META
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import MemoryOutbox, SqliteOutbox
+from perdure.context.relations import Relations
+from perdure.engine.namespaces import NamespaceManager
+from perdure.engine.repair import Repair
+from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
+from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
+from perdure.storage import Locator
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.wrappers.journaled import Journaled
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
+from perdure.testing.requirement import requirement
 from tests.context.broken_tenancy import BROKEN, opened
 from tests.context.tenancy_worlds import open_in_memory, open_on_disk
 

@@ -2,7 +2,7 @@
 
     python     executed, in one namespace for each document
     pycon      the same, and each answer is compared
-    toml       a file; the config must be one that `holdfast doctor` can open
+    toml       a file; the config must be one that `perdure doctor` can open
     json       a file of JSON lines
     console    commands behind `$ `, run for real, and each answer is compared
     sh         commands, run for real
@@ -32,7 +32,7 @@ import pytest
 from sybil import Document, Example, Region, Sybil
 
 REPOSITORY = Path(__file__).parents[2]
-CONFIG = "~/.holdfast/config.toml"
+CONFIG = "~/.perdure/config.toml"
 SHOWN_HOME = "/home/ana"
 
 _FENCED = re.compile(
@@ -42,7 +42,7 @@ _FENCED = re.compile(
 )
 _COMMAND = re.compile(r"(?P<settings>(?:\w+=\S* )*)(?P<program>pip install|[\w-]+)(?P<rest>.*)")
 _PLAIN_PROGRAMS = frozenset(
-    {"cat", "date", "echo", "holdfast", "ls", "mkdir", "mv", "pytest", "python", "rm", "sleep"}
+    {"cat", "date", "echo", "perdure", "ls", "mkdir", "mv", "pytest", "python", "rm", "sleep"}
 )
 _PATIENCE_SECONDS = 240
 _KEPT_VARIABLES = ("COVERAGE_", "PYTEST_")
@@ -154,7 +154,7 @@ def _check_file(block: Block, _: Example) -> str | None:
     if not block.wrong:
         tables = tomllib.loads(block.source)
         _make_vault(tables)
-    return _run("holdfast doctor", wrong=block.wrong) if block.title == CONFIG else None
+    return _run("perdure doctor", wrong=block.wrong) if block.title == CONFIG else None
 
 
 def _check_json(block: Block, _: Example) -> str | None:

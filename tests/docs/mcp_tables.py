@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 from mcp_types import Tool
 
-from holdfast.surfaces.mcp.opened import Opened
-from holdfast.surfaces.mcp.server import Server
+from perdure.surfaces.mcp.opened import Opened
+from perdure.surfaces.mcp.server import Server
 from tests.docs.blocks import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "reference" / "mcp.md"

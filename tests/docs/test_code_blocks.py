@@ -78,12 +78,12 @@ RIGHT = {
     ),
     "wrong config": block(f'toml title="{CONFIG}" wrong', "[storage]", 'backend = "memroy"'),
     "other file": block('toml title="other.toml"', "a = 1") + block("sh", "cat other.toml"),
-    "answer": block("console", "$ holdfast --version", "holdfast, version ..."),
+    "answer": block("console", "$ perdure --version", "perdure, version ..."),
     "two answers": block("console", "$ mkdir a", "$ ls", "a"),
-    "home": block("console", "$ holdfast doctor", "ok ... at /home/ana/.holdfast/memory", "..."),
-    "refusal": block("console wrong", "$ holdfast doctor --requires sync", "FAIL ... sync..."),
+    "home": block("console", "$ perdure doctor", "ok ... at /home/ana/.perdure/memory", "..."),
+    "refusal": block("console wrong", "$ perdure doctor --requires sync", "FAIL ... sync..."),
     "make": block("sh", "make test", "make demo"),
-    "setting": block("sh", "HOLDFAST_HOME=~/elsewhere holdfast doctor"),
+    "setting": block("sh", "PERDURE_HOME=~/elsewhere perdure doctor"),
     "indented": "1. First\n\n   ```python\n   if True:\n       one = 1\n   ```\n",
     "text": block("text", "}{ is no language"),
 }
@@ -124,19 +124,19 @@ WRONG: dict[str, tuple[str, type[BaseException], str]] = {
         ValueError,
         "below ~",
     ),
-    "answer": (block("console", "$ holdfast --version", "2"), SybilFailure, "expected to say"),
-    "answer too short": (block("console", "$ holdfast doctor", "ok"), SybilFailure, "but said"),
+    "answer": (block("console", "$ perdure --version", "2"), SybilFailure, "expected to say"),
+    "answer too short": (block("console", "$ perdure doctor", "ok"), SybilFailure, "but said"),
     "answer too long": (block("console", "$ mkdir a", "made"), SybilFailure, "expected to say"),
     "second answer": (block("console", "$ mkdir a", "$ ls", "b"), SybilFailure, "'ls'"),
-    "exit code": (block("console", "$ holdfast nonsense", "..."), SybilFailure, "ended with 2"),
+    "exit code": (block("console", "$ perdure nonsense", "..."), SybilFailure, "ended with 2"),
     "refusal that does not come": (
-        block("console wrong", "$ holdfast --version", "..."),
+        block("console wrong", "$ perdure --version", "..."),
         SybilFailure,
         "ended with 0",
     ),
-    "console without a command": (block("console", "holdfast"), SybilFailure, "behind"),
+    "console without a command": (block("console", "perdure"), SybilFailure, "behind"),
     "no command at all": (block("sh"), SybilFailure, "no command"),
-    "command that fails": (block("sh", "holdfast nonsense"), SybilFailure, "ended with 2"),
+    "command that fails": (block("sh", "perdure nonsense"), SybilFailure, "ended with 2"),
     "second command": (block("sh", "mkdir a", "mkdir a"), SybilFailure, "ended with 1"),
     "target that is not there": (block("sh", "make nonsense"), SybilFailure, "nonsense"),
     "command of a stranger": (block("sh", "curl example.org"), ValueError, "may not run"),
@@ -163,12 +163,12 @@ def test_a_fence_that_is_not_closed_is_noticed(text: str) -> None:
 def test_the_blocks_see_nothing_of_the_real_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOLDFAST_HOME", "/real")
+    monkeypatch.setenv("PERDURE_HOME", "/real")
     monkeypatch.setenv("MEMORY_VAULT_PATH", "/real")
     before, folder = dict(os.environ), Path.cwd()
     lines = (
         "import os, pathlib",
-        "assert not {'HOLDFAST_HOME', 'MEMORY_VAULT_PATH', 'USER'} & set(os.environ)",
+        "assert not {'PERDURE_HOME', 'MEMORY_VAULT_PATH', 'USER'} & set(os.environ)",
         "assert list(pathlib.Path.home().iterdir()) == list(pathlib.Path().iterdir()) == []",
         f"assert pathlib.Path({str(tmp_path)!r}) in pathlib.Path.home().parents",
     )

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.storage import SURVIVES_REOPENING, StorageConformance
+from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 from tests.docs.blocks import REPOSITORY, documentation
 
 HOW_TO = REPOSITORY / "docs" / "how-to" / "write-your-own-backend.md"
-MODULE = "holdfast_one_file.py"
+MODULE = "perdure_one_file.py"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import storage
+from perdure import storage
 from tests.docs.blocks import REPOSITORY
 from tests.docs.test_code_blocks import DOCUMENTS, shown
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.extract.asked import (
+from perdure.engine.extract.asked import (
     asking,
     entity_event,
     items,
@@ -18,11 +18,11 @@ from holdfast.engine.extract.asked import (
     profile,
     windows,
 )
-from holdfast.engine.extract.asked.question import question
-from holdfast.engine.extract.evidence import Evidence
-from holdfast.engine.llm import quoting
-from holdfast.errors import LanguageModelError
-from holdfast.model.transcript import Message
+from perdure.engine.extract.asked.question import question
+from perdure.engine.extract.evidence import Evidence
+from perdure.engine.llm import quoting
+from perdure.errors import LanguageModelError
+from perdure.model.transcript import Message
 
 Patch = pytest.MonkeyPatch
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from holdfast.engine.extract.evidence import cid_of
-from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
-from holdfast.engine.extract.rules.profile import ProfileExtractor
-from holdfast.errors import InvalidValueError
-from holdfast.model import CandidateMemory, RequestContext
+from perdure.engine.extract.evidence import cid_of
+from perdure.engine.extract.rules.entity_event import EntityEventExtractor
+from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.errors import InvalidValueError
+from perdure.model import CandidateMemory, RequestContext
 
 Messages = Sequence[Mapping[str, object]]
 

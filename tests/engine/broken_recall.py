@@ -9,36 +9,36 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import indexes, kept, moments, tenants
-from holdfast.app.embedding import reopened
-from holdfast.artifacts import ArtifactStore, IndexState
-from holdfast.config import Config, EmbeddingSettings
-from holdfast.engine import indexing, logged, past, sessions, summaries, upkeep, worker
-from holdfast.engine.answering import Answering, Present
-from holdfast.engine.building import Building
-from holdfast.engine.indexing import Following, Indexer
-from holdfast.engine.logged import Logged
-from holdfast.engine.made import Caught, Made
-from holdfast.engine.recall import holding, packing, planning, recalling, scoring
-from holdfast.engine.recall.holding import Holding
-from holdfast.engine.recall.packing import Packed, Tier
-from holdfast.engine.recall.recalling import Confirming, Question, Recaller
-from holdfast.engine.recall.result import Hit, RecallResult
-from holdfast.engine.recall.retrieval import Retriever
-from holdfast.engine.recall.superseding import Superseding
-from holdfast.engine.summaries import Beginning
-from holdfast.engine.upkeep import Upkeep
-from holdfast.engine.validate import texts
-from holdfast.engine.worker import Round, Worker
-from holdfast.errors import HoldfastError
-from holdfast.index import memo, records
-from holdfast.index.contract import Embedder
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.index.stores.sqlite import SqliteIndex
-from holdfast.model import SUPERSEDED_BY, IndexRecord, Level, RequestContext, Role, Uri
-from holdfast.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.view import View
+from perdure.app import indexes, kept, moments, tenants
+from perdure.app.embedding import reopened
+from perdure.artifacts import ArtifactStore, IndexState
+from perdure.config import Config, EmbeddingSettings
+from perdure.engine import indexing, logged, past, sessions, summaries, upkeep, worker
+from perdure.engine.answering import Answering, Present
+from perdure.engine.building import Building
+from perdure.engine.indexing import Following, Indexer
+from perdure.engine.logged import Logged
+from perdure.engine.made import Caught, Made
+from perdure.engine.recall import holding, packing, planning, recalling, scoring
+from perdure.engine.recall.holding import Holding
+from perdure.engine.recall.packing import Packed, Tier
+from perdure.engine.recall.recalling import Confirming, Question, Recaller
+from perdure.engine.recall.result import Hit, RecallResult
+from perdure.engine.recall.retrieval import Retriever
+from perdure.engine.recall.superseding import Superseding
+from perdure.engine.summaries import Beginning
+from perdure.engine.upkeep import Upkeep
+from perdure.engine.validate import texts
+from perdure.engine.worker import Round, Worker
+from perdure.errors import PerdureError
+from perdure.index import memo, records
+from perdure.index.contract import Embedder
+from perdure.index.embedders.hashing import Hashing
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import SUPERSEDED_BY, IndexRecord, Level, RequestContext, Role, Uri
+from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
+from perdure.storage.history import History
+from perdure.storage.wrappers.view import View
 
 Patch = pytest.MonkeyPatch
 
@@ -395,7 +395,7 @@ def indexes_what_is_archived(patch: Patch) -> None:
 
 
 def lets_poison_stop_the_rest(patch: Patch) -> None:
-    def embed_each(_: object, made: Made, __: object, why: HoldfastError) -> None:
+    def embed_each(_: object, made: Made, __: object, why: PerdureError) -> None:
         made.failed |= dict.fromkeys(made.records, why)
 
     patch.setattr(Indexer, "_embed_each", embed_each)
@@ -418,7 +418,7 @@ def drops_what_has_no_vector(patch: Patch) -> None:
 
 def embeds_one_by_one(patch: Patch) -> None:
     def embed(self: Indexer, made: Made, vectors: memo.VectorMemo) -> None:
-        self._embed_each(made, vectors, HoldfastError("never"))
+        self._embed_each(made, vectors, PerdureError("never"))
 
     patch.setattr(Indexer, "_embed", embed)
 

@@ -5,15 +5,15 @@ import unicodedata
 from dataclasses import replace
 from typing import Any
 
-from holdfast.engine.validate import instructions, neutral, secrets, texts, validating
-from holdfast.engine.validate.characters import visible
-from holdfast.engine.validate.instructions import LABEL, Instruction
-from holdfast.engine.validate.markup import inert
-from holdfast.engine.validate.secrets import Secret, SecretPolicy
-from holdfast.engine.validate.texts import CleanText
-from holdfast.engine.validate.validating import Validated
-from holdfast.errors import SecretRefusedError
-from holdfast.model import CandidateMemory
+from perdure.engine.validate import instructions, neutral, secrets, texts, validating
+from perdure.engine.validate.characters import visible
+from perdure.engine.validate.instructions import LABEL, Instruction
+from perdure.engine.validate.markup import inert
+from perdure.engine.validate.secrets import Secret, SecretPolicy
+from perdure.engine.validate.texts import CleanText
+from perdure.engine.validate.validating import Validated
+from perdure.errors import SecretRefusedError
+from perdure.model import CandidateMemory
 from tests.engine.test_validation import TestValidation as Rules
 
 _TAG = re.compile(r"<[^>]*>")

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import copytree
 
-from holdfast.app import Context, adopt_history
-from holdfast.engine.made import Caught
-from holdfast.engine.worker import Background, Worker
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.model import ContextNode
+from perdure.app import Context, adopt_history
+from perdure.engine.made import Caught
+from perdure.engine.worker import Background, Worker
+from perdure.index.embedders.hashing import Hashing
+from perdure.model import ContextNode
 from tests.engine.remembering import ANA, opened
 
 FOLDER = "ctx://local/users/ana/memories/preference"
@@ -61,7 +61,7 @@ def have_many(home: Path) -> None:
 def have_a_copy(home: Path, many: Path) -> None:
     """Have what another home has, which is quicker than to make it again."""
     copytree(many, home, symlinks=True, dirs_exist_ok=True)
-    adopt_history({"HOME": str(home), "USER": "ana"}, str(many / ".holdfast/memory"))
+    adopt_history({"HOME": str(home), "USER": "ana"}, str(many / ".perdure/memory"))
 
 
 def made_by(context: Context) -> int:
@@ -73,7 +73,7 @@ def made_by(context: Context) -> int:
 def go_on(
     context: Context, goes_on: Callable[[], bool] = lambda: True, account: str = "local"
 ) -> Caught | None:
-    """Do what `holdfast worker` does of an index that is not made yet."""
+    """Do what `perdure worker` does of an index that is not made yet."""
 
     def answering() -> Worker | None:
         present = context.indexes.present(account)

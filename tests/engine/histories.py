@@ -6,12 +6,12 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.engine.recall.result import Hit
-from holdfast.errors import ContextError
-from holdfast.model import SUPERSEDED_BY, RelationEdge, RequestContext
-from holdfast.storage import Locator
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.engine.recall.result import Hit
+from perdure.errors import ContextError
+from perdure.model import SUPERSEDED_BY, RelationEdge, RequestContext
+from perdure.storage import Locator
 from tests.engine.remembering import ADMIN, ANA, BOB, of
 
 WORDS = ("tabs", "coffee", "train", "cat", "lisbon", "soup")

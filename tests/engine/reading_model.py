@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.engine.extract.evidence import evidence_of
-from holdfast.engine.extract.rules.extractors import extractors
-from holdfast.engine.llm.contract import LLM
-from holdfast.engine.llm.reply import Reply
-from holdfast.model import CandidateMemory, RequestContext
-from holdfast.testing.llm import Script, scripted_llm
-from holdfast.testing.llm.scripted import says_json
+from perdure.engine.extract.evidence import evidence_of
+from perdure.engine.extract.rules.extractors import extractors
+from perdure.engine.llm.contract import LLM
+from perdure.engine.llm.reply import Reply
+from perdure.model import CandidateMemory, RequestContext
+from perdure.testing.llm import Script, scripted_llm
+from perdure.testing.llm.scripted import says_json
 
 ITEM: dict[str, Any] = {
     "message": 0,

@@ -8,14 +8,14 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.context.files import CONTENT
-from holdfast.engine.recall.planning import plan
-from holdfast.engine.recall.result import RecallResult
-from holdfast.errors import ContextError, EmbeddingError
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.model import ContextNode, RelationEdge, RequestContext, Role, Uri
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.context.files import CONTENT
+from perdure.engine.recall.planning import plan
+from perdure.engine.recall.result import RecallResult
+from perdure.errors import ContextError, EmbeddingError
+from perdure.index.embedders.hashing import Hashing
+from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from tests.engine.remembering import of
 
 OWNERS = ("user:ana", "user:bob", "agent:helper", "account")

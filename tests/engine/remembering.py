@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.app import Context, open_context
-from holdfast.engine.memory import Memory
-from holdfast.index.contract import Embedder
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.model import RequestContext, Role
+from perdure.app import Context, open_context
+from perdure.engine.memory import Memory
+from perdure.index.contract import Embedder
+from perdure.index.embedders.hashing import Hashing
+from perdure.model import RequestContext, Role
 
 ANA = RequestContext("local", "ana")
 BOB = RequestContext("local", "bob", agent_id="helper")

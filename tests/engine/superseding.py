@@ -1,7 +1,7 @@
 """Former statements, as saving leaves them when a new one contradicts them."""
 
-from holdfast.app import Context
-from holdfast.model import RelationEdge, RequestContext
+from perdure.app import Context
+from perdure.model import RelationEdge, RequestContext
 from tests.engine.remembering import ANA, of
 
 MEMORIES = "ctx://local/users/ana/memories"

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context, kept, open_context
-from holdfast.config import EmbeddingSettings
-from holdfast.errors import ConcurrentModificationError, EmbeddingError
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.index.format import FORMAT
-from holdfast.index.memo import embedder_id
-from holdfast.model import ContextNode, RequestContext
+from perdure.app import Context, kept, open_context
+from perdure.config import EmbeddingSettings
+from perdure.errors import ConcurrentModificationError, EmbeddingError
+from perdure.index.embedders.hashing import Hashing
+from perdure.index.format import FORMAT
+from perdure.index.memo import embedder_id
+from perdure.model import ContextNode, RequestContext
 from tests.engine.changing_models import (
     ANSWER,
     BY_MEANING,
@@ -64,7 +64,7 @@ def snippets(context: Context, question: str) -> list[str]:
 
 def folder_of(home: Path, dimension: int) -> Path:
     """Return the folder of the index of a hashing embedder."""
-    (index,) = home.glob(f".holdfast/histories/*/index/{embedder_id(Hashing(dimension))}-*")
+    (index,) = home.glob(f".perdure/histories/*/index/{embedder_id(Hashing(dimension))}-*")
     return index
 
 
@@ -78,7 +78,7 @@ def test_old_vectors_answer_until_the_new_ones_are_made(home: Path) -> None:
         (note,) = result.notes
         assert "the vectors of hashing-" in note
         assert "0 of 212 places are embedded" in note
-        assert "`holdfast worker` or `holdfast index rebuild`" in note
+        assert "`perdure worker` or `perdure index rebuild`" in note
         assert made_by(context) == 0  # nobody asked for it
 
 
@@ -97,7 +97,7 @@ def test_what_is_written_meanwhile_is_found_at_once(home: Path) -> None:
 
 
 def test_an_edit_by_hand_is_found_meanwhile(home: Path) -> None:
-    (file,) = home.glob(".holdfast/memory/**/leaf/content.md")
+    (file,) = home.glob(".perdure/memory/**/leaf/content.md")
     file.write_text(file.read_text().replace(ANSWER, "Photosynthesised."))
 
     with opened(home, embedder=Hashing(NEW)) as context:
@@ -493,7 +493,7 @@ def write_elsewhere(context: Context) -> None:
 @contextmanager
 def configured(home: Path, embedding: str) -> Iterator[Context]:
     """Open the memory of a home whose config says who embeds."""
-    (home / ".holdfast" / "config.toml").write_text(f"[embedding]\n{embedding}\n")
+    (home / ".perdure" / "config.toml").write_text(f"[embedding]\n{embedding}\n")
     with open_context({"HOME": str(home), "USER": "ana", "KEY": "sesame"}) as context:
         yield context
 
@@ -506,7 +506,7 @@ def endpoint(server: Server, model: str, provider: str = "openai") -> str:
 
 
 def install(home: Path) -> None:
-    (home / ".holdfast" / "models").symlink_to(installed_model().folder.parent)
+    (home / ".perdure" / "models").symlink_to(installed_model().folder.parent)
 
 
 def test_from_a_hashing_one_to_minilm_and_on_to_an_endpoint(home: Path) -> None:
@@ -534,7 +534,7 @@ def test_a_model_that_was_removed_leaves_the_words(home: Path) -> None:
     with configured(home, 'provider = "minilm"') as context:
         write(context, newer="Newer than the other.")
         go_on(context)
-    (home / ".holdfast" / "models").unlink()
+    (home / ".perdure" / "models").unlink()
     folder = folder_of(home, OLD)
     (folder / kept.FILE).unlink()
 
@@ -576,8 +576,8 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
 _WORK = """
 import os, sys
 from pathlib import Path
-from holdfast.artifacts import ArtifactStore
-from holdfast.index.stores.sqlite import SqliteIndex
+from perdure.artifacts import ArtifactStore
+from perdure.index.stores.sqlite import SqliteIndex
 from tests.engine.changing_models import NEW, Counting, go_on
 from tests.engine.remembering import opened
 

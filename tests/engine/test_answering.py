@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.engine.recall.result import RecallResult
-from holdfast.storage.sweep import sweep
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.engine.recall.result import RecallResult
+from perdure.storage.sweep import sweep
 from tests.disks import refusing
 from tests.engine.remembering import of, opened, save_all, uris
 
@@ -24,7 +24,7 @@ def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Context]
 
 
 def edit(home: Path, old: str, new: str, slug: str = "indentation") -> None:
-    file = next((home / ".holdfast" / "memory").rglob(f"{slug}/content.md"))
+    file = next((home / ".perdure" / "memory").rglob(f"{slug}/content.md"))
     file.write_text(file.read_text().replace(old, new))
 
 

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from holdfast.app import Context, moments
-from holdfast.app.moments import SqliteMoments
-from holdfast.artifacts import IndexState
-from holdfast.engine import copying
-from holdfast.engine.copying import Copying
-from holdfast.engine.indexing import Indexer
-from holdfast.engine.made import Made
-from holdfast.engine.summaries import Beginning
-from holdfast.errors import EmbeddingError
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.index.stamp import root
-from holdfast.index.stores.sqlite import SqliteIndex
-from holdfast.model import Uri
-from holdfast.storage import Locator
+from perdure.app import Context, moments
+from perdure.app.moments import SqliteMoments
+from perdure.artifacts import IndexState
+from perdure.engine import copying
+from perdure.engine.copying import Copying
+from perdure.engine.indexing import Indexer
+from perdure.engine.made import Made
+from perdure.engine.summaries import Beginning
+from perdure.errors import EmbeddingError
+from perdure.index.embedders.hashing import Hashing
+from perdure.index.stamp import root
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import Uri
+from perdure.storage import Locator
 from tests.engine.histories import (
     MORE,
     Step,

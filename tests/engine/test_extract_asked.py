@@ -10,26 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine.extract.asked import question, windows
-from holdfast.engine.extract.asked.extractors import extractors
-from holdfast.engine.extract.asked.question import CATEGORIES, SCHEMA
-from holdfast.engine.extract.contract import CandidateExtractor
-from holdfast.engine.extract.evidence import cid_of, evidence_of, verified
-from holdfast.engine.extract.rules import extractors as rules
-from holdfast.engine.llm.budget import most_used
-from holdfast.engine.llm.reply import Answer, Refusal, Reply, Truncation
-from holdfast.engine.llm.request import Message, Request
-from holdfast.engine.llm.schemas import check_schema, is_closed
-from holdfast.errors import (
+from perdure.engine.extract.asked import question, windows
+from perdure.engine.extract.asked.extractors import extractors
+from perdure.engine.extract.asked.question import CATEGORIES, SCHEMA
+from perdure.engine.extract.contract import CandidateExtractor
+from perdure.engine.extract.evidence import cid_of, evidence_of, verified
+from perdure.engine.extract.rules import extractors as rules
+from perdure.engine.llm.budget import most_used
+from perdure.engine.llm.reply import Answer, Refusal, Reply, Truncation
+from perdure.engine.llm.request import Message, Request
+from perdure.engine.llm.schemas import check_schema, is_closed
+from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,
     AnswerTruncatedError,
     InvalidValueError,
     LanguageModelError,
 )
-from holdfast.model import CandidateMemory, RequestContext
-from holdfast.testing.extract.scoring import conversations
-from holdfast.testing.llm import Script, scripted_llm
+from perdure.model import CandidateMemory, RequestContext
+from perdure.testing.extract.scoring import conversations
+from perdure.testing.llm import Script, scripted_llm
 from tests.engine.reading_model import Reader, Silent, item, reading_llm, record_in, says_items
 
 ANA = RequestContext("acme", "ana", session_id="one")

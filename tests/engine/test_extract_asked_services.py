@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.engine.extract.asked.extractors import extractors
-from holdfast.engine.extract.evidence import verified
-from holdfast.engine.llm.occasion import Occasion
-from holdfast.engine.llm.reply import Answer, Refusal, Reply, Truncation, Usage
-from holdfast.engine.merge.asking import AskingJudge
-from holdfast.engine.merge.comparing import Verdict
-from holdfast.errors import (
+from perdure.app import open_context
+from perdure.engine.extract.asked.extractors import extractors
+from perdure.engine.extract.evidence import verified
+from perdure.engine.llm.occasion import Occasion
+from perdure.engine.llm.reply import Answer, Refusal, Reply, Truncation, Usage
+from perdure.engine.merge.asking import AskingJudge
+from perdure.engine.merge.comparing import Verdict
+from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,
     AnswerTruncatedError,
@@ -22,8 +22,8 @@ from holdfast.errors import (
     OverBudgetError,
     RequestRefusedError,
 )
-from holdfast.model import CandidateMemory, RequestContext
-from holdfast.testing.llm.scripted import says_json
+from perdure.model import CandidateMemory, RequestContext
+from perdure.testing.llm.scripted import says_json
 from tests.engine.llm.services import Server, fails, replies, says, serving
 from tests.engine.reading_model import Reader, item, says_items
 
@@ -44,7 +44,7 @@ def server() -> Iterator[Server]:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
-    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.setenv("PERDURE_HOME", str(home))
     monkeypatch.setenv("USER", "ana")
     return home
 

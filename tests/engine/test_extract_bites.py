@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.engine.extract.contract import CandidateExtractor
-from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
-from holdfast.engine.extract.rules.profile import ProfileExtractor
-from holdfast.testing import suite
-from holdfast.testing.extract.suite import HOSTILE, ExtractorSuite
+from perdure.engine.extract.contract import CandidateExtractor
+from perdure.engine.extract.rules.entity_event import EntityEventExtractor
+from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.testing import suite
+from perdure.testing.extract.suite import HOSTILE, ExtractorSuite
 from tests.bites import Bite, repeatable_search
 from tests.engine import broken_extractors as broken
 from tests.engine import test_extract_conformance as conformance

@@ -1,12 +1,12 @@
 """Every extractor that ships passes the whole contract."""
 
-from holdfast.engine.extract.asked import entity_event, preference, procedure, profile
-from holdfast.engine.extract.contract import CandidateExtractor
-from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
-from holdfast.engine.extract.rules.preference import PreferenceExtractor
-from holdfast.engine.extract.rules.procedure import ProcedureExtractor
-from holdfast.engine.extract.rules.profile import ProfileExtractor
-from holdfast.testing.extract import DATES, ExtractorSuite
+from perdure.engine.extract.asked import entity_event, preference, procedure, profile
+from perdure.engine.extract.contract import CandidateExtractor
+from perdure.engine.extract.rules.entity_event import EntityEventExtractor
+from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.testing.extract import DATES, ExtractorSuite
 from tests.engine.reading_model import reading_llm
 
 

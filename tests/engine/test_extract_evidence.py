@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.artifacts import CID
-from holdfast.engine.extract.evidence import check_evidence, evidence_of, verified
-from holdfast.engine.extract.rules.procedure import ProcedureExtractor
-from holdfast.engine.extract.rules.profile import ProfileExtractor
-from holdfast.errors import EvidenceError, InvalidValueError
-from holdfast.model import CandidateMemory, RequestContext
+from perdure.artifacts import CID
+from perdure.engine.extract.evidence import check_evidence, evidence_of, verified
+from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.errors import EvidenceError, InvalidValueError
+from perdure.model import CandidateMemory, RequestContext
 
 ANA = RequestContext("acme", "ana", session_id="one")
 MESSAGES: list[dict[str, object]] = [

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.engine.extract.persons import third_person
-from holdfast.engine.extract.rules.extractors import extractors
-from holdfast.model import CandidateMemory
+from perdure.engine.extract.persons import third_person
+from perdure.engine.extract.rules.extractors import extractors
+from perdure.model import CandidateMemory
 from tests.engine.test_extract_rules import found_in
 
 NOTHING: list[str] = []

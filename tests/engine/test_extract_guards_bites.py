@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.extract import (
+from perdure.engine.extract import (
     claims,
     clauses,
     events,
@@ -16,7 +16,7 @@ from holdfast.engine.extract import (
     reminders,
     slugs,
 )
-from holdfast.engine.extract.rules import procedure
+from perdure.engine.extract.rules import procedure
 from tests.engine.test_extract_guards import everything
 
 pytestmark = pytest.mark.search

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.engine.extract import confidence
-from holdfast.engine.extract.evidence import verified
-from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
+from perdure.engine.extract import confidence
+from perdure.engine.extract.evidence import verified
+from perdure.engine.extract.rules.entity_event import EntityEventExtractor
 from tests.engine.test_extract_guards import everything
 from tests.engine.test_extract_rules import ANA
 

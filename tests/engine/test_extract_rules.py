@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.engine.extract.contract import CandidateExtractor
-from holdfast.engine.extract.names import name_at
-from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
-from holdfast.engine.extract.rules.preference import PreferenceExtractor
-from holdfast.engine.extract.rules.procedure import ProcedureExtractor
-from holdfast.engine.extract.rules.profile import ProfileExtractor
-from holdfast.model import CandidateMemory, RequestContext
-from holdfast.testing.requirement import requirement
+from perdure.engine.extract.contract import CandidateExtractor
+from perdure.engine.extract.names import name_at
+from perdure.engine.extract.rules.entity_event import EntityEventExtractor
+from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.model import CandidateMemory, RequestContext
+from perdure.testing.requirement import requirement
 
 ANA = RequestContext("acme", "ana")
 WEDNESDAY = datetime(2026, 4, 15, 12, tzinfo=UTC)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.extract.evidence import verified
-from holdfast.engine.extract.rules.entity_event import EntityEventExtractor
-from holdfast.engine.extract.rules.preference import PreferenceExtractor
-from holdfast.engine.extract.rules.procedure import ProcedureExtractor
-from holdfast.engine.extract.rules.profile import ProfileExtractor
-from holdfast.testing.extract.scoring import Conversation, Score, conversations, score
+from perdure.engine.extract.evidence import verified
+from perdure.engine.extract.rules.entity_event import EntityEventExtractor
+from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.testing.extract.scoring import Conversation, Score, conversations, score
 
 FOLDER = Path(__file__).parents[1] / "data" / "conversations"
 ALL = conversations(FOLDER)

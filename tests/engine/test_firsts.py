@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.context.reading import NodeReader
-from holdfast.engine import firsts
-from holdfast.engine.summaries import MOST
-from holdfast.model import ContextNode, Level, Uri
-from holdfast.model.record import record_id
+from perdure.app import Context
+from perdure.context.reading import NodeReader
+from perdure.engine import firsts
+from perdure.engine.summaries import MOST
+from perdure.model import ContextNode, Level, Uri
+from perdure.model.record import record_id
 from tests.engine.remembering import ANA, of, opened
 
 FOLDER = Uri.parse("ctx://local/users/ana/memories/event")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.context.reading import Stored
-from holdfast.engine.recall.planning import plan
-from holdfast.engine.recall.recalling import Confirming
-from holdfast.model import RelationEdge
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.context.reading import Stored
+from perdure.engine.recall.planning import plan
+from perdure.engine.recall.recalling import Confirming
+from perdure.model import RelationEdge
 from tests.engine.remembering import ADMIN, ANA, BOB, of, opened, save_all
 from tests.engine.superseding import HOME, MEMORIES, former, found, moved_to_porto
 

@@ -5,8 +5,8 @@ from itertools import pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.lint.chains import cycles, forks
-from holdfast.engine.lint.problem import Code, Problem
+from perdure.engine.lint.chains import cycles, forks
+from perdure.engine.lint.problem import Code, Problem
 
 NAMES = "abcd"
 GRAPHS = st.dictionaries(

@@ -12,25 +12,25 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.context import tenants
-from holdfast.context.backlinks import ScannedLinks
-from holdfast.context.contract import TenantData
-from holdfast.context.deletions import Deletions
-from holdfast.context.followed import FollowedLinks
-from holdfast.context.tenants import NodeData
-from holdfast.engine.namespaces import Deleted, NamespaceManager
-from holdfast.errors import (
+from perdure.context import tenants
+from perdure.context.backlinks import ScannedLinks
+from perdure.context.contract import TenantData
+from perdure.context.deletions import Deletions
+from perdure.context.followed import FollowedLinks
+from perdure.context.tenants import NodeData
+from perdure.engine.namespaces import Deleted, NamespaceManager
+from perdure.errors import (
     AccessDeniedError,
     InvalidValueError,
     NodeExistsError,
     NodeNotFoundError,
     StorageFaultError,
 )
-from holdfast.model import ContextNode, RelationEdge, RequestContext, Role, Uri
-from holdfast.storage import Locator
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
-from holdfast.testing.storage.processes import finish, start
+from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
+from perdure.storage import Locator
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
+from perdure.testing.storage.processes import finish, start
 from tests.context.opened import GROUNDS, MEMORIES, ROOT, Opened, memory_uri, opened
 
 NOTES = Locator("accounts/.deleting")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.context.files import CONTENT, META
-from holdfast.engine.memory import Memory
-from holdfast.errors import DamageError
-from holdfast.index.account.noted import SHOWN_FILES, Notes, read_notes
-from holdfast.index.stores.sqlite import SqliteIndex
-from holdfast.model.values import JSON
+import perdure
+from perdure.context.files import CONTENT, META
+from perdure.engine.memory import Memory
+from perdure.errors import DamageError
+from perdure.index.account.noted import SHOWN_FILES, Notes, read_notes
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model.values import JSON
 
 ME = "ctx://local/users/ana/memories"
 
@@ -22,7 +22,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     monkeypatch.setenv("USER", "ana")
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "config.toml").write_text('[embedding]\nprovider = "none"\n')
-    return holdfast.open(home=tmp_path / "home")
+    return perdure.open(home=tmp_path / "home")
 
 
 def database(tmp_path: Path) -> Path:

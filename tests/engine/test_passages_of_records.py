@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidValueError
-from holdfast.index import records
-from holdfast.index.passages import CHARACTERS
-from holdfast.index.records import embedded, is_whole, records_of, whole_id
-from holdfast.model import ContextNode, IndexRecord, Level
-from holdfast.model.record import record_id
-from holdfast.model.transcript import Message, parse, pieces, render
-from holdfast.model.values import JSON, ROLES
+from perdure.errors import InvalidValueError
+from perdure.index import records
+from perdure.index.passages import CHARACTERS
+from perdure.index.records import embedded, is_whole, records_of, whole_id
+from perdure.model import ContextNode, IndexRecord, Level
+from perdure.model.record import record_id
+from perdure.model.transcript import Message, parse, pieces, render
+from perdure.model.values import JSON, ROLES
 from tests.engine.remembering import BOB, of, opened, save_all
 
 CID = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"

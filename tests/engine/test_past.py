@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.engine.past import KEPT
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.storage import Locator, walk
-from holdfast.storage.wrappers.view import View
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.engine.past import KEPT
+from perdure.index.embedders.hashing import Hashing
+from perdure.storage import Locator, walk
+from perdure.storage.wrappers.view import View
 from tests.engine.histories import STEPS, Step, answers, done
 from tests.engine.remembering import ANA, BOB, of, opened, save_all
 
@@ -24,7 +24,7 @@ def copied(context: Context, state: IndexState, home: Path) -> None:
     view = View(context.recorded.history, state)
     for folder in ("accounts",):
         for locator in _every(view, Locator(folder)):
-            file = home / ".holdfast" / "memory" / locator.key
+            file = home / ".perdure" / "memory" / locator.key
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(view.read(locator).encode())
 
@@ -79,7 +79,7 @@ def test_every_derived_thing_can_be_thrown_away(
 
 
 def thrown_away(home: Path) -> None:
-    (history,) = (home / ".holdfast" / "histories").glob("*")
+    (history,) = (home / ".perdure" / "histories").glob("*")
     for name in ("index", "vectors", "abstracts"):
         rmtree(history / name, ignore_errors=True)
     for file in history.glob("*.sqlite*"):

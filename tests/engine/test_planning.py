@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
-from holdfast.engine.recall.events import events_in
-from holdfast.engine.recall.planning import plan
-from holdfast.engine.recall.times import times_in
-from holdfast.model import ContextType
+from perdure.engine.recall.events import events_in
+from perdure.engine.recall.planning import plan
+from perdure.engine.recall.times import times_in
+from perdure.model import ContextType
 from tests.engine.test_times import EVENTS, EXAMPLES, TEXTS
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

@@ -8,13 +8,13 @@ from shutil import rmtree
 
 import pytest
 
-import holdfast
-from holdfast.app import Context
-from holdfast.engine.recall.packing import tokens_in
-from holdfast.errors import InvalidValueError
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.model import ContextNode
-from holdfast.testing.requirement import requirement
+import perdure
+from perdure.app import Context
+from perdure.engine.recall.packing import tokens_in
+from perdure.errors import InvalidValueError
+from perdure.index.embedders.hashing import Hashing
+from perdure.model import ContextNode
+from perdure.testing.requirement import requirement
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris
 
 TABS = "ctx://local/users/ana/memories/preference/indentation"
@@ -120,7 +120,7 @@ def test_an_edit_by_hand_is_found_as_it_is_now(context: Context, tmp_path: Path)
     memory = of(context)
     save_all(memory)
     memory.recall("tabs")
-    file = next((tmp_path / ".holdfast" / "memory").rglob("indentation/content.md"))
+    file = next((tmp_path / ".perdure" / "memory").rglob("indentation/content.md"))
     file.write_text(file.read_text().replace("tabs over spaces", "spaces over tabs"))
 
     result = memory.recall("tabs or spaces")
@@ -269,12 +269,12 @@ def test_without_a_model_it_says_so(tmp_path: Path) -> None:
         result = of(context).recall("tabs")
 
     assert not result.semantic
-    assert "holdfast models install" in result.notes[0]
+    assert "perdure models install" in result.notes[0]
 
 
 def test_who_chose_words_is_told_nothing(tmp_path: Path) -> None:
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "config.toml").write_text('[embedding]\nprovider = "none"\n')
+    (tmp_path / ".perdure").mkdir()
+    (tmp_path / ".perdure" / "config.toml").write_text('[embedding]\nprovider = "none"\n')
     with opened(tmp_path, semantic=False) as context:
         save_all(of(context))
         result = of(context).recall("tabs")
@@ -341,7 +341,7 @@ def test_a_passage_is_found_through_the_summary_above_it(tmp_path: Path) -> None
 
 
 def test_the_public_verbs_need_no_more_than_a_home(tmp_path: Path) -> None:
-    with holdfast.open(home=tmp_path / "home") as memory:
+    with perdure.open(home=tmp_path / "home") as memory:
         uri = memory.save("Prefers tabs.", category="preference", slug="indentation")
         memory.save("Prefers tabs.", category="preference", slug="indentation")
         result = memory.recall("tabs", top_k=1, budget_tokens=200)
@@ -466,7 +466,7 @@ def test_hits_that_do_not_fit_are_told_of(context: Context) -> None:
 def test_derived_things_may_vanish_while_they_are_open(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
-        (history,) = (tmp_path / ".holdfast" / "histories").iterdir()
+        (history,) = (tmp_path / ".perdure" / "histories").iterdir()
         for name in ("abstracts", "vectors", "index", "past"):
             rmtree(history / name, ignore_errors=True)
             of(context).save(f"Without {name}.", category="preference", slug=f"no-{name}")

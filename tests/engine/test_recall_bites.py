@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.sessions import Sessions
-from holdfast.engine.upkeep import Kind
-from holdfast.errors import AccessRefusedError, EmbeddingError, InvalidValueError
+from perdure.engine.sessions import Sessions
+from perdure.engine.upkeep import Kind
+from perdure.errors import AccessRefusedError, EmbeddingError, InvalidValueError
 from tests.engine import broken_recall as broken
 from tests.engine import (
     test_another_model,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.indexing import Following, Indexer
-from holdfast.engine.made import Made
-from holdfast.engine.summaries import Beginning
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.index.memo import VectorMemo
-from holdfast.model import ContextNode, Uri
+from perdure.engine.indexing import Following, Indexer
+from perdure.engine.made import Made
+from perdure.engine.summaries import Beginning
+from perdure.index.embedders.hashing import Hashing
+from perdure.index.memo import VectorMemo
+from perdure.model import ContextNode, Uri
 from tests.engine.remembering import ANA, BOB, of, opened, save_all, uris
 
 FOLDER = "ctx://local/users/ana/memories/preference"

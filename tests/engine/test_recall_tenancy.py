@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.errors import AccessDeniedError, InvalidValueError
-from holdfast.model import ContextNode
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.errors import AccessDeniedError, InvalidValueError
+from perdure.model import ContextNode
 from tests.engine.recall_tenants import ASKING, STEPS, Moody, Step, World, attack, check, do
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris
 

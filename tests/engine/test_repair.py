@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.artifacts import CID
-from holdfast.context.files import FILES
-from holdfast.engine.repair import ACTIONS, Action, Repair, State
-from holdfast.errors import BrokenNodeError, NodeNotFoundError
-from holdfast.model import EventType, NodeStatus, RelationEdge, RequestContext, Role, Uri
-from holdfast.storage import Locator, StorageBackend
-from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
+from perdure.artifacts import CID
+from perdure.context.files import FILES
+from perdure.engine.repair import ACTIONS, Action, Repair, State
+from perdure.errors import BrokenNodeError, NodeNotFoundError
+from perdure.model import EventType, NodeStatus, RelationEdge, RequestContext, Role, Uri
+from perdure.storage import Locator, StorageBackend
+from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from tests.context.opened import (
     ACCOUNT,
     ADMIN,

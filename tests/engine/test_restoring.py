@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.errors import (
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.errors import (
     AccessDeniedError,
     InvalidValueError,
     NodeExistsError,
     NodeNotFoundError,
 )
-from holdfast.model import RelationEdge
-from holdfast.storage.history import RESTORE
+from perdure.model import RelationEdge
+from perdure.storage.history import RESTORE
 from tests.engine.remembering import ANA, BOB, of, opened, save_all
 
 TABS = "ctx://local/users/ana/memories/preference/indentation"

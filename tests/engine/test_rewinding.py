@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.engine.memory import Memory
-from holdfast.engine.rewinding import Fate
-from holdfast.errors import AccessDeniedError, NodeNotFoundError
-from holdfast.model import RelationEdge, RequestContext
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.engine.memory import Memory
+from perdure.engine.rewinding import Fate
+from perdure.errors import AccessDeniedError, NodeNotFoundError
+from perdure.model import RelationEdge, RequestContext
 from tests.engine.remembering import ANA, BOB, of, opened
 
 MEMORIES = "ctx://local/users/ana/memories"
@@ -150,7 +150,7 @@ def test_what_its_owner_put_away_stays_so_and_is_told_of(context: Context) -> No
 
 def test_broken_files_stay_and_are_told_of(context: Context, tmp_path: Path) -> None:
     then = bad_day(context)
-    folder = tmp_path / ".holdfast" / "memory" / "accounts" / "local"
+    folder = tmp_path / ".perdure" / "memory" / "accounts" / "local"
     (folder / "users" / "ana" / "memories" / "taste" / "tea" / ".meta.json").write_text("{")
 
     done = of(context).rewind(then)

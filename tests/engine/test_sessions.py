@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context, open_context
-from holdfast.engine.sessions import Sessions
-from holdfast.errors import AccessDeniedError, InvalidValueError, NodeExistsError
-from holdfast.model import RequestContext
-from holdfast.model.transcript import parse
+from perdure.app import Context, open_context
+from perdure.engine.sessions import Sessions
+from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
+from perdure.model import RequestContext
+from perdure.model.transcript import parse
 
 ANA = RequestContext("local", "ana")
 HELLO = {

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.app import Context
-from holdfast.context.files import ABSTRACT, OVERVIEW
-from holdfast.context.parts import said_at
-from holdfast.context.reading import NodeReader
-from holdfast.engine.summaries import Summaries, abstract_of, overview_of
-from holdfast.model import ContextNode, Level, RelationEdge, Uri
-from holdfast.model.record import record_id
-from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW
-from holdfast.storage import Locator
-from holdfast.storage.backends.memory import MemoryBackend
+from perdure.app import Context
+from perdure.context.files import ABSTRACT, OVERVIEW
+from perdure.context.parts import said_at
+from perdure.context.reading import NodeReader
+from perdure.engine.summaries import Summaries, abstract_of, overview_of
+from perdure.model import ContextNode, Level, RelationEdge, Uri
+from perdure.model.record import record_id
+from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
+from perdure.storage import Locator
+from perdure.storage.backends.memory import MemoryBackend
 from tests.engine.remembering import ADMIN, ANA, BOB, PREFERENCES, of, opened, save_all
 
 FOLDER = Uri.parse("ctx://local/users/ana/memories/preference")
@@ -166,6 +166,6 @@ def derived(home: Path, word: bytes) -> list[str]:
     return [
         path.name
         for tier in ("index", "vectors", "abstracts", "past")
-        for path in home.rglob(f".holdfast/histories/*/{tier}/**/*")
+        for path in home.rglob(f".perdure/histories/*/{tier}/**/*")
         if path.is_file() and word in path.read_bytes()
     ]

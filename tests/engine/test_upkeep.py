@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.engine.upkeep import DerivedTiers, Kind
-from holdfast.storage import Tier
-from holdfast.testing.requirement import requirement
+from perdure.app import Context
+from perdure.engine.upkeep import DerivedTiers, Kind
+from perdure.storage import Tier
+from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, BOB, EVE, of, opened, save_all, uris
 
 TABS = "ctx://local/users/ana/memories/preference/indentation"
@@ -25,7 +25,7 @@ def context(tmp_path: Path) -> Iterator[Context]:
 
 
 def index_files(home: Path) -> list[Path]:
-    (folder,) = (home / ".holdfast" / "histories").glob("*/index")
+    (folder,) = (home / ".perdure" / "histories").glob("*/index")
     return sorted(folder.rglob("*.sqlite"))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import EvidenceError
+from perdure.errors import EvidenceError
 from tests.bites import Bite, repeatable_search
 from tests.engine import broken_validators as broken
 from tests.engine.test_validation import TestValidation as Rules

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.validate.instructions import instructions_in
-from holdfast.engine.validate.secrets import Secret, masked, secrets_in
-from holdfast.testing.validate.scoring import Score, labelled, score
-from holdfast.testing.validate.tokens import kinds, token
+from perdure.engine.validate.instructions import instructions_in
+from perdure.engine.validate.secrets import Secret, masked, secrets_in
+from perdure.testing.validate.scoring import Score, labelled, score
+from perdure.testing.validate.tokens import kinds, token
 
 DATA = Path(__file__).parents[1] / "data"
 SECRETS, INSTRUCTIONS = DATA / "secrets.json", DATA / "instructions.json"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.model import Uri
-from holdfast.model.uri import segment_of
-from holdfast.surfaces.cli import cli
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.model import Uri
+from perdure.model.uri import segment_of
+from perdure.surfaces.cli import cli
 from tests.engine.remembering import of, opened, save_all, uris
 
 
@@ -60,7 +60,7 @@ def state(tmp_path: Path) -> IndexState:
 
 def taken(home: Path, place: str, other: Callable[[Path], None]) -> Path:
     """Put something else in the place of what is derived."""
-    (history,) = (home / ".holdfast" / "histories").glob("*")
+    (history,) = (home / ".perdure" / "histories").glob("*")
     path = next(history.glob(place))
     path.rename(home / "moved away")
     other(path)
@@ -200,7 +200,7 @@ def test_commands_heal_it(
     del state
     taken(tmp_path, place, a_file)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("HOLDFAST_HOME", raising=False)
+    monkeypatch.delenv("PERDURE_HOME", raising=False)
 
     runs = [CliRunner().invoke(cli, words) for words in (command, ["index", "verify"])]
 

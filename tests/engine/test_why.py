@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.engine.extract.evidence import Evidence, cid_of
-from holdfast.engine.merge import pages
-from holdfast.engine.merge.grounds import Grounds, Saying, as_metadata
-from holdfast.engine.merge.merges import Merge, with_merge
-from holdfast.engine.why.provenance import Claim, Kind, Quote
-from holdfast.errors import AccessDeniedError, NodeNotFoundError
-from holdfast.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
+from perdure.app import Context
+from perdure.engine.extract.evidence import Evidence, cid_of
+from perdure.engine.merge import pages
+from perdure.engine.merge.grounds import Grounds, Saying, as_metadata
+from perdure.engine.merge.merges import Merge, with_merge
+from perdure.engine.why.provenance import Claim, Kind, Quote
+from perdure.errors import AccessDeniedError, NodeNotFoundError
+from perdure.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, of, opened
 
 MEMORIES = "ctx://local/users/ana/memories"
@@ -48,7 +48,7 @@ def only(context: Context, uri: str = PROFILE, request: RequestContext = ANA) ->
 
 
 def file_of(tmp_path: Path, key: str) -> Path:
-    return tmp_path / ".holdfast" / "memory" / "accounts" / "local" / key / "content.md"
+    return tmp_path / ".perdure" / "memory" / "accounts" / "local" / key / "content.md"
 
 
 class TestEvidence:

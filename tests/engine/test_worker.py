@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.context.outbox.retry import MAX_RETRY
-from holdfast.engine.made import Caught
-from holdfast.engine.worker import Round, Worker
-from holdfast.errors import ConcurrentModificationError, EmbeddingError
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
-from holdfast.testing.requirement import requirement
+from perdure.app import Context
+from perdure.context.outbox.retry import MAX_RETRY
+from perdure.engine.made import Caught
+from perdure.engine.worker import Round, Worker
+from perdure.errors import ConcurrentModificationError, EmbeddingError
+from perdure.index.embedders.hashing import Hashing
+from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
+from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, of, opened, save_all, uris
 
 FOLDER = "ctx://local/users/ana/memories/preference"
@@ -230,7 +230,7 @@ def test_what_is_done_is_let_go_of_with_that(
 
 
 def test_a_long_queue_is_listed_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.engine.worker.BATCH", 3)
+    monkeypatch.setattr("perdure.engine.worker.BATCH", 3)
     write(context, *(f"n{number}" for number in range(10)))
     found: list[int] = []
     list_pending = context.outbox.list_pending
@@ -291,10 +291,10 @@ def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
 _WORK = """
 import os, sys
 from pathlib import Path
-from holdfast.index.stores import sqlite
-from holdfast.context.outbox.sqlite import SqliteOutbox
+from perdure.index.stores import sqlite
+from perdure.context.outbox.sqlite import SqliteOutbox
 from tests.engine.remembering import opened
-from holdfast.engine.worker import Worker
+from perdure.engine.worker import Worker
 
 step, seen = int(sys.argv[2]), 0
 

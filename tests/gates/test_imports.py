@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-import holdfast.storage
-from holdfast.testing.requirement import requirement
+import perdure
+import perdure.storage
+from perdure.testing.requirement import requirement
 
-PACKAGE = Path(holdfast.__file__).parent
+PACKAGE = Path(perdure.__file__).parent
 SOURCE = PACKAGE.parent
 REPOSITORY = Path(__file__).parents[2]
 
@@ -60,16 +60,16 @@ def _longest_module(imported: str, modules: Mapping[str, str]) -> str:
 
 
 HISTORY = (
-    "holdfast.storage.fence",
-    "holdfast.storage.history",
-    "holdfast.storage.joint",
-    "holdfast.storage.landing",
-    "holdfast.storage.places",
-    "holdfast.storage.rollback",
-    "holdfast.storage.sweep",
-    "holdfast.storage.undo",
-    "holdfast.storage.unfinished",
-    "holdfast.storage.wrappers",
+    "perdure.storage.fence",
+    "perdure.storage.history",
+    "perdure.storage.joint",
+    "perdure.storage.landing",
+    "perdure.storage.places",
+    "perdure.storage.rollback",
+    "perdure.storage.sweep",
+    "perdure.storage.undo",
+    "perdure.storage.unfinished",
+    "perdure.storage.wrappers",
 )
 """Where the seam meets the artifact store, which needs packages."""
 
@@ -82,9 +82,9 @@ def seam() -> dict[str, str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Return a copy of the package that a test may spoil."""
-    shutil.copytree(PACKAGE, tmp_path / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, tmp_path / "perdure", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
-    return tmp_path / "holdfast"
+    return tmp_path / "perdure"
 
 
 def lint_imports(copy: Path) -> tuple[int, str]:
@@ -111,16 +111,16 @@ class TestContract:
     @pytest.mark.parametrize(
         ("module", "line", "told_of"),
         [
-            ("storage/oops.py", "import holdfast.surfaces", "holdfast.surfaces"),
-            ("storage/oops.py", "from holdfast import config", "holdfast.config"),
-            ("storage/backends/oops.py", "from holdfast.app import open_storage", "holdfast.app"),
-            ("config/oops.py", "import holdfast.app", "holdfast.app"),
-            ("app/oops.py", "import holdfast.testing.requirement", "holdfast.testing"),
-            ("surfaces/oops.py", "import holdfast.testing", "holdfast.testing"),
-            ("errors/oops.py", "import holdfast.storage.locator", "holdfast.storage"),
-            ("harness/oops.py", "import holdfast.app", "holdfast.app"),
-            ("harness/oops.py", "import holdfast.config", "holdfast.config"),
-            ("process/oops.py", "import holdfast.surfaces", "holdfast.surfaces"),
+            ("storage/oops.py", "import perdure.surfaces", "perdure.surfaces"),
+            ("storage/oops.py", "from perdure import config", "perdure.config"),
+            ("storage/backends/oops.py", "from perdure.app import open_storage", "perdure.app"),
+            ("config/oops.py", "import perdure.app", "perdure.app"),
+            ("app/oops.py", "import perdure.testing.requirement", "perdure.testing"),
+            ("surfaces/oops.py", "import perdure.testing", "perdure.testing"),
+            ("errors/oops.py", "import perdure.storage.locator", "perdure.storage"),
+            ("harness/oops.py", "import perdure.app", "perdure.app"),
+            ("harness/oops.py", "import perdure.config", "perdure.config"),
+            ("process/oops.py", "import perdure.surfaces", "perdure.surfaces"),
         ],
     )
     @requirement("001-no-import-cycle")
@@ -138,31 +138,31 @@ class TestContract:
 
     @requirement("001-no-import-cycle")
     def test_an_import_upwards_inside_a_function_breaks_it(self, copy: Path) -> None:
-        lazily = "def oops() -> None:\n    import holdfast.app\n"
+        lazily = "def oops() -> None:\n    import perdure.app\n"
         (copy / "storage" / "oops.py").write_text(lazily, encoding="utf-8")
 
         code, told = lint_imports(copy)
 
         assert code == 1, told
-        assert "holdfast.storage.oops -> holdfast.app" in told
+        assert "perdure.storage.oops -> perdure.app" in told
 
     @pytest.mark.parametrize("module", ["engine", "context", "app", "harness", "storage"])
     @requirement("002-one-way-dependency")
     def test_memory_that_imports_the_process_seam_breaks_it(self, copy: Path, module: str) -> None:
-        line = "from holdfast.process import recall_here\n"
+        line = "from perdure.process import recall_here\n"
         (copy / module / "oops.py").write_text(line, encoding="utf-8")
 
         code, told = lint_imports(copy)
 
         assert code == 1, told
-        assert f"holdfast.{module}.oops -> holdfast.process" in told
+        assert f"perdure.{module}.oops -> perdure.process" in told
 
     @pytest.mark.parametrize(
         "line",
         [
-            "from holdfast.storage.backends.vault import VaultBackend",
-            "def oops() -> None:\n    import holdfast.storage.backends.device_local",
-            "import holdfast.storage.wrappers.recorded",
+            "from perdure.storage.backends.vault import VaultBackend",
+            "def oops() -> None:\n    import perdure.storage.backends.device_local",
+            "import perdure.storage.wrappers.recorded",
         ],
     )
     @requirement("001-routing-imports-no-backend")
@@ -183,7 +183,7 @@ class TestContract:
 
         assert code == 1, told
         assert "exhaustive" in told
-        assert f"holdfast.{Path(name).parts[0].removesuffix('.py')}" in told
+        assert f"perdure.{Path(name).parts[0].removesuffix('.py')}" in told
 
 
 def make_package(place: Path) -> None:
@@ -196,16 +196,16 @@ def make_package(place: Path) -> None:
 
 class TestSeam:
     @requirement("001-seam-imports-nothing-external")
-    def test_the_seam_imports_only_python_and_holdfast(self, seam: Mapping[str, str]) -> None:
-        allowed = sys.stdlib_module_names | {"holdfast"}
+    def test_the_seam_imports_only_python_and_perdure(self, seam: Mapping[str, str]) -> None:
+        allowed = sys.stdlib_module_names | {"perdure"}
 
         assert foreign_imports(seam, allowed) == []
 
     @requirement("000-seam-imports-no-database", "000-registry-imports-no-fsspec-nor-database")
     def test_the_seam_imports_no_database(self, seam: Mapping[str, str]) -> None:
-        allowed = (sys.stdlib_module_names | {"holdfast"}) - DATABASES
+        allowed = (sys.stdlib_module_names | {"perdure"}) - DATABASES
 
-        assert "holdfast.storage.registry" in seam
+        assert "perdure.storage.registry" in seam
         assert foreign_imports(seam, allowed) == []
 
     @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ class TestSeam:
         ["import fsspec", "import sqlite3", "from fsspec.registry import x", "import numpy.linalg"],
     )
     def test_a_foreign_import_is_found(self, seam: Mapping[str, str], line: str) -> None:
-        spoiled = {**seam, "holdfast.storage.oops": f"def oops():\n    {line}\n"}
-        allowed = (sys.stdlib_module_names | {"holdfast"}) - DATABASES
+        spoiled = {**seam, "perdure.storage.oops": f"def oops():\n    {line}\n"}
+        allowed = (sys.stdlib_module_names | {"perdure"}) - DATABASES
 
         assert len(foreign_imports(spoiled, allowed)) == 1
 
@@ -231,14 +231,14 @@ class TestSeam:
 
         assert run.returncode == 0, run.stderr
         loaded = set(run.stdout.split())
-        assert "holdfast" in loaded
+        assert "perdure" in loaded
         assert not loaded & (DATABASES | {"fsspec"})
 
     @requirement("001-no-import-cycle")
     def test_the_seam_imports_nothing_from_above(self, seam: Mapping[str, str]) -> None:
         parts = ("artifacts", "errors", "exports", "faults", "storage")
-        below = tuple(f"holdfast.{part}" for part in parts)
-        ours = [i for source in seam.values() for i in imports_of(source) if i[:8] == "holdfast"]
+        below = tuple(f"perdure.{part}" for part in parts)
+        ours = [i for source in seam.values() for i in imports_of(source) if i[:8] == "perdure"]
 
         assert ours
         assert [imported for imported in ours if not imported.startswith(below)] == []
@@ -250,8 +250,8 @@ class TestSeam:
     def test_a_circle_of_imports_is_found(self, seam: Mapping[str, str]) -> None:
         spoiled = {
             **seam,
-            "holdfast.storage.oops": "from holdfast.storage import registry",
-            "holdfast.storage.contract": "def lazily():\n    import holdfast.storage.oops",
+            "perdure.storage.oops": "from perdure.storage import registry",
+            "perdure.storage.contract": "def lazily():\n    import perdure.storage.oops",
         }
 
         with pytest.raises(CycleError):
@@ -259,7 +259,7 @@ class TestSeam:
 
     @requirement("000-no-module-entry-point")
     def test_the_seam_can_not_be_run(self) -> None:
-        command = (sys.executable, "-m", "holdfast.storage")
+        command = (sys.executable, "-m", "perdure.storage")
         run = subprocess.run(command, capture_output=True, text=True, check=False)
 
         assert run.returncode != 0
@@ -289,8 +289,8 @@ class TestSeam:
             "DerivedMaintenance",
         }
 
-        assert seeded <= set(holdfast.storage.__all__)
-        assert [n for n in holdfast.storage.__all__ if not hasattr(holdfast.storage, n)] == []
+        assert seeded <= set(perdure.storage.__all__)
+        assert [n for n in perdure.storage.__all__ if not hasattr(perdure.storage, n)] == []
 
 
 def foreign_imports(modules: Mapping[str, str], allowed: frozenset[str]) -> list[str]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-import holdfast.storage
-from holdfast.harness import repo_registry
-from holdfast.testing.gates import ROUTING_FUNCTIONS, SEAM_VERBS, PathLeak, path_leaks
-from holdfast.testing.requirement import requirement
+import perdure
+import perdure.storage
+from perdure.harness import repo_registry
+from perdure.testing.gates import ROUTING_FUNCTIONS, SEAM_VERBS, PathLeak, path_leaks
+from perdure.testing.requirement import requirement
 
-PACKAGE = Path(holdfast.__file__).parent
+PACKAGE = Path(perdure.__file__).parent
 GUARDED = sorted(
     module for folder in ("storage", "harness") for module in (PACKAGE / folder).rglob("*.py")
 )
@@ -131,7 +131,7 @@ def test_an_annotation_that_is_no_path_is_not_reported(annotation: str) -> None:
         "class Place(pathlib.PurePath): ...\nclass Where(Place): ...",
         "from pathlib import Path as Where",
         "from os import PathLike as Where",
-        "from holdfast.config import Path as Where",
+        "from perdure.config import Path as Where",
         "if typing.TYPE_CHECKING:\n    from pathlib import PurePath as Where",
         "try:\n    Where = Path\nexcept NameError:\n    Where = str",
     ],
@@ -230,7 +230,7 @@ def test_every_verb_of_the_seam_is_watched(verb: str) -> None:
 
 
 def test_every_public_member_of_the_contract_is_watched_except_its_factory() -> None:
-    public = {name for name in vars(holdfast.storage.StorageBackend) if not name.startswith("_")}
+    public = {name for name in vars(perdure.storage.StorageBackend) if not name.startswith("_")}
 
     assert public - {"from_options"} == SEAM_VERBS
 
@@ -331,9 +331,9 @@ def test_a_leak_is_shown_as_file_line_verb_and_what_to_do() -> None:
 
 @requirement("001-gate-scans-every-storage-module")
 def test_the_gate_reads_every_module_of_the_seam() -> None:
-    package = holdfast.storage
+    package = perdure.storage
     modules = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    names = {module.name.removeprefix("holdfast.").replace(".", "/") for module in modules}
+    names = {module.name.removeprefix("perdure.").replace(".", "/") for module in modules}
     read = {name_of(module).removesuffix(".py").removesuffix("/__init__") for module in GUARDED}
 
     assert names <= read

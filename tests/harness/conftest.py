@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app.projects import ProjectState, open_project, open_state
-from holdfast.config import load_config
-from holdfast.harness import Project
-from holdfast.storage import StorageBackend, select_backend
+from perdure.app.projects import ProjectState, open_project, open_state
+from perdure.config import load_config
+from perdure.harness import Project
+from perdure.storage import StorageBackend, select_backend
 
 BACKENDS = ("device-local", "vault")
 
@@ -35,7 +35,7 @@ class Machine:
 
     @property
     def environ(self) -> dict[str, str]:
-        return {"HOME": str(self.place), "HOLDFAST_HOME": str(self.home), "USER": "ana"}
+        return {"HOME": str(self.place), "PERDURE_HOME": str(self.home), "USER": "ana"}
 
     @property
     def store(self) -> Path:

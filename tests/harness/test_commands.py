@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from holdfast.app import open_recorded
-from holdfast.errors import (
+from perdure.app import open_recorded
+from perdure.errors import (
     AbsentError,
     ActivePlanError,
     HarnessError,
-    HoldfastError,
+    PerdureError,
     PlanNameError,
     RepoRegistryError,
     SlugTakenError,
 )
-from holdfast.storage import Locator
-from holdfast.storage.history import SAVE
-from holdfast.surfaces.cli import cli
-from holdfast.testing.requirement import requirement
+from perdure.storage import Locator
+from perdure.storage.history import SAVE
+from perdure.surfaces.cli import cli
+from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 
 
@@ -46,8 +46,8 @@ def objects(*arguments: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in told(*arguments, "--json").splitlines()]
 
 
-def refused(*arguments: str) -> HoldfastError:
-    with pytest.raises(HoldfastError) as caught:
+def refused(*arguments: str) -> PerdureError:
+    with pytest.raises(PerdureError) as caught:
         ran(*arguments)
     return caught.value
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config import Config, load_config, set_state_mode
-from holdfast.errors import ConfigError, StateModeError, StateUnavailableError
-from holdfast.harness import Device, mark_mode, state_mode
-from holdfast.harness.modes import BACKEND, LOCAL, marked_mode
-from holdfast.testing.requirement import requirement
+from perdure.config import Config, load_config, set_state_mode
+from perdure.errors import ConfigError, StateModeError, StateUnavailableError
+from perdure.harness import Device, mark_mode, state_mode
+from perdure.harness.modes import BACKEND, LOCAL, marked_mode
+from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
 
 
@@ -75,7 +75,7 @@ class TestSetting:
     def test_all_else_stays_to_the_letter(self, tmp_path: Path, text: str) -> None:
         file = tmp_path / "config.toml"
         file.write_bytes(text.encode())
-        environ = {"HOLDFAST_HOME": str(tmp_path)}
+        environ = {"PERDURE_HOME": str(tmp_path)}
 
         set_state_mode(environ, "local")
 
@@ -86,7 +86,7 @@ class TestSetting:
         assert load_config(environ).state_mode == "local"
 
     def test_where_there_is_no_config_one_is_made(self, tmp_path: Path) -> None:
-        environ = {"HOLDFAST_HOME": str(tmp_path / "home")}
+        environ = {"PERDURE_HOME": str(tmp_path / "home")}
 
         set_state_mode(environ, "local")
 
@@ -97,7 +97,7 @@ class TestSetting:
         (tmp_path / "config.toml").write_text(text)
 
         with pytest.raises(ConfigError):
-            set_state_mode({"HOLDFAST_HOME": str(tmp_path)}, "local")
+            set_state_mode({"PERDURE_HOME": str(tmp_path)}, "local")
         assert (tmp_path / "config.toml").read_text() == text
 
     def test_a_config_whose_lines_can_not_be_told_apart_is_not_touched(
@@ -105,7 +105,7 @@ class TestSetting:
     ) -> None:
         text = '[llm]\nmodel = """\nstate_mode = "x"\n"""\n'
         (tmp_path / "config.toml").write_text(text)
-        set_state_mode({"HOLDFAST_HOME": str(tmp_path)}, "local")
+        set_state_mode({"PERDURE_HOME": str(tmp_path)}, "local")
         assert (tmp_path / "config.toml").read_text() == f'state_mode = "local"\n{text}'
 
     def test_no_other_mode_is_written(self, machine: Machine) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.errors import ActivePlanError, HarnessError, PlanNameError
-from holdfast.harness import (
+from perdure.errors import ActivePlanError, HarnessError, PlanNameError
+from perdure.harness import (
     DEFAULT,
     clear_plan,
     list_plans,
@@ -13,7 +13,7 @@ from holdfast.harness import (
     switch_plan,
     tasks_in,
 )
-from holdfast.testing.requirement import requirement
+from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 
 PLAN = "# Ship it\n\n- [x] build\n- [ ] test\n* [X] name\n1. [ ] sell\n"
@@ -57,7 +57,7 @@ class TestActive:
     def test_a_marker_that_could_lead_anywhere_is_loud(self, machine: Machine, said: str) -> None:
         machine.mark("active-plan", said)
 
-        with pytest.raises(ActivePlanError, match="Fix: `holdfast plan switch"):
+        with pytest.raises(ActivePlanError, match="Fix: `perdure plan switch"):
             resolve_active_plan(machine.opened().place)
 
     def test_a_marker_that_is_no_text_is_loud(self, machine: Machine) -> None:

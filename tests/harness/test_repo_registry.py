@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ConcurrentModificationError
-from holdfast.harness import Repo, list_repos, register_repo, repo_registry
-from holdfast.storage import Expectation, Locator, StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.testing.harness import RoutingConformance
-from holdfast.testing.requirement import requirement
+from perdure.errors import ConcurrentModificationError
+from perdure.harness import Repo, list_repos, register_repo, repo_registry
+from perdure.storage import Expectation, Locator, StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.testing.harness import RoutingConformance
+from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
 
 

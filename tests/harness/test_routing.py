@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ConfigError, ProjectError, StorageSelectionError
-from holdfast.harness import Project, project_locator, remote_of, resolve_project
-from holdfast.harness.git import name_in, without_secrets
-from holdfast.harness.projects import slug_of
-from holdfast.storage import Locator, StorageBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.testing.requirement import requirement
+from perdure.errors import ConfigError, ProjectError, StorageSelectionError
+from perdure.harness import Project, project_locator, remote_of, resolve_project
+from perdure.harness.git import name_in, without_secrets
+from perdure.harness.projects import slug_of
+from perdure.storage import Locator, StorageBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 
 

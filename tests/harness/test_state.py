@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
     LinkRefusedError,
     NotTextError,
     StateUnavailableError,
 )
-from holdfast.harness import (
+from perdure.harness import (
     Device,
     Project,
     harness_state_dir,
@@ -21,7 +21,7 @@ from holdfast.harness import (
     state_writing,
     write_state_file,
 )
-from holdfast.storage import (
+from perdure.storage import (
     ABSENT,
     Capabilities,
     Expectation,
@@ -29,9 +29,9 @@ from holdfast.storage import (
     StorageBackend,
     content_hash,
 )
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.testing.requirement import requirement
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
 
 DIFFERENT = "# Another plan\n"

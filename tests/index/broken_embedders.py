@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import count
 
-from holdfast.errors import InvalidValueError
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.model.values import JSON
+from perdure.errors import InvalidValueError
+from perdure.index.embedders.hashing import Hashing
+from perdure.model.values import JSON
 
 A_MOMENT = 0.0005
 """Seconds between two steps: long enough for another thread to come in between."""

@@ -9,17 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import InvalidValueError
-from holdfast.index.account.changes import last_change
-from holdfast.index.checks import check_cursor
-from holdfast.index.contract import Filters
-from holdfast.index.filters import NAMED, Filing, Sought, sought
-from holdfast.index.stamp import stamp
-from holdfast.index.stores import MemoryIndex, SqliteIndex
-from holdfast.index.stores import memory as plain
-from holdfast.index.stores.memory import Kept
-from holdfast.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
-from holdfast.model.record import ACCOUNT, OWNER_SPACE
+from perdure.errors import InvalidValueError
+from perdure.index.account.changes import last_change
+from perdure.index.checks import check_cursor
+from perdure.index.contract import Filters
+from perdure.index.filters import NAMED, Filing, Sought, sought
+from perdure.index.stamp import stamp
+from perdure.index.stores import MemoryIndex, SqliteIndex
+from perdure.index.stores import memory as plain
+from perdure.index.stores.memory import Kept
+from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
+from perdure.model.record import ACCOUNT, OWNER_SPACE
 
 Hits = list[SeedHit]
 A_MOMENT = 0.002

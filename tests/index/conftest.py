@@ -3,8 +3,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from holdfast.index.models import InstalledModel
-from holdfast.index.models.published import FILES
+from perdure.index.models import InstalledModel
+from perdure.index.models.published import FILES
 from tests.index.minilm_cache import installed_model, published_files
 
 

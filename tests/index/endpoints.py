@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
-from holdfast.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import Hashing
 
 DIMENSION = 64
 

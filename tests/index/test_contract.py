@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.index.contract import VectorIndex
-from holdfast.testing.requirement import requirement
+from perdure.index.contract import VectorIndex
+from perdure.testing.requirement import requirement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.errors import InvalidValueError
-from holdfast.index.contract import Embedder
-from holdfast.index.embedders.endpoint import Endpoint
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.index.embedders.minilm import MiniLM
-from holdfast.index.embedders.openai_compatible import OpenAICompatible
-from holdfast.testing.index.embedder import EmbedderSuite, cosine, embed
+from perdure.errors import InvalidValueError
+from perdure.index.contract import Embedder
+from perdure.index.embedders.endpoint import Endpoint
+from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.minilm import MiniLM
+from perdure.index.embedders.openai_compatible import OpenAICompatible
+from perdure.testing.index.embedder import EmbedderSuite, cosine, embed
 from tests.index.endpoints import serving
 from tests.index.minilm_cache import installed_model
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidValueError
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.testing import suite
-from holdfast.testing.index.embedder import HOSTILE, EmbedderSuite
+from perdure.errors import InvalidValueError
+from perdure.index.embedders.hashing import Hashing
+from perdure.testing import suite
+from perdure.testing.index.embedder import HOSTILE, EmbedderSuite
 from tests.bites import Bite
 from tests.index import broken_embedders as broken
 from tests.index import test_embedders as conformance

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.index.contract import KeptIndex
-from holdfast.index.stores import MemoryIndex, SqliteIndex
-from holdfast.testing import suite
-from holdfast.testing.index import CONCURRENT_PROCESSES, SURVIVES_REOPENING, IndexSuite
+from perdure.index.contract import KeptIndex
+from perdure.index.stores import MemoryIndex, SqliteIndex
+from perdure.testing import suite
+from perdure.testing.index import CONCURRENT_PROCESSES, SURVIVES_REOPENING, IndexSuite
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.index import broken_indexes as broken
 from tests.index import test_index_conformance

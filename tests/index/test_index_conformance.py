@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from holdfast.index.contract import KeptIndex
-from holdfast.index.stores import MemoryIndex, SqliteIndex
-from holdfast.testing.index.base import CONCURRENT_PROCESSES, SURVIVES_REOPENING
-from holdfast.testing.index.index import IndexSuite
+from perdure.index.contract import KeptIndex
+from perdure.index.stores import MemoryIndex, SqliteIndex
+from perdure.testing.index.base import CONCURRENT_PROCESSES, SURVIVES_REOPENING
+from perdure.testing.index.index import IndexSuite
 
 
 class TestMemory(IndexSuite):

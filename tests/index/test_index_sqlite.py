@@ -14,23 +14,23 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     ClosedError,
     DamageError,
-    HoldfastError,
     PackageMissingError,
+    PerdureError,
     StorageUnavailableError,
 )
-from holdfast.index.account import file as account_file
-from holdfast.index.account import mapped, matrix, nearest, schema
-from holdfast.index.account.copies import copy_of
-from holdfast.index.account.wanted import wanted_in
-from holdfast.index.filters import sought
-from holdfast.index.stamp import stamp
-from holdfast.index.stores import SqliteIndex
-from holdfast.model import IndexRecord
-from holdfast.testing.index.base import ACCOUNT, EAST, EVERYONE, ids, near, record, said, uri_of
-from holdfast.testing.storage.processes import start
+from perdure.index.account import file as account_file
+from perdure.index.account import mapped, matrix, nearest, schema
+from perdure.index.account.copies import copy_of
+from perdure.index.account.wanted import wanted_in
+from perdure.index.filters import sought
+from perdure.index.stamp import stamp
+from perdure.index.stores import SqliteIndex
+from perdure.model import IndexRecord
+from perdure.testing.index.base import ACCOUNT, EAST, EVERYONE, ids, near, record, said, uri_of
+from perdure.testing.storage.processes import start
 
 PRIVATE = "xylophonist"
 """A word that must go, whole and as its stem."""
@@ -55,7 +55,7 @@ def file(folder: Path) -> Path:
 
 def many(count: int, user: str = "ana", text: str = "tea and milk") -> list[IndexRecord]:
     """Return records of nodes of three passages, with vectors of their own."""
-    chance = random.Random(f"{count} {user}")  # noqa: S311 - the same each time
+    chance = random.Random(f"{count} {user}")
     return [
         record(
             f"{user}-{number}",
@@ -77,7 +77,7 @@ def nodes_of(records: list[IndexRecord]) -> dict[str, list[IndexRecord]]:
     return nodes
 
 
-QUERY = [random.Random(5).gauss(0, 1) for _ in range(DIMENSION)]  # noqa: S311 - the same each time
+QUERY = [random.Random(5).gauss(0, 1) for _ in range(DIMENSION)]
 
 
 def answers(index: SqliteIndex) -> list[object]:
@@ -167,9 +167,9 @@ def test_without_its_packages_vectors_are_kept_but_not_searched(
     index.upsert([record("one", text="some tea")])
     monkeypatch.setitem(sys.modules, package, None)
     for module in ("nearest", "mapped", "matrix"):
-        monkeypatch.delitem(sys.modules, f"holdfast.index.account.{module}")
-        monkeypatch.delattr(f"holdfast.index.account.{module}")
-    fix = rf"{package} is not installed.*Fix: pip install 'holdfast\[vectors\]'"
+        monkeypatch.delitem(sys.modules, f"perdure.index.account.{module}")
+        monkeypatch.delattr(f"perdure.index.account.{module}")
+    fix = rf"{package} is not installed.*Fix: pip install '\.\[vectors\]'"
     with pytest.raises(PackageMissingError, match=fix):
         near(index)
 
@@ -279,7 +279,7 @@ def test_a_small_change_is_followed_and_a_large_one_copied_again(
 def test_who_has_not_looked_for_long_sees_all_that_changed(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.index.account.changes.KEPT", 3)
+    monkeypatch.setattr("perdure.index.account.changes.KEPT", 3)
     with SqliteIndex(str(folder)) as other:
         index.upsert([record(f"r{number}") for number in range(5)])
         near(other)
@@ -369,7 +369,7 @@ def test_a_damaged_file_can_be_deleted_and_filled_again(
     index.close()
     file.write_bytes(b"not a database, but long enough to be taken for one. " * 100)
     with SqliteIndex(str(folder)) as again:
-        with pytest.raises(DamageError, match=r"acme\.sqlite.*`holdfast index rebuild` makes"):
+        with pytest.raises(DamageError, match=r"acme\.sqlite.*`perdure index rebuild` makes"):
             near(again)
         again.delete_account_data(ACCOUNT)
         again.upsert(many(3))
@@ -469,7 +469,7 @@ def test_what_can_not_be_searched_or_followed_any_more_is_damage(
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         db.execute(change)
 
-    with SqliteIndex(str(folder)) as again, pytest.raises(HoldfastError, match="Fix: "):
+    with SqliteIndex(str(folder)) as again, pytest.raises(PerdureError, match="Fix: "):
         again.check(ACCOUNT)
 
 
@@ -496,7 +496,7 @@ def test_no_flipped_bit_gives_a_wrong_answer_after_a_check(
     expected = answers(index)
     index.close()
     whole = file.read_bytes()
-    chance = random.Random(3)  # noqa: S311 - the same each time
+    chance = random.Random(3)
     places = [*range(0, 100, 3), *chance.sample(range(len(whole)), 250)]
     noticed = [is_noticed(folder, file, flipped(whole, at, chance), expected) for at in places]
 
@@ -517,7 +517,7 @@ def is_noticed(folder: Path, file: Path, data: bytes, expected: list[object]) ->
             if index.check(ACCOUNT):
                 return True
             assert answers(index) == expected
-    except HoldfastError:
+    except PerdureError:
         return True
     return False
 
@@ -571,7 +571,7 @@ def write_for_ever(folder: Path) -> None:
 
 
 def test_a_killed_writer_leaves_the_old_or_the_new_and_nothing_half_done(folder: Path) -> None:
-    chance = random.Random(1)  # noqa: S311 - the same each time
+    chance = random.Random(1)
     with SqliteIndex(str(folder)) as index:
         index.replace(ACCOUNT, generation(0))
         for _ in range(15):

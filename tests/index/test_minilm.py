@@ -1,4 +1,4 @@
-"""The model that Holdfast builds computes what its makers' does, and each text alone."""
+"""The model that Perdure builds computes what its makers' does, and each text alone."""
 
 import os
 import subprocess
@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import tokenizers
 
-from holdfast.errors import InvalidValueError, ModelDamagedError, PackageMissingError
-from holdfast.index.embedders.minilm import MiniLM
-from holdfast.index.models import InstalledModel
-from holdfast.index.models.installed import GRAPH
-from holdfast.index.models.published import TOKENIZER, WEIGHTS, Pin
-from holdfast.index.models.runtime import MAX_CHARACTERS, Runtime
-from holdfast.index.models.weights import read_weights
-from holdfast.testing.index.embedder import cosine, embed
+from perdure.errors import InvalidValueError, ModelDamagedError, PackageMissingError
+from perdure.index.embedders.minilm import MiniLM
+from perdure.index.models import InstalledModel
+from perdure.index.models.installed import GRAPH
+from perdure.index.models.published import TOKENIZER, WEIGHTS, Pin
+from perdure.index.models.runtime import MAX_CHARACTERS, Runtime
+from perdure.index.models.weights import read_weights
+from perdure.testing.index.embedder import cosine, embed
 from tests.index.bert_reference import Reference
 
 SENTENCES = (
@@ -162,7 +162,7 @@ def test_a_missing_package_is_named_and_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
 
-    with pytest.raises(PackageMissingError, match=rf"{package}.*pip install 'holdfast\[minilm\]'"):
+    with pytest.raises(PackageMissingError, match=rf"{package}.*pip install '\.\[minilm\]'"):
         minilm.embed_texts(["tabs"])
 
 
@@ -173,12 +173,12 @@ def test_a_changed_bit_is_noticed(model: InstalledModel, tmp_path: Path, name: s
     content[len(content) // 2] ^= 1
     (damaged.folder / name).write_bytes(content)
 
-    with pytest.raises(ModelDamagedError, match=f"{name}.*holdfast models install"):
+    with pytest.raises(ModelDamagedError, match=f"{name}.*perdure models install"):
         MiniLM(damaged).embed_texts(["tabs"])
 
 
 def test_a_file_that_is_gone_is_noticed(model: InstalledModel, tmp_path: Path) -> None:
-    with pytest.raises(ModelDamagedError, match="holdfast models install"):
+    with pytest.raises(ModelDamagedError, match="perdure models install"):
         MiniLM(replace(model, folder=tmp_path)).embed_texts(["tabs"])
 
 
@@ -192,7 +192,7 @@ def test_what_is_no_model_is_an_error_of_ours(model: InstalledModel, broken: str
 
 def test_nothing_heavy_is_imported_before_the_first_text() -> None:
     script = """
-import sys, holdfast.index.models, holdfast.index.embedders.minilm
+import sys, perdure.index.models, perdure.index.embedders.minilm
 heavy = {"numpy", "onnxruntime", "tokenizers", "urllib.request", "subprocess"}
 print(sorted(heavy & set(sys.modules)))
 """
@@ -205,8 +205,8 @@ print(sorted(heavy & set(sys.modules)))
 REPORTING = """
 import sys
 from pathlib import Path
-from holdfast.index.embedders.minilm import MiniLM
-from holdfast.index.models import demand
+from perdure.index.embedders.minilm import MiniLM
+from perdure.index.models import demand
 MiniLM(demand(Path(sys.argv[1]))).embed_texts(["tabs"])
 """
 

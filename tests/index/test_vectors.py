@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidValueError
-from holdfast.index.account.changes import Change
-from holdfast.index.account.matrix import COLUMNS, Matrix
-from holdfast.index.account.wanted import Wanted
-from holdfast.index.stamp import digest, root, stamp
-from holdfast.index.vectors import (
+from perdure.errors import InvalidValueError
+from perdure.index.account.changes import Change
+from perdure.index.account.matrix import COLUMNS, Matrix
+from perdure.index.account.wanted import Wanted
+from perdure.index.stamp import digest, root, stamp
+from perdure.index.vectors import (
     LARGEST,
     LONGEST,
     MAX_DIMENSION,
@@ -25,15 +25,15 @@ from holdfast.index.vectors import (
     squared,
     whole,
 )
-from holdfast.model import Level
-from holdfast.testing.index.base import record, uri_of
+from perdure.model import Level
+from perdure.testing.index.base import record, uri_of
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 vectors = st.lists(finite, min_size=1, max_size=40)
 
 
 def gauss(dimension: int, seed: int = 1) -> list[float]:
-    chance = random.Random(seed)  # noqa: S311 - the same each time
+    chance = random.Random(seed)
     return [chance.gauss(0, 1) for _ in range(dimension)]
 
 
@@ -138,7 +138,7 @@ def test_floats_of_32_bits_add_up_exactly_in_any_order_and_any_chunks(seed: int)
 
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_are_the_same_for_every_order_of_rows_and_all_parts(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 - the same each time
+    chance = random.Random(seed)
     kept = [quantised(gauss(96, number)) for number in range(600)]
     kept += kept[:50]
     query = quantised(gauss(96, 9999))

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidValueError
-from holdfast.model import Action, CandidateMemory, ContextNode, WritePlan
-from holdfast.model.values import CUT
+from perdure.errors import InvalidValueError
+from perdure.model import Action, CandidateMemory, ContextNode, WritePlan
+from perdure.model.values import CUT
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TABS = "ctx://local/users/ana/memories/preference/tabs"

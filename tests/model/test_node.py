@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidUriError, InvalidValueError
-from holdfast.model import MENTIONS, ContextNode, ContextType, NodeStatus, RelationEdge, Uri
-from holdfast.model.values import CUT
+from perdure.errors import InvalidUriError, InvalidValueError
+from perdure.model import MENTIONS, ContextNode, ContextType, NodeStatus, RelationEdge, Uri
+from perdure.model.values import CUT
 
 TABS = "ctx://local/users/ana/memories/preference/tabs"
 SPACES = "ctx://local/users/ana/memories/preference/spaces"

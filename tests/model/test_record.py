@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidValueError
-from holdfast.model import IndexRecord, Level, SeedHit
-from holdfast.model.record import check_filters
+from perdure.errors import InvalidValueError
+from perdure.model import IndexRecord, Level, SeedHit
+from perdure.model.record import check_filters
 
 TABS = "ctx://local/users/ana/memories/preference/tabs"
 MESSAGE = "ctx://local/sessions/s/1"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import AccessDeniedError, InvalidValueError
-from holdfast.model import RequestContext, Role, Uri, check_owner_space
-from holdfast.model.request import owner_space_at
+from perdure.errors import AccessDeniedError, InvalidValueError
+from perdure.model import RequestContext, Role, Uri, check_owner_space
+from perdure.model.request import owner_space_at
 
 SHOWN = frozenset({"user:shown", "agent:shown"})
 NO, SEE, CHANGE = "no", "see", "change"

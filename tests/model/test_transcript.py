@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidValueError
-from holdfast.model.transcript import PIECE_CHARACTERS, Message, parse, pieces, render
-from holdfast.model.values import ROLES
+from perdure.errors import InvalidValueError
+from perdure.model.transcript import PIECE_CHARACTERS, Message, parse, pieces, render
+from perdure.model.values import ROLES
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TRAPS = st.sampled_from(

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidUriError, InvalidValueError
-from holdfast.model import Uri, check_slug, slugify
-from holdfast.model.uri import MAX_ID_BYTES, MAX_KEY_BYTES, SHAPES, name_of, segment_of
-from holdfast.storage import Locator
-from holdfast.storage.conflicts import marked_original, original_of
-from holdfast.storage.locator import MAX_SEGMENT_BYTES, TEMPORARY_SUFFIX
+from perdure.errors import InvalidUriError, InvalidValueError
+from perdure.model import Uri, check_slug, slugify
+from perdure.model.uri import MAX_ID_BYTES, MAX_KEY_BYTES, SHAPES, name_of, segment_of
+from perdure.storage import Locator
+from perdure.storage.conflicts import marked_original, original_of
+from perdure.storage.locator import MAX_SEGMENT_BYTES, TEMPORARY_SUFFIX
 
 FILES = ("content.md", ".relations.json", ".abstract.md", ".overview.md", ".meta.json")
 DEVICES = {
@@ -60,7 +60,7 @@ TRIED = (
     ),
     *("\u0131", "\u0130", "i", "I", "\u00df", "ss", "\u017f", "s", "S", "\u212a", "k", "K"),
     *("\ufb01", "fi", "\uff41", "\u2024", "\u2025", "\uff0e", "\u2100", "a/c", "\u200b", "\ufeff"),
-    *("a.holdfast-tmp", ".holdfast-tmp", "x.sync-conflict-20260102-030405", "x (Conflict)", "x 2"),
+    *("a.perdure-tmp", ".perdure-tmp", "x.sync-conflict-20260102-030405", "x (Conflict)", "x 2"),
     *(
         "x.sync-conflict-20260102-030405-ABCDEFG.md",
         "x (1)",
@@ -380,7 +380,7 @@ class TestKey:
     @settings(deadline=None, max_examples=300)
     @given(IDS | SLUGS)
     @example("x.sync-conflict-20260102-030405")
-    @example("a.b.holdfast-tmp")
+    @example("a.b.perdure-tmp")
     @example("content.md")
     @example("lpt9.tar.gz")
     def test_a_folder_means_nothing_else_to_anybody(self, name: str) -> None:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import model
-from holdfast.errors import InvalidValueError
-from holdfast.model import (
+from perdure import model
+from perdure.errors import InvalidValueError
+from perdure.model import (
     Action,
     CandidateMemory,
     ContextNode,
@@ -29,7 +29,7 @@ from holdfast.model import (
     SeedHit,
     WritePlan,
 )
-from holdfast.model.values import (
+from perdure.model.values import (
     CUT,
     JSON,
     MAX_ABSTRACT,
@@ -44,7 +44,13 @@ from holdfast.model.values import (
     share,
     shown,
 )
-from holdfast.testing.requirement import requirement
+from perdure.testing.requirement import requirement
+
+
+class Odd:
+    def __repr__(self) -> str:
+        return "Odd()"
+
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TABS = "ctx://local/users/ana/memories/preference/tabs"
@@ -327,7 +333,7 @@ class TestFrozen:
     @pytest.mark.parametrize(
         "wrong",
         [
-            *(math.nan, math.inf, b"x", {1, 2}, object(), NOON, 1j, range(3)),
+            *(math.nan, math.inf, b"x", {1, 2}, Odd(), NOON, 1j, range(3)),
             *(2**64, -(2**63) - 1, 10**5000, "\ud800", {"\ud800": 1}, {1: 2}, {None: 1}),
         ],
         ids=shown,

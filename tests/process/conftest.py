@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.model.values import JSON
+import perdure
+from perdure.model.values import JSON
 from tests.harness.conftest import BACKENDS, Machine, make_machine
 
 Told = tuple[str, str, dict[str, JSON]]
@@ -23,17 +23,17 @@ class Here:
         self.context = {"cwd": str(machine.root)}
 
     def save(self, text: str, category: str = "decision", slug: str = "", **told: JSON) -> str:
-        with holdfast.open(home=self.machine.home) as memory:
+        with perdure.open(home=self.machine.home) as memory:
             return memory.save(text, category=category, slug=slug, metadata=told)
 
     def save_all(self, *notes: Told) -> None:
-        with holdfast.open(home=self.machine.home) as memory:
+        with perdure.open(home=self.machine.home) as memory:
             for text, category, told in notes:
                 memory.save(text, category=category, metadata=told)
 
     def file(self, uri: str) -> Path:
         """Return the content of a node, as its owner would open it."""
-        from holdfast.model import Uri  # noqa: PLC0415 - short
+        from perdure.model import Uri  # noqa: PLC0415 - short
 
         return self.machine.store / Uri.parse(uri).key / "content.md"
 
@@ -43,7 +43,7 @@ class Here:
         """Run the shim as a shell would: exit code, stdout, stderr."""
         counted = {name: os.environ[name] for name in os.environ if name.startswith("COVERAGE_")}
         environ = {**self.machine.environ, **counted, "PATH": os.environ["PATH"]}
-        command = (sys.executable, "-m", "holdfast.process", *arguments)
+        command = (sys.executable, "-m", "perdure.process", *arguments)
         done = subprocess.run(
             command,
             env=environ,

@@ -2,9 +2,9 @@
 
 import pytest
 
-import holdfast
-from holdfast.process import offer_save_here, recall_here
-from holdfast.testing.requirement import requirement
+import perdure
+from perdure.process import offer_save_here, recall_here
+from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here
 
 CANDIDATE = {"kind": "decision", "slug": "database", "body": "We chose SQLite.", "confidence": 0.9}
@@ -138,7 +138,7 @@ def test_to_offer_saves_nothing_and_to_save_is_another_call(here: Here) -> None:
     (offered,) = offer_save_here(here.context, CANDIDATE)
 
     assert here.machine.everything() == before
-    with holdfast.open(home=here.machine.home) as memory:
+    with perdure.open(home=here.machine.home) as memory:
         with pytest.raises(FileNotFoundError):
             memory.read(str(offered["target"]))
         memory.save(str(offered["body"]), category="decision", slug="database")

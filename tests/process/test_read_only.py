@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-import holdfast.process
-from holdfast.app.reading import open_to_read
-from holdfast.app.searching import open_searcher
-from holdfast.database import DatabaseFile, ReadOnlyFile
-from holdfast.errors import AccessRefusedError, StorageUnavailableError
-from holdfast.index.account import schema
-from holdfast.process import offer_save_here, recall_here, state_path
-from holdfast.storage import Locator, StorageBackend
-from holdfast.storage.personal import Authorisation
-from holdfast.storage.wrappers.read_only import ReadOnly
-from holdfast.testing.requirement import requirement
+import perdure
+import perdure.process
+from perdure.app.reading import open_to_read
+from perdure.app.searching import open_searcher
+from perdure.database import DatabaseFile, ReadOnlyFile
+from perdure.errors import AccessRefusedError, StorageUnavailableError
+from perdure.index.account import schema
+from perdure.process import offer_save_here, recall_here, state_path
+from perdure.storage import Locator, StorageBackend
+from perdure.storage.personal import Authorisation
+from perdure.storage.wrappers.read_only import ReadOnly
+from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here
 
 NOTE = Locator("notes/today.md")
-PACKAGE = Path(holdfast.process.__file__).parent
+PACKAGE = Path(perdure.process.__file__).parent
 
 HOLDING = """
 import sqlite3, sys
@@ -182,7 +182,7 @@ class TestBites:
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("holdfast.index.account.noted.ReadOnlyFile", DatabaseFile)
+        monkeypatch.setattr("perdure.index.account.noted.ReadOnlyFile", DatabaseFile)
 
         recall_here(full.context)
 
@@ -196,7 +196,7 @@ class TestBites:
                 return self._connection_to(f"{self.path.as_uri()}?mode=ro", self._check)
 
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("holdfast.index.account.noted.ReadOnlyFile", MakesLogs)
+        monkeypatch.setattr("perdure.index.account.noted.ReadOnlyFile", MakesLogs)
 
         recall_here(full.context)
 
@@ -283,20 +283,20 @@ class TestDatabases:
 
 
 WRITERS = {
-    "holdfast.context.deletions",
-    "holdfast.context.nodes",
-    "holdfast.context.outbox.sqlite",
-    "holdfast.artifacts.store",
-    "holdfast.engine.memory",
-    "holdfast.engine.worker",
-    "holdfast.harness.planning",
-    "holdfast.harness.state_writing",
-    "holdfast.storage.batch",
-    "holdfast.storage.commit",
-    "holdfast.storage.history",
-    "holdfast.storage.joint",
-    "holdfast.storage.mutex",
-    "holdfast.storage.wrappers.recorded",
+    "perdure.context.deletions",
+    "perdure.context.nodes",
+    "perdure.context.outbox.sqlite",
+    "perdure.artifacts.store",
+    "perdure.engine.memory",
+    "perdure.engine.worker",
+    "perdure.harness.planning",
+    "perdure.harness.state_writing",
+    "perdure.storage.batch",
+    "perdure.storage.commit",
+    "perdure.storage.history",
+    "perdure.storage.joint",
+    "perdure.storage.mutex",
+    "perdure.storage.wrappers.recorded",
 }
 """What it takes to change anything that is kept."""
 
@@ -309,7 +309,7 @@ ASKED = (
 LOOKING = """
 import atexit, sys
 atexit.register(lambda: print(*sys.modules, file=sys.stderr))
-from holdfast.process.__main__ import main
+from perdure.process.__main__ import main
 sys.exit(main())
 """
 
@@ -342,7 +342,7 @@ def test_all_that_must_not_be_loaded_is_there() -> None:
 
 def imported(module: Path) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("holdfast"):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("perdure"):
             yield from ((str(node.module), alias.name) for alias in node.names)
 
 
@@ -357,5 +357,5 @@ def test_it_is_built_on_public_names_alone(module: Path) -> None:
 
 @requirement("002-three-functions")
 def test_it_offers_three_functions_and_nothing_else() -> None:
-    assert sorted(holdfast.process.__all__) == ["offer_save_here", "recall_here", "state_path"]
-    assert all(callable(getattr(holdfast.process, name)) for name in holdfast.process.__all__)
+    assert sorted(perdure.process.__all__) == ["offer_save_here", "recall_here", "state_path"]
+    assert all(callable(getattr(perdure.process, name)) for name in perdure.process.__all__)

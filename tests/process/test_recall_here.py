@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.app import open_context
-from holdfast.app.walking import MOST_WALKED
-from holdfast.engine.recall.packing import tokens_in
-from holdfast.model import ContextNode
-from holdfast.process import recall_here
-from holdfast.process.phases import PHASES
-from holdfast.process.recalling import recalled
-from holdfast.testing.requirement import requirement
+import perdure
+from perdure.app import open_context
+from perdure.app.walking import MOST_WALKED
+from perdure.engine.recall.packing import tokens_in
+from perdure.model import ContextNode
+from perdure.process import recall_here
+from perdure.process.phases import PHASES
+from perdure.process.recalling import recalled
+from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here, Told
 
 SEEDED = ("setup", "plan", "work", "review", "release", "bugfix", "documenter")
@@ -106,7 +106,7 @@ class TestAnswer:
     )
     def test_a_note_can_say_it_in_its_frontmatter(self, here: Here, line: str) -> None:
         uri = "ctx://local/users/ana/memories/note/style"
-        with holdfast.open(home=here.machine.home) as memory:
+        with perdure.open(home=here.machine.home) as memory:
             node = ContextNode(uri=uri, content="Tabs.", frontmatter=f"title: x\n{line}\n")
             memory._parts.nodes.write_node(node, memory.request)
 
@@ -231,14 +231,14 @@ class TestFreshness:
     ) -> None:
         here.save("We chose SQLite.", slug="database", project=PROJECT)
         before = recall_here(here.context)
-        monkeypatch.setattr("holdfast.process.notes.RULES", 999)
+        monkeypatch.setattr("perdure.process.notes.RULES", 999)
         asked: list[str] = []
 
         def anew(_reading: object, _project: str, uri: str) -> str:
             asked.append(uri)
             return "anew"
 
-        monkeypatch.setattr("holdfast.app.walking.entry_of", anew)
+        monkeypatch.setattr("perdure.app.walking.entry_of", anew)
 
         assert recall_here(here.context) != before
         assert asked == ["ctx://local/users/ana/memories/decision/database"]
@@ -366,7 +366,7 @@ class TestAbsence:
     def test_without_a_home_there_is_no_memory(
         self, here: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for name in ("HOME", "HOLDFAST_HOME"):
+        for name in ("HOME", "PERDURE_HOME"):
             monkeypatch.delenv(name)
 
         assert recall_here(here.context) == ""
@@ -403,7 +403,7 @@ class TestContext:
 def test_no_more_nodes_are_walked_than_somebody_can_wait_for(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.app.walking.MOST_WALKED", 2)
+    monkeypatch.setattr("perdure.app.walking.MOST_WALKED", 2)
     notes: list[Told] = [(f"Choice {n}.", "decision", {"project": PROJECT}) for n in range(4)]
     here.save_all(*notes)
     for path in here.machine.home.glob("histories/*/index"):
@@ -412,7 +412,7 @@ def test_no_more_nodes_are_walked_than_somebody_can_wait_for(
     told = recalled(here.context, None, None)
 
     assert told.markdown.count("Choice") == 1  # the folder of the project is looked at too
-    assert "Fix: run `holdfast index rebuild`" in told.reason
+    assert "Fix: run `perdure index rebuild`" in told.reason
     assert MOST_WALKED == 5_000
 
 
@@ -425,7 +425,7 @@ class TestReasons:
         here.save("We chose SQLite.", project=PROJECT)
         for number in range(3):
             write(here, f"ctx://local/resources/projects/{PROJECT}/n{number}", "Tabs.")
-        monkeypatch.setattr("holdfast.process.notes.MOST_WAITING", 1)
+        monkeypatch.setattr("perdure.process.notes.MOST_WAITING", 1)
 
         told = recalled(here.context, None, None)
 
@@ -438,12 +438,12 @@ class TestReasons:
         here.save("We chose SQLite.", project=PROJECT)
         for path in here.machine.home.glob("histories/*/index"):
             path.rename(here.machine.place / "away")
-        monkeypatch.setattr("holdfast.engine.indexing.FEW", 0)
+        monkeypatch.setattr("perdure.engine.indexing.FEW", 0)
 
         told = recalled(here.context, "SQLite", None)
 
         assert told.markdown == ""
-        assert told.reason == "there is no index yet. Fix: run `holdfast index rebuild`."
+        assert told.reason == "there is no index yet. Fix: run `perdure index rebuild`."
 
     def test_a_model_that_can_not_be_had(self, here: Here) -> None:
         here.save("We chose SQLite.", project=PROJECT)

@@ -1,11 +1,11 @@
-"""`python -m holdfast.process`, as a shell runs it."""
+"""`python -m perdure.process`, as a shell runs it."""
 
 import json
 
 import pytest
 
-from holdfast.process import offer_save_here, recall_here, state_path
-from holdfast.testing.requirement import requirement
+from perdure.process import offer_save_here, recall_here, state_path
+from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here
 
 OFFER = ("offer-save-here", "--kind", "decision", "--slug", "database")
@@ -40,7 +40,7 @@ class TestRecallHere:
         for arguments in (("recall-here",), ("recall-here", "--query", "x")):
             code, told, beside = here.run(*arguments)
             assert (code, told) == (0, "")
-            assert beside.startswith("holdfast: ")
+            assert beside.startswith("perdure: ")
             assert "Fix: " in beside
             assert beside.count("\n") == 1
 
@@ -61,7 +61,7 @@ class TestStatePath:
         code, told, beside = here.run("state-path", "plan")
 
         assert (code, told) == (0, f"{here.machine.root}/.harness/PLAN.md\n")
-        assert beside.startswith("holdfast: ")
+        assert beside.startswith("perdure: ")
 
     def test_a_marker_that_makes_no_sense_is_a_failure(self, here: Here) -> None:
         here.machine.mark("active-plan", "../other")
@@ -122,7 +122,7 @@ class TestOfferSaveHere:
         code, told, beside = here.run(*OFFER)
 
         assert (code, told) == (0, "[]\n")
-        assert beside.startswith("holdfast: ")
+        assert beside.startswith("perdure: ")
 
     def test_a_body_that_is_not_there_is_a_failure(self, here: Here) -> None:
         code, told, beside = here.run(*OFFER, "--body-file", "nowhere")

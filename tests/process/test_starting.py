@@ -2,25 +2,25 @@
 
 import pytest
 
-from holdfast.testing.requirement import requirement
+from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here
 from tests.process.test_read_only import loaded
 
 NEEDED = {
-    "holdfast": "",
-    "holdfast.app": "opening reading signing",
-    "holdfast.config": "",
-    "holdfast.context": "outbox outbox.schema outbox.waiting",
-    "holdfast.database": "",
-    "holdfast.engine": "recall recall.packing",
-    "holdfast.errors": "",
-    "holdfast.exports": "",
-    "holdfast.faults": "",
-    "holdfast.harness": "git marks projects",
-    "holdfast.index": "account account.noted account.schema format words",
-    "holdfast.model": "uri values",
-    "holdfast.process": "__main__ asked notes phases recalling",
-    "holdfast.storage": "backends changes confined content contract entries folder identity "
+    "perdure": "",
+    "perdure.app": "opening reading signing",
+    "perdure.config": "",
+    "perdure.context": "outbox outbox.schema outbox.waiting",
+    "perdure.database": "",
+    "perdure.engine": "recall recall.packing",
+    "perdure.errors": "",
+    "perdure.exports": "",
+    "perdure.faults": "",
+    "perdure.harness": "git marks projects",
+    "perdure.index": "account account.noted account.schema format words",
+    "perdure.model": "uri values",
+    "perdure.process": "__main__ asked notes phases recalling",
+    "perdure.storage": "backends changes confined content contract entries folder identity "
     "locator options registry selection walk wrappers wrappers.read_only",
 }
 """All modules of ours that it takes to show notes that are kept ready."""
@@ -59,8 +59,8 @@ def test_a_hook_loads_what_is_listed_and_nothing_else(here: Here) -> None:
 
     found = loaded(here, "recall-here")
 
-    backend = f"holdfast.storage.backends.{here.machine.protocol.replace('-', '_')}"
-    assert {name for name in found if name.startswith("holdfast")} == ours() | {backend}
+    backend = f"perdure.storage.backends.{here.machine.protocol.replace('-', '_')}"
+    assert {name for name in found if name.startswith("perdure")} == ours() | {backend}
     assert not found & SLOW
 
 
@@ -70,8 +70,8 @@ def test_the_list_is_looked_at(here: Here) -> None:
 
     found = loaded(here, "recall-here", "--query", "SQLite")
 
-    assert {name for name in found if name.startswith("holdfast")} - ours()
-    assert "holdfast.engine.validate.texts" in found
+    assert {name for name in found if name.startswith("perdure")} - ours()
+    assert "perdure.engine.validate.texts" in found
 
 
 @pytest.mark.parametrize("arguments", [("recall-here",), ("state-path", "plan")])
@@ -80,5 +80,5 @@ def test_where_nothing_was_remembered_less_is_loaded(
 ) -> None:
     found = loaded(here, *arguments)
 
-    assert "holdfast.engine.validate.texts" not in found
+    assert "perdure.engine.validate.texts" not in found
     assert not found & SLOW

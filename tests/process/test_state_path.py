@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ActivePlanError
-from holdfast.harness import named_plan, start_plan
-from holdfast.process import state_path
-from holdfast.testing.requirement import requirement
+from perdure.errors import ActivePlanError
+from perdure.harness import named_plan, start_plan
+from perdure.process import state_path
+from perdure.testing.requirement import requirement
 from tests.harness.test_plans import UNSAFE
 from tests.process.conftest import Here
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import perdure
 from tests.process.conftest import PROJECT, Here
 
 pytestmark = pytest.mark.search
@@ -16,9 +16,9 @@ HOOKS = {"device-local": 200, "vault": 40}
 SAVERS, NOTES = 4, 6
 
 SAVING = """
-import sys, holdfast
+import sys, perdure
 home, who, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with holdfast.open(home=home) as memory:
+with perdure.open(home=home) as memory:
     for number in range(count):
         memory.save(
             f"Choice {number} of saver {who}.",
@@ -64,7 +64,7 @@ def test_many_hooks_run_while_others_save(here: Here) -> None:
     ]
     asked = (("recall-here",), ("recall-here", "--query", "choice"), ("recall-here",))
     hooks = [
-        started(here, "-m", "holdfast.process", *asked[number % len(asked)])
+        started(here, "-m", "perdure.process", *asked[number % len(asked)])
         for number in range(HOOKS[here.machine.protocol])
     ]
 
@@ -79,7 +79,7 @@ def test_many_hooks_run_while_others_save(here: Here) -> None:
         _, beside = saver.communicate(timeout=200)
         assert (saver.returncode, beside) == (0, "")
 
-    with holdfast.open(home=here.machine.home) as memory:
+    with perdure.open(home=here.machine.home) as memory:
         for who in range(SAVERS):
             for number in range(NOTES):
                 uri = f"ctx://local/users/ana/memories/decision/choice-{who}-{number}"

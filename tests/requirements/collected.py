@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.requirement import requirements_of
+from perdure.testing.requirement import requirements_of
 
-COLLECTED_FILE = "HOLDFAST_COLLECTED_FILE"
+COLLECTED_FILE = "PERDURE_COLLECTED_FILE"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

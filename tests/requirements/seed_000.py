@@ -533,7 +533,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="000-default-registry-process-wide",
         section="registry",
         behaviour=(
-            "`holdfast.storage.registry` is the one `BackendRegistry` that a whole process "
+            "`perdure.storage.registry` is the one `BackendRegistry` that a whole process "
             "shares by default."
         ),
     ),
@@ -704,7 +704,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="000-public-names",
         section="Public surface",
         behaviour=(
-            "`holdfast.storage` exports at least InvalidLocatorError, normalize_key, Locator, "
+            "`perdure.storage` exports at least InvalidLocatorError, normalize_key, Locator, "
             "Info, Capabilities, StorageBackend, ProtocolError, BackendRegistry, registry, "
             "Tier, TierLayout and DerivedMaintenance in `__all__`."
         ),
@@ -713,7 +713,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="000-no-module-entry-point",
         section="Public surface",
         behaviour=(
-            "`holdfast.storage` is imported, never run: `python -m holdfast.storage` finds no "
+            "`perdure.storage` is imported, never run: `python -m perdure.storage` finds no "
             "entry point."
         ),
     ),

@@ -49,7 +49,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="001-seam-imports-nothing-external",
         section="Seam interface",
-        behaviour="The storage contract imports nothing but the standard library and Holdfast.",
+        behaviour="The storage contract imports nothing but the standard library and Perdure.",
     ),
     Requirement(
         id="001-registry-miss-is-absence",
@@ -121,8 +121,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-device-local-root",
         section="Device-local backend",
         behaviour=(
-            "The device-local backend keeps plain files below `~/.holdfast/memory`, or "
-            "`memory` below `HOLDFAST_HOME`."
+            "The device-local backend keeps plain files below `~/.perdure/memory`, or "
+            "`memory` below `PERDURE_HOME`."
         ),
     ),
     Requirement(
@@ -207,7 +207,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-select-explicit-backend",
         section="Backend selection",
         behaviour=(
-            "`storage.backend` in `~/.holdfast/config.toml` names the backend that is selected."
+            "`storage.backend` in `~/.perdure/config.toml` names the backend that is selected."
         ),
     ),
     Requirement(
@@ -352,7 +352,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-doctor-requires",
         section="Capability-request matching",
         behaviour=(
-            "`holdfast doctor --requires` checks requested capabilities in advance, through "
+            "`perdure doctor --requires` checks requested capabilities in advance, through "
             "the same code as the runtime check."
         ),
     ),
@@ -388,7 +388,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="001-doctor-shows-preview",
         section="storage_preview",
-        behaviour="`holdfast doctor` shows what `storage_preview` answers as its storage check.",
+        behaviour="`perdure doctor` shows what `storage_preview` answers as its storage check.",
     ),
     Requirement(
         id="001-lock-outside-vault",
@@ -407,7 +407,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-lock-in-cache-directory",
         section="Vault write protocol",
         behaviour="The lock lies below the user's cache directory.",
-        deferred="overruled by DESIGN decision 13: locks live under `~/.holdfast/`",
+        deferred="overruled by DESIGN decision 13: locks live under `~/.perdure/`",
     ),
     Requirement(
         id="001-lock-is-a-directory",
@@ -605,7 +605,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-conformance-any-backend",
         section="Conformance suite",
         behaviour=(
-            "`holdfast.testing` offers one suite of the verbs that runs against any backend "
+            "`perdure.testing` offers one suite of the verbs that runs against any backend "
             "for which it is given a factory."
         ),
     ),
@@ -636,7 +636,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         id="001-config-outside-vault",
         section="Configuration home",
         behaviour=(
-            "Configuration is read from `~/.holdfast` and never from the vault, so it is "
+            "Configuration is read from `~/.perdure` and never from the vault, so it is "
             "readable on a machine whose vault is missing."
         ),
     ),
@@ -751,7 +751,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="001-state-mode-device",
         section="State mode",
-        behaviour="`state_mode` in `~/.holdfast/config.toml` sets the mode of the device.",
+        behaviour="`state_mode` in `~/.perdure/config.toml` sets the mode of the device.",
     ),
     Requirement(
         id="001-state-mode-set-by-command",
@@ -872,7 +872,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="001-repo-registry-device-local-place",
         section="Routing plane",
-        behaviour="On device-local the registry is `~/.holdfast/memory/_meta/repos.json`.",
+        behaviour="On device-local the registry is `~/.perdure/memory/_meta/repos.json`.",
     ),
     Requirement(
         id="001-routing-imports-no-backend",

@@ -7,12 +7,12 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         id="002-three-functions",
         section="Function table",
-        behaviour="`holdfast.process` exports exactly recall_here, offer_save_here and state_path.",
+        behaviour="`perdure.process` exports exactly recall_here, offer_save_here and state_path.",
     ),
     Requirement(
         id="002-module-is-the-contract",
         section="Function table",
-        behaviour="All that the shim can do can be done by importing `holdfast.process`.",
+        behaviour="All that the shim can do can be done by importing `perdure.process`.",
     ),
     Requirement(
         id="002-public-readers-only",

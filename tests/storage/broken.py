@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import unquote
 from uuid import uuid4
 
-from holdfast.errors import AbsentError
-from holdfast.storage import (
+from perdure.errors import AbsentError
+from perdure.storage import (
     ABSENT,
     Capabilities,
     ConcurrentModificationError,
@@ -29,15 +29,15 @@ from holdfast.storage import (
     content_hash,
     walk,
 )
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.conflicts import marked_original
-from holdfast.storage.content import check_found
-from holdfast.storage.folder import FolderBackend
-from holdfast.storage.locator import TEMPORARY_SUFFIX
-from holdfast.testing.storage import Mirror
-from holdfast.testing.storage.derived import clear
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.conflicts import marked_original
+from perdure.storage.content import check_found
+from perdure.storage.folder import FolderBackend
+from perdure.storage.locator import TEMPORARY_SUFFIX
+from perdure.testing.storage import Mirror
+from perdure.testing.storage.derived import clear
 
 ROOT = Locator("")
 A_MOMENT = 0.002

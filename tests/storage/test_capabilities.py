@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage import (
+from perdure.storage import (
     Capabilities,
     ConflictStrategy,
     Info,
@@ -14,12 +14,12 @@ from holdfast.storage import (
     StorageBackend,
     registry,
 )
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.testing import suite as suites
-from holdfast.testing.requirement import requirement
-from holdfast.testing.storage import SURVIVES_REOPENING, StorageConformance
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.testing import suite as suites
+from perdure.testing.requirement import requirement
+from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 from tests.storage import test_conformance
 
 FLAGS = ("concurrent_writers", "conflict_files", "encryption", "sync")

@@ -5,22 +5,22 @@ import os
 
 import pytest
 
-from holdfast.artifacts import Change
-from holdfast.errors import (
+from perdure.artifacts import Change
+from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
     FileAboveError,
     StorageFaultError,
     StorageFullError,
 )
-from holdfast.storage import ABSENT, Locator, content_hash
-from holdfast.storage.fence import SETTLED
-from holdfast.storage.history import EXTERNAL, SAVE, UNDONE
-from holdfast.storage.rollback import ROLLBACK
-from holdfast.storage.wrappers.journaled import Journaled
-from holdfast.storage.wrappers.view import View
-from holdfast.testing.artifacts.memory_disk import MemoryDisk, MemoryFile
-from holdfast.testing.storage.base import tree
+from perdure.storage import ABSENT, Locator, content_hash
+from perdure.storage.fence import SETTLED
+from perdure.storage.history import EXTERNAL, SAVE, UNDONE
+from perdure.storage.rollback import ROLLBACK
+from perdure.storage.wrappers.journaled import Journaled
+from perdure.storage.wrappers.view import View
+from perdure.testing.artifacts.memory_disk import MemoryDisk, MemoryFile
+from perdure.testing.storage.base import tree
 from tests.storage.transacting import (
     KINDS,
     SCENARIOS,

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import StorageFullError
-from holdfast.storage import rollback, undo
-from holdfast.storage.fence import Fence
-from holdfast.storage.history import History
-from holdfast.storage.joint import Joint
-from holdfast.storage.rollback import Rollback, RollbackFile
-from holdfast.storage.undo import Replaced
-from holdfast.storage.unfinished import last_replaced
-from holdfast.storage.wrappers import journaled
-from holdfast.storage.wrappers.journaled import Journaled
+from perdure.errors import StorageFullError
+from perdure.storage import rollback, undo
+from perdure.storage.fence import Fence
+from perdure.storage.history import History
+from perdure.storage.joint import Joint
+from perdure.storage.rollback import Rollback, RollbackFile
+from perdure.storage.undo import Replaced
+from perdure.storage.unfinished import last_replaced
+from perdure.storage.wrappers import journaled
+from perdure.storage.wrappers.journaled import Journaled
 from tests.storage.transacting import (
     KINDS,
     SCENARIOS,
@@ -45,7 +45,7 @@ def nothing(*_: object, **__: object) -> None:
 
 # ---------------------------------------------------------------- undoing
 def undo_nothing(patch: Patch) -> None:
-    patch.setattr("holdfast.storage.joint.put_back", nothing)
+    patch.setattr("perdure.storage.joint.put_back", nothing)
     patch.setattr(journaled, "put_back", nothing)
 
 
@@ -59,7 +59,7 @@ def undo_in_the_order_of_writing(patch: Patch) -> None:
     def forwards(inner: Any, replaced: Sequence[Replaced], text_of: Any) -> None:  # noqa: ANN401
         put_back(inner, replaced[::-1], text_of)
 
-    patch.setattr("holdfast.storage.joint.put_back", forwards)
+    patch.setattr("perdure.storage.joint.put_back", forwards)
     patch.setattr(journaled, "put_back", forwards)
 
 
@@ -72,7 +72,7 @@ def leave_directories(patch: Patch) -> None:
 
 
 def undo_only_after_exceptions(patch: Patch) -> None:
-    patch.setattr("holdfast.storage.joint.last_replaced", lambda *_: [])
+    patch.setattr("perdure.storage.joint.last_replaced", lambda *_: [])
     patch.setattr(Journaled, "settle", nothing)
 
 
@@ -98,11 +98,11 @@ def forget_what_others_wrote_before(patch: Patch) -> None:
             for text in last_replaced(history, settled)
         ]
 
-    patch.setattr("holdfast.storage.joint.last_replaced", forgetful)
+    patch.setattr("perdure.storage.joint.last_replaced", forgetful)
 
 
 def take_a_second_attempt_for_another_commit(patch: Patch) -> None:
-    patch.setattr("holdfast.storage.unfinished._beginning", lambda last: last[0].position - 1)
+    patch.setattr("perdure.storage.unfinished._beginning", lambda last: last[0].position - 1)
 
 
 def answer_before_undoing(patch: Patch) -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts.disk import FolderDisk
-from holdfast.errors import StorageFullError
-from holdfast.storage import Expectation, Locator, StorageBackend, TransactionalBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.journaled import Journaled
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.view import View
-from holdfast.testing.storage.base import tree
-from holdfast.testing.storage.processes import finish, start
+from perdure.artifacts.disk import FolderDisk
+from perdure.errors import StorageFullError
+from perdure.storage import Expectation, Locator, StorageBackend, TransactionalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.journaled import Journaled
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.wrappers.view import View
+from perdure.testing.storage.base import tree
+from perdure.testing.storage.processes import finish, start
 from tests.storage.transacting import KINDS, SCENARIOS, node
 
 KILLS = 10

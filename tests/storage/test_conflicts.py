@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage import FindingKind, Locator, walk
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.conflicts import alike, marked_original, original_of
-from holdfast.testing.requirement import requirement
+from perdure.storage import FindingKind, Locator, walk
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.conflicts import alike, marked_original, original_of
+from perdure.testing.requirement import requirement
 
 ROOT = Locator("")
 
@@ -274,7 +274,7 @@ class TestVault:
             ".. (Ana's conflicted copy 2026-03-02)",
             ".. [Conflict]",
             "...sync-conflict-20260302-101500-ABCDEF7",
-            "a.holdfast-tmp (Case Conflict)",
+            "a.perdure-tmp (Case Conflict)",
         ],
     )
     def test_a_copy_of_what_can_have_no_name_does_not_stop_the_walk(

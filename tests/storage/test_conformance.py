@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from holdfast.storage import StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.testing.storage import SURVIVES_REOPENING, StorageConformance
+from perdure.storage import StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 
 
 class TestMemory(StorageConformance):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import NotTextError
-from holdfast.storage import (
+from perdure.errors import NotTextError
+from perdure.storage import (
     ABSENT,
     ConcurrentModificationError,
     Expectation,
@@ -14,10 +14,10 @@ from holdfast.storage import (
     StorageBackend,
     content_hash,
 )
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.content import check_expectation, check_found, encode_text
-from holdfast.testing.requirement import requirement
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.content import check_expectation, check_found, encode_text
+from perdure.testing.requirement import requirement
 
 NOTE = Locator("note.md")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     AccessRefusedError,
     NotTextError,
     StorageError,
@@ -19,13 +19,13 @@ from holdfast.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from holdfast.storage import ABSENT, FindingKind, Locator, content_hash, walk
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.folder import FolderBackend
-from holdfast.testing.requirement import requirement
-from holdfast.testing.storage.base import tree
-from holdfast.testing.storage.processes import finish, start
+from perdure.storage import ABSENT, FindingKind, Locator, content_hash, walk
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.folder import FolderBackend
+from perdure.testing.requirement import requirement
+from perdure.testing.storage.base import tree
+from perdure.testing.storage.processes import finish, start
 
 NOTE = Locator("notes/today.md")
 NEW = Locator("new/folder/note.md")
@@ -367,7 +367,7 @@ def test_a_first_write_that_failed_does_not_count_as_use(
 
 
 def test_a_home_inside_the_vault_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="HOLDFAST_HOME"):
+    with pytest.raises(RuntimeError, match="PERDURE_HOME"):
         VaultBackend(str(tmp_path), str(tmp_path / "home"))
 
 
@@ -386,7 +386,7 @@ def test_a_file_that_is_no_text_is_named(backend: DeviceLocalBackend, root: Path
 def test_names_that_no_key_can_say_are_told_of_and_passed_over(
     backend: DeviceLocalBackend, root: Path
 ) -> None:
-    odd = [b"back\\slash.md", b"not-utf8-\xff.md", b"bell\x07.md", b"old.holdfast-tmp"]
+    odd = [b"back\\slash.md", b"not-utf8-\xff.md", b"bell\x07.md", b"old.perdure-tmp"]
     for name in odd:
         (root / os.fsdecode(name)).write_text("odd")
 
@@ -397,7 +397,7 @@ def test_names_that_no_key_can_say_are_told_of_and_passed_over(
         b"back\\slash.md": FindingKind.UNUSABLE_NAME,
         b"not-utf8-\xff.md": FindingKind.UNUSABLE_NAME,
         b"bell\x07.md": FindingKind.UNUSABLE_NAME,
-        b"old.holdfast-tmp": FindingKind.LEFTOVER,
+        b"old.perdure-tmp": FindingKind.LEFTOVER,
     }
 
 
@@ -488,16 +488,16 @@ def test_only_content_counts_never_the_time(backend: DeviceLocalBackend, root: P
 
 def test_leftovers_of_a_power_cut_can_be_cleared(backend: DeviceLocalBackend, root: Path) -> None:
     (root / "cafe\u0301").mkdir()
-    (root / "cafe\u0301" / ".3-0.holdfast-tmp").write_text("half")
-    (root / ".1-0.holdfast-tmp").write_text("half")
-    grave = root / "notes" / ".2-0.holdfast-tmp"
+    (root / "cafe\u0301" / ".3-0.perdure-tmp").write_text("half")
+    (root / ".1-0.perdure-tmp").write_text("half")
+    grave = root / "notes" / ".2-0.perdure-tmp"
     grave.mkdir()
     (grave / "removed").write_text("removed")
 
     assert sorted(backend.clear_leftovers()) == [
-        ".1-0.holdfast-tmp",
-        "cafe\u0301/.3-0.holdfast-tmp",
-        "notes/.2-0.holdfast-tmp",
+        ".1-0.perdure-tmp",
+        "cafe\u0301/.3-0.perdure-tmp",
+        "notes/.2-0.perdure-tmp",
     ]
     assert files_in(root) == {**BEFORE, "cafe\u0301": ""}
     assert list(backend.clear_leftovers()) == []
@@ -522,7 +522,7 @@ def test_a_crash_at_any_call_leaves_old_or_new_and_the_next_writer_clears_up(
         outcomes.add(tuple(sorted(held.items())))
         backend.write(Locator("after.md"), "after")
         assert tree(backend) == {**held, "after.md": "after"}
-        assert [name for name in files_in(root) if "holdfast-tmp" in name] == []
+        assert [name for name in files_in(root) if "perdure-tmp" in name] == []
         if survived:
             break
     else:

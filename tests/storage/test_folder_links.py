@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import LinkRefusedError, StorageError
-from holdfast.storage import FindingKind, Locator, confined, walk
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.mutex import Held
-from holdfast.testing.requirement import requirement
+from perdure.errors import LinkRefusedError, StorageError
+from perdure.storage import FindingKind, Locator, confined, walk
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.mutex import Held
+from perdure.testing.requirement import requirement
 
 ROOT = Locator("")
 

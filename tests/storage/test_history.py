@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.artifacts import CID, ArtifactStore, Change, Hash, IndexState, Literal
-from holdfast.artifacts.canonical import Value
-from holdfast.errors import AbsentError, NotTextError
-from holdfast.storage import Locator
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.history import SAVE, Circumstances, History, Version
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from perdure.artifacts import CID, ArtifactStore, Change, Hash, IndexState, Literal
+from perdure.artifacts.canonical import Value
+from perdure.errors import AbsentError, NotTextError
+from perdure.storage import Locator
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.history import SAVE, Circumstances, History, Version
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.artifacts.memory_disk import MemoryDisk
 
 NOTE = Locator("notes/today.md")
 ONE, TWO = CID.of(b"one"), CID.of(b"two")

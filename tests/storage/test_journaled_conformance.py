@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from holdfast.artifacts.disk import FolderDisk
-from holdfast.storage import StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.wrappers.journaled import Journaled
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.storage import SURVIVES_REOPENING, StorageConformance
+from perdure.artifacts.disk import FolderDisk
+from perdure.storage import StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.wrappers.journaled import Journaled
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 
 
 def test_it_says_of_itself_what_the_backend_inside_says(tmp_path: Path) -> None:

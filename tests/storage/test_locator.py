@@ -10,15 +10,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.storage import InvalidLocatorError, Locator, normalize_key
-from holdfast.storage.locator import (
+from perdure.storage import InvalidLocatorError, Locator, normalize_key
+from perdure.storage.locator import (
     MAX_KEY_BYTES,
     MAX_SEGMENT_BYTES,
     TEMPORARY_SUFFIX,
     children_named,
     is_key_segment,
 )
-from holdfast.testing.requirement import requirement
+from perdure.testing.requirement import requirement
 
 ROOT = Locator("")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage import Locator, LockTiming, StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.mutex import Held
-from holdfast.testing.requirement import requirement
-from holdfast.testing.storage.conditions import count_up
-from holdfast.testing.storage.processes import finish, start
+from perdure.storage import Locator, LockTiming, StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.mutex import Held
+from perdure.testing.requirement import requirement
+from perdure.testing.storage.conditions import count_up
+from perdure.testing.storage.processes import finish, start
 
 pytestmark = pytest.mark.search
 

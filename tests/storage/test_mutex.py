@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import LockLostError, StorageFaultError
-from holdfast.storage import LockTimeout, LockTiming, atomic_write, vault_mutex
-from holdfast.storage.heart import Heart
-from holdfast.storage.holder import Holder
-from holdfast.storage.locator import TEMPORARY_SUFFIX
-from holdfast.storage.mutex import Held, Mutex
-from holdfast.testing.requirement import requirement
-from holdfast.testing.storage.processes import finish, start
+from perdure.errors import LockLostError, StorageFaultError
+from perdure.storage import LockTimeout, LockTiming, atomic_write, vault_mutex
+from perdure.storage.heart import Heart
+from perdure.storage.holder import Holder
+from perdure.storage.locator import TEMPORARY_SUFFIX
+from perdure.storage.mutex import Held, Mutex
+from perdure.testing.requirement import requirement
+from perdure.testing.storage.processes import finish, start
 
 QUICK = LockTiming(timeout=0.2, stale_after=0.1)
 PATIENT = LockTiming(timeout=20, stale_after=10)
@@ -148,7 +148,7 @@ def test_the_pauses_of_a_waiter_grow(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("holdfast.storage.mutex.random.uniform", lambda *_: 1.0)
+    monkeypatch.setattr("perdure.storage.mutex.random.uniform", lambda *_: 1.0)
     with vault_mutex(str(root), locks=locks, timing=PATIENT):
         mutex = Mutex(str(root), locks, LockTiming(0.5, 10))
 
@@ -275,7 +275,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
         raise PermissionError(errno.EACCES, "not yours")
 
     finish([start(die_half_way)])
-    monkeypatch.setattr("holdfast.storage.mutex.discard_temporary", refuse)
+    monkeypatch.setattr("perdure.storage.mutex.discard_temporary", refuse)
     with Mutex(str(root), locks, PATIENT).hold():
         pass
 
@@ -370,13 +370,13 @@ def test_a_lock_directory_with_foreign_things_is_explained(root: Path, locks: st
 def test_a_home_that_can_not_be_written_is_explained(root: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     locks = str(tmp_path / "file" / "locks")
-    with pytest.raises(StorageFaultError, match="HOLDFAST_HOME"), Mutex(str(root), locks).hold():
+    with pytest.raises(StorageFaultError, match="PERDURE_HOME"), Mutex(str(root), locks).hold():
         pass
 
 
 HOLD_AND_WAIT = """
 import sys, time
-from holdfast.storage import vault_mutex
+from perdure.storage import vault_mutex
 with vault_mutex(sys.argv[1], locks=sys.argv[2]) as held:
     open(sys.argv[1] + "/" + held.temporary(""), "w").write("half")
     print("held", flush=True)
@@ -410,7 +410,7 @@ def test_a_signal_releases_the_lock_and_still_ends_the_process(
 def test_leaving_python_releases_the_lock(root: Path, locks: str) -> None:
     script = """
 import sys, threading
-from holdfast.storage import vault_mutex
+from perdure.storage import vault_mutex
 def hold():
     with vault_mutex(sys.argv[1], locks=sys.argv[2]):
         entered.set()
@@ -438,7 +438,7 @@ def test_a_handler_that_somebody_set_is_left_alone(root: Path, locks: str) -> No
 
 
 def heartbeats() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if each.name == "holdfast-heartbeat"]
+    return [each for each in threading.enumerate() if each.name == "perdure-heartbeat"]
 
 
 def test_one_thread_beats_for_all_locks(root: Path, locks: str) -> None:
@@ -454,7 +454,7 @@ def test_the_heartbeat_rests_when_nothing_is_held(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = Heart()
-    monkeypatch.setattr("holdfast.storage.mutex.heart", own)
+    monkeypatch.setattr("perdure.storage.mutex.heart", own)
     with Mutex(str(root), locks, LockTiming(1, 0.04)).hold() as held:
         first = own._thread
         assert first is not None
@@ -474,7 +474,7 @@ def test_a_process_that_gets_no_more_threads_can_still_write(
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("holdfast.storage.mutex.heart", Heart())
+    monkeypatch.setattr("perdure.storage.mutex.heart", Heart())
     monkeypatch.setattr(threading.Thread, "start", refuse)
     mutex = Mutex(str(root), locks, PATIENT)
     for _ in range(2):
@@ -489,8 +489,8 @@ UNTRACED = {
 
 INTERRUPTED = """
 import sys
-from holdfast.storage import Locator
-from holdfast.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage import Locator
+from perdure.storage.backends.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
 interrupts = 0
 while interrupts < 100:
@@ -539,8 +539,8 @@ def test_who_waits_for_the_lock_can_be_interrupted(root: Path, tmp_path: Path) -
 
 WRITE_FOR_EVER = """
 import sys
-from holdfast.storage import Locator
-from holdfast.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage import Locator
+from perdure.storage.backends.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
 backend.write(Locator("note.md"), "first")
 print("ready", flush=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidLocatorError
-from holdfast.storage import (
+from perdure.errors import InvalidLocatorError
+from perdure.storage import (
     ABSENT,
     Authorisation,
     ConcurrentModificationError,
@@ -21,9 +21,9 @@ from holdfast.storage import (
     content_hash,
     vault_mutex,
 )
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.testing.requirement import requirement
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.testing.requirement import requirement
 
 JOURNAL = Locator("Journal/today.md")
 TEXT = "Lunch with Ana.\n"

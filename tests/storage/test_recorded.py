@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import CID, Change
-from holdfast.artifacts.disk import FolderDisk
-from holdfast.artifacts.mark import MARK
-from holdfast.errors import (
+from perdure.artifacts import CID, Change
+from perdure.artifacts.disk import FolderDisk
+from perdure.artifacts.mark import MARK
+from perdure.errors import (
     AbsentError,
     ClosedError,
     ConcurrentModificationError,
@@ -21,16 +21,16 @@ from holdfast.errors import (
     StorageFaultError,
     StorageFullError,
 )
-from holdfast.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.fence import FENCE, SETTLED, Fence
-from holdfast.storage.history import EXTERNAL, RESTORE, SAVE, UNDONE, History
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.view import View
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.storage.base import tree
-from holdfast.testing.storage.processes import finish, start
+from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.fence import FENCE, SETTLED, Fence
+from perdure.storage.history import EXTERNAL, RESTORE, SAVE, UNDONE, History
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.wrappers.view import View
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.storage.base import tree
+from perdure.testing.storage.processes import finish, start
 
 NOTE = Locator("notes/today.md")
 OTHER = Locator("notes/other.md")

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from holdfast.storage import StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.storage import SURVIVES_REOPENING, StorageConformance
+from perdure.storage import StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 
 
 def history(place: Path) -> History:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage import Locator, LockTiming, StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.history import SAVE, UNDONE, History
-from holdfast.storage.sweep import sweep
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.view import View
-from holdfast.testing.storage.base import tree
-from holdfast.testing.storage.conditions import count_up
-from holdfast.testing.storage.processes import finish, start
+from perdure.storage import Locator, LockTiming, StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.history import SAVE, UNDONE, History
+from perdure.storage.sweep import sweep
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.wrappers.view import View
+from perdure.testing.storage.base import tree
+from perdure.testing.storage.conditions import count_up
+from perdure.testing.storage.processes import finish, start
 
 PROCESSES = 8
 LOOPS = 25

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import holdfast.storage
-from holdfast.storage import (
+import perdure.storage
+from perdure.storage import (
     BackendRegistry,
     ProtocolError,
     StorageBackend,
@@ -18,11 +18,11 @@ from holdfast.storage import (
     select_backend,
     storage_preview,
 )
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.registry import InstalledBackends
-from holdfast.testing.requirement import requirement
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.registry import InstalledBackends
+from perdure.testing.requirement import requirement
 
 
 class OtherBackend(MemoryBackend):
@@ -160,7 +160,7 @@ class TestDefault:
         monkeypatch.setattr(registry, "_backends", dict(registry._backends))
         settings = StorageSettings(str(tmp_path), backend="other")
         assert not storage_preview(settings).ok
-        holdfast.storage.registry.register("other", OtherBackend)
+        perdure.storage.registry.register("other", OtherBackend)
 
         assert type(select_backend(settings)) is OtherBackend
         assert storage_preview(settings).ok
@@ -170,7 +170,7 @@ class TestDefault:
     @requirement("000-registry-imports-no-fsspec-nor-database")
     def test_the_registry_brings_no_library_along(self) -> None:
         source = Path(inspect.getfile(BackendRegistry)).parents[2]
-        program = "import sys; sys.path.append(sys.argv[1]); import holdfast.storage.registry\n"
+        program = "import sys; sys.path.append(sys.argv[1]); import perdure.storage.registry\n"
         program += "print('fsspec' in sys.modules or 'sqlite3' in sys.modules)"
         command = (sys.executable, "-I", "-S", "-c", program, str(source))
         run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -192,7 +192,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         lines = (f"{protocol} = {value}\n" for protocol, value in offers.items())
-        (about / "entry_points.txt").write_text("[holdfast.backends]\n" + "".join(lines))
+        (about / "entry_points.txt").write_text("[perdure.backends]\n" + "".join(lines))
         for module, source in modules.items():
             (site / f"{module}.py").write_text(source)
         monkeypatch.syspath_prepend(site)
@@ -203,7 +203,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 ACME = """
-from holdfast.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.memory import MemoryBackend
 
 class AcmeBackend(MemoryBackend):
     pass
@@ -257,7 +257,7 @@ class TestInstalled:
             ("acme_storage:AcmeBackend", "def AcmeBackend(): ...", "TypeError"),
             (
                 "acme_storage:StorageBackend",
-                "from holdfast.storage import StorageBackend",
+                "from perdure.storage import StorageBackend",
                 "it lacks",
             ),
             ("acme_storage:AcmeBackend", f"{ACME}\nAcmeBackend = AcmeBackend()", "TypeError"),

@@ -2,12 +2,12 @@
 
 import pytest
 
-from holdfast.artifacts import CID
-from holdfast.storage import Locator
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.history import EXTERNAL, RESTORE, SAVE, History
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
+from perdure.artifacts import CID
+from perdure.storage import Locator
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.history import EXTERNAL, RESTORE, SAVE, History
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.artifacts.memory_disk import MemoryDisk
 
 A, B, C = Locator("a.md"), Locator("b.md"), Locator("c.md")
 

@@ -8,8 +8,8 @@ from typing import Self
 
 import pytest
 
-from holdfast.errors import ConfigError, OptionError, StorageUnavailableError
-from holdfast.storage import (
+from perdure.errors import ConfigError, OptionError, StorageUnavailableError
+from perdure.storage import (
     BackendRegistry,
     Capabilities,
     CapabilityMismatchError,
@@ -22,10 +22,10 @@ from holdfast.storage import (
     select_backend,
     storage_preview,
 )
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.testing.requirement import requirement
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.testing.requirement import requirement
 
 NOTE = Locator("note.md")
 

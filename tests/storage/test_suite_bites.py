@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage import (
+from perdure.storage import (
     Capabilities,
     ConcurrentModificationError,
     InvalidLocatorError,
     StorageBackend,
 )
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.testing import suite
-from holdfast.testing.storage import SURVIVES_REOPENING, Mirror, StorageConformance
-from holdfast.testing.storage.conflicts import ConflictTests
-from holdfast.testing.storage.processes import ProcessTests
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.testing import suite
+from perdure.testing.storage import SURVIVES_REOPENING, Mirror, StorageConformance
+from perdure.testing.storage.conflicts import ConflictTests
+from perdure.testing.storage.processes import ProcessTests
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.storage import broken, test_conformance
 

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.artifacts import CID, Change
-from holdfast.errors import StorageFullError, StorageUnavailableError
-from holdfast.storage import Expectation, Locator, StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.history import EXTERNAL, SAVE, History
-from holdfast.storage.sweep import Found, Kind, sweep
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.view import View
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.storage.base import tree
+from perdure.artifacts import CID, Change
+from perdure.errors import StorageFullError, StorageUnavailableError
+from perdure.storage import Expectation, Locator, StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.history import EXTERNAL, SAVE, History
+from perdure.storage.sweep import Found, Kind, sweep
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.wrappers.view import View
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.storage.base import tree
 
 A, B, C = Locator("a.md"), Locator("notes/b.md"), Locator("notes/c.md")
 

@@ -5,10 +5,10 @@ from typing import get_type_hints
 
 import pytest
 
-from holdfast.storage import DerivedMaintenance, Locator, Tier, TierLayout
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.testing.requirement import requirement
-from holdfast.testing.storage import Mirror
+from perdure.storage import DerivedMaintenance, Locator, Tier, TierLayout
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.testing.requirement import requirement
+from perdure.testing.storage import Mirror
 
 A, B = Locator("a"), Locator("b")
 

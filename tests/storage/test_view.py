@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.artifacts import CID, ArtifactStore, Change, IndexState
-from holdfast.errors import (
+from perdure.artifacts import CID, ArtifactStore, Change, IndexState
+from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     BeforeSnapshotError,
@@ -19,13 +19,13 @@ from holdfast.errors import (
     StorageError,
     UnknownSnapshotError,
 )
-from holdfast.storage import Authorisation, Capabilities, Locator, StorageBackend, walk
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.history import History
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.view import View
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.storage.base import tree
+from perdure.storage import Authorisation, Capabilities, Locator, StorageBackend, walk
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.history import History
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.wrappers.view import View
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.storage.base import tree
 
 NOTE = Locator("notes/today.md")
 ROOT = Locator("")
@@ -151,7 +151,7 @@ class TestReading:
             View(recorded.history, after).info(NOTE)
 
     def test_names_that_no_key_can_say_are_left_out(self, recorded: Recorded) -> None:
-        names = ["good.md", "", "../up", "a\\b", "nul\0", "cafe\u0301", "dir/..", "x.holdfast-tmp"]
+        names = ["good.md", "", "../up", "a\\b", "nul\0", "cafe\u0301", "dir/..", "x.perdure-tmp"]
         state = recorded.history.record([Change(name, b"text") for name in names])
         view = View(recorded.history, state)
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import LockLostError, StorageFullError
-from holdfast.storage import ABSENT, Expectation, Locator, StorageBackend
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.testing.storage import SURVIVES_REOPENING, StorageConformance
-from holdfast.testing.storage.base import tree
+from perdure.errors import LockLostError, StorageFullError
+from perdure.storage import ABSENT, Expectation, Locator, StorageBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
+from perdure.testing.storage.base import tree
 
 A, B, C = (Locator(name) for name in "abc")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     ConcurrentModificationError,
     LinkRefusedError,
     LockLostError,
@@ -19,13 +19,13 @@ from holdfast.errors import (
     StorageFaultError,
     StorageFullError,
 )
-from holdfast.storage import ABSENT, Expectation, Locator, LockTiming, content_hash, syncing
-from holdfast.storage.backends.device_local import DeviceLocalBackend
-from holdfast.storage.backends.vault import VaultBackend
-from holdfast.storage.folder import FolderBackend
-from holdfast.storage.mutex import Held
-from holdfast.testing.storage.base import tree
-from holdfast.testing.storage.processes import finish, start
+from perdure.storage import ABSENT, Expectation, Locator, LockTiming, content_hash, syncing
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.folder import FolderBackend
+from perdure.storage.mutex import Held
+from perdure.testing.storage.base import tree
+from perdure.testing.storage.processes import finish, start
 from tests.storage.test_folder_faults import fail_on_directories, files_in, spy
 
 NOTE, GONE, LAST = Locator("notes/today.md"), Locator("notes/gone.md"), Locator("last.md")
@@ -75,7 +75,7 @@ def prepared(place: Path) -> DeviceLocalBackend:
 
 
 def leftovers(backend: FolderBackend) -> list[str]:
-    return [name for name in files_in(Path(backend.whereabouts)) if "holdfast-tmp" in name]
+    return [name for name in files_in(Path(backend.whereabouts)) if "perdure-tmp" in name]
 
 
 @pytest.fixture(params=[1, 1000], ids=["threads", "one thread"])

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from holdfast.artifacts.disk import Disk
-from holdfast.errors import HoldfastError
-from holdfast.storage import Expectation, Locator, StorageBackend, TransactionalBackend
-from holdfast.storage.backends.memory import MemoryBackend
-from holdfast.storage.history import History
-from holdfast.storage.rollback import ROLLBACK
-from holdfast.storage.wrappers.journaled import Journaled
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.storage.wrappers.view import View
-from holdfast.testing.artifacts.memory_disk import MemoryDisk
-from holdfast.testing.artifacts.recording import RecordingDisk
-from holdfast.testing.artifacts.states import crash_states
-from holdfast.testing.storage.base import tree
+from perdure.artifacts.disk import Disk
+from perdure.errors import PerdureError
+from perdure.storage import Expectation, Locator, StorageBackend, TransactionalBackend
+from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.history import History
+from perdure.storage.rollback import ROLLBACK
+from perdure.storage.wrappers.journaled import Journaled
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.wrappers.view import View
+from perdure.testing.artifacts.memory_disk import MemoryDisk
+from perdure.testing.artifacts.recording import RecordingDisk
+from perdure.testing.artifacts.states import crash_states
+from perdure.testing.storage.base import tree
 
 NAMES = ("content.md", "overview.md", "abstract.md", "relations.json", ".meta.json")
 """The parts of a node; the last is the commit point."""
@@ -374,7 +374,7 @@ def _watch_edited(
     return moments
 
 
-def check_views(scenario: Scenario, error: HoldfastError) -> None:
+def check_views(scenario: Scenario, error: PerdureError) -> None:
     """Whatever position is viewed, the texts of a commit are all as before it, or all as after."""
     steps = len(run(recorded, scenario).moments) - 1
     for step in range(steps):
@@ -385,7 +385,7 @@ def check_views(scenario: Scenario, error: HoldfastError) -> None:
         _raise_at(inner, step, error)
         try:
             backend.commit(scenario.changes)
-        except HoldfastError:
+        except PerdureError:
             inner.step = lambda: None
         new = _texts({**old, **{locator.key: text for locator, text in scenario.changes.items()}})
         for state in _states(backend, begin.position):

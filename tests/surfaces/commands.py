@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import click
 
-from holdfast.surfaces.cli import cli
+from perdure.surfaces.cli import cli
 
 
 @dataclass(frozen=True)

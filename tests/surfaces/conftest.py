@@ -9,12 +9,12 @@ from tests.surfaces.nodes import content_of, told
 def memory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Become Ana, who has nothing yet; return the folder that her texts will be in."""
     home = tmp_path / "home"
-    for name in ("HOLDFAST_HOME", "MEMORY_VAULT_PATH", "NO_COLOR", "VISUAL", "EDITOR"):
+    for name in ("PERDURE_HOME", "MEMORY_VAULT_PATH", "NO_COLOR", "VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USER", "ana")
     if request.param == "device-local":
-        return home / ".holdfast" / "memory"
+        return home / ".perdure" / "memory"
     vault = tmp_path / "Notes"
     vault.mkdir()
     monkeypatch.setenv("MEMORY_VAULT_PATH", str(vault))

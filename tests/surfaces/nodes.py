@@ -6,8 +6,8 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from holdfast.app import open_context
-from holdfast.surfaces.cli import cli
+from perdure.app import open_context
+from perdure.surfaces.cli import cli
 
 MEMORIES = "ctx://local/users/ana/memories"
 TABS = f"{MEMORIES}/preference/indentation"
@@ -17,12 +17,12 @@ def content_of(memory: Path, key: str) -> Path:
     return memory / "accounts" / "local" / key / "content.md"
 
 
-def holdfast(*words: str, typed: bytes | None = None) -> Result:
+def perdure(*words: str, typed: bytes | None = None) -> Result:
     return CliRunner().invoke(cli, words, input=typed)
 
 
 def told(*words: str, typed: bytes | None = None) -> str:
-    done = holdfast(*words, typed=typed)
+    done = perdure(*words, typed=typed)
     assert (done.exception, done.exit_code) == (None, 0), done.stderr
     return done.stdout
 
@@ -37,7 +37,7 @@ def one(*words: str) -> dict[str, object]:
 
 
 def refusal(*words: str, typed: bytes | None = None) -> BaseException | None:
-    done = holdfast(*words, typed=typed)
+    done = perdure(*words, typed=typed)
     assert done.exit_code == 1
     assert done.stdout == ""
     return done.exception

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 
-HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+PERDURE = str(Path(sys.executable).with_name("perdure"))
 DEADLINE_SECONDS = 60.0
 
 
@@ -48,7 +48,7 @@ class Running:
 def running(*words: str) -> Iterator[Running]:
     """Run a command in the environment of this process; it is killed if it is left."""
     process = subprocess.Popen(
-        [HOLDFAST, *words], env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [PERDURE, *words], env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     try:
         yield Running(process)

@@ -6,18 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+PERDURE = str(Path(sys.executable).with_name("perdure"))
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     return {"HOME": str(home), "USER": "ana", "PATH": os.environ["PATH"], **more}
 
 
-def holdfast(
+def perdure(
     home: Path, *words: str | bytes, typed: str = "", **environ: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [HOLDFAST, *words],
+        [PERDURE, *words],
         env=environment(home, **environ),
         input=typed,
         capture_output=True,
@@ -31,7 +31,7 @@ def at_a_terminal(home: Path, *words: str, typed: str = "", **environ: str) -> t
     """Run it with a terminal of 80 columns for everything; return the code and what was seen."""
     ours, theirs = pty.openpty()
     environ = environment(home, TERM="xterm", COLUMNS="80", **environ)
-    command = [HOLDFAST, *words]
+    command = [PERDURE, *words]
     with subprocess.Popen(command, env=environ, stdin=theirs, stdout=theirs, stderr=theirs) as run:
         os.close(theirs)
         os.write(ours, typed.encode())

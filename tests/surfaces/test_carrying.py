@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     ArchiveError,
     FileInTheWayError,
     StorageUnavailableError,
 )
-from tests.surfaces.nodes import TABS, holdfast, one, refusal, told
+from tests.surfaces.nodes import TABS, one, perdure, refusal, told
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def filled(memory: Path) -> Path:
 
 def go(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Be on a machine with no memory from now on."""
-    environment.setenv("HOLDFAST_HOME", str(tmp_path / "there"))
+    environment.setenv("PERDURE_HOME", str(tmp_path / "there"))
     environment.delenv("MEMORY_VAULT_PATH", raising=False)
 
 
@@ -44,7 +44,7 @@ def test_an_export_is_the_memory_elsewhere(
     assert told("history", "log") == log
     key = "accounts/local/users/ana/memories/preference/indentation/content.md"
     assert "Prefers tabs.\n" in told("history", "show", key, "--version", "1") + "\n"
-    assert one("import", str(folder), "--format", "holdfast")["how"] == "known"
+    assert one("import", str(folder), "--format", "perdure")["how"] == "known"
     assert filled.is_dir()
 
 
@@ -68,7 +68,7 @@ def test_what_is_no_export_and_what_is_damaged_is_refused(
     folder = tmp_path / "export"
     told("export", str(folder))
     go(monkeypatch, tmp_path)
-    (folder / "history.holdfast").write_bytes(b"HFarchiv")
+    (folder / "history.perdure").write_bytes(b"PDarchiv")
     for words in (("import", str(folder)), ("import", str(folder), "--dry-run")):
         assert isinstance(refusal(*words), ArchiveError)
     assert told("list") == ""
@@ -76,7 +76,7 @@ def test_what_is_no_export_and_what_is_damaged_is_refused(
 
 
 def test_a_memory_that_is_not_whole_yet_says_how_to_go_on(filled: Path, tmp_path: Path) -> None:
-    (folder,) = (tmp_path / "home" / ".holdfast" / "histories").iterdir()
+    (folder,) = (tmp_path / "home" / ".perdure" / "histories").iterdir()
     note = folder.with_name(f"{folder.name}.arriving.json")
     note.write_text(json.dumps({"from": "/media/stick"}))
 
@@ -109,7 +109,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert isinstance(refusal(*there), AccessRefusedError)
     assert one(*there, "--yes")["written"] == 5
     assert told("doctor").startswith("ok   storage   device-local")
-    assert "to use it, add --switch" in holdfast(*there, "--yes").stderr
+    assert "to use it, add --switch" in perdure(*there, "--yes").stderr
     assert "from now on" in told(*there, "--yes", "--switch")
     assert told("doctor").startswith(f"ok   storage   vault at {vault}")
     assert told("read", "preference/indentation") == "Prefers tabs."
@@ -135,5 +135,5 @@ def test_what_is_in_the_way_is_told_of(tmp_path: Path) -> None:
 )
 @pytest.mark.usefixtures("device")
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...]) -> None:
-    assert holdfast("migrate", *words).exit_code == 2
+    assert perdure("migrate", *words).exit_code == 2
     assert told("read", TABS) == "Prefers tabs."

@@ -1,4 +1,4 @@
-"""`holdfast commit`: a conversation in a file becomes memories."""
+"""`perdure commit`: a conversation in a file becomes memories."""
 
 import json
 import signal
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.memory import Memory
-from holdfast.errors import (
+from perdure.engine.memory import Memory
+from perdure.errors import (
     AbsentError,
     AccessDeniedError,
     DirectoryInTheWayError,
@@ -17,11 +17,11 @@ from holdfast.errors import (
     NodeExistsError,
     UnreadableSourceError,
 )
-from holdfast.surfaces.saving.conversation import session_of
-from holdfast.testing.validate.tokens import token
-from tests.surfaces.nodes import MEMORIES, holdfast, lines, one, position, refusal, told
-from tests.surfaces.terminals import HOLDFAST, at_a_terminal, environment
-from tests.surfaces.terminals import holdfast as run
+from perdure.surfaces.saving.conversation import session_of
+from perdure.testing.validate.tokens import token
+from tests.surfaces.nodes import MEMORIES, lines, one, perdure, position, refusal, told
+from tests.surfaces.terminals import PERDURE, at_a_terminal, environment
+from tests.surfaces.terminals import perdure as run
 
 BERLIN = {
     "role": "user",
@@ -54,7 +54,7 @@ def may(tmp_path: Path) -> str:
 
 class TestCommitting:
     def test_it_says_what_was_learned_in_few_lines(self, memory: Path, march: str) -> None:
-        done = holdfast("commit", march)
+        done = perdure("commit", march)
 
         assert done.exit_code == 0
         assert done.stdout == (
@@ -63,7 +63,7 @@ class TestCommitting:
             "  created     profile  Ana lives in Berlin.\n"
             "  created     preference/tabs-over-spaces  Ana prefers tabs over spaces.\n"
         )
-        assert done.stderr == "`holdfast why profile` says what it rests on\n"
+        assert done.stderr == "`perdure why profile` says what it rests on\n"
         assert told("read", "profile") == "- Ana lives in Berlin.\n"
 
     def test_the_same_again_changes_nothing(self, memory: Path, march: str) -> None:
@@ -113,7 +113,7 @@ class TestCommitting:
         assert answer.startswith("sessions/piped: 2 messages")
 
     def test_stdin_has_no_name(self, memory: Path) -> None:
-        done = holdfast("commit", "-", typed=b"{}")
+        done = perdure("commit", "-", typed=b"{}")
 
         assert done.exit_code == 2
         assert "Fix: add --session ID." in done.stderr
@@ -122,14 +122,14 @@ class TestCommitting:
         answer = told("commit", march, "--no-extract")
 
         assert answer.endswith("nothing was learned from it\n")
-        assert holdfast("read", "profile").exit_code == 1
+        assert perdure("read", "profile").exit_code == 1
         assert "2 created" in told("commit", march), "it can be learned from later"
 
     def test_only_what_is_sure_is_learned_if_wished_for(self, memory: Path, march: str) -> None:
         answer = told("commit", march, "--min-confidence", "0.95")
 
         assert answer.endswith("2 extracted, 2 filtered\n")
-        assert holdfast("commit", march, "--min-confidence", "7").exit_code == 2
+        assert perdure("commit", march, "--min-confidence", "7").exit_code == 2
 
     def test_a_user_learns_for_themselves(self, memory: Path, march: str) -> None:
         told("commit", march, "--user", "bob")
@@ -142,7 +142,7 @@ class TestCommitting:
         path = write(tmp_path, "a.jsonl", {**BERLIN, "content": f"I prefer {secret} over tabs."})
 
         for words in (("--dry-run",), ("--json",), ()):
-            done = holdfast("commit", path, *words)
+            done = perdure("commit", path, *words)
             assert done.exit_code == 0
             assert secret not in done.output
 
@@ -153,7 +153,7 @@ class TestCommitting:
         path = write(tmp_path, "a.jsonl", NOTED, {**BERLIN, "name": secret, "content": secret})
 
         dry = one("commit", path, "--dry-run")
-        done = holdfast("commit", path)
+        done = perdure("commit", path)
 
         kinds = ["AWS access key"] * 2
         assert dry["masked"] == {"secrets": 2, "messages": [{"message": 1, "kinds": kinds}]}
@@ -169,7 +169,7 @@ class TestDryRun:
         told("commit", march)
         before = position()
 
-        done = holdfast("commit", may, "--dry-run")
+        done = perdure("commit", may, "--dry-run")
 
         assert done.stderr == "nothing is written; this is what would be\n"
         answer = lines(done.stdout)
@@ -243,7 +243,7 @@ class TestFaults:
         wrong = ("{", {"role": "user"}, {**NOTED, "role": "human"}, {**NOTED, "id": 7}, "[1]", "3")
         path = write(tmp_path, "a.jsonl", BERLIN, *wrong)
 
-        done = holdfast("commit", path)
+        done = perdure("commit", path)
 
         assert isinstance(done.exception, InvalidValueError)
         assert "6 messages can't be read; nothing was committed." in str(done.exception)
@@ -251,10 +251,10 @@ class TestFaults:
         assert [line.split(":")[1] for line in told_lines] == [f" line {n}" for n in range(2, 8)]
         assert all("Fix: " in line for line in told_lines)
         assert "a message has no 'id'" in told_lines[3]
-        assert holdfast("list", "sessions/a").exit_code == 1
+        assert perdure("list", "sessions/a").exit_code == 1
 
     def test_of_many_only_some_are_told(self, memory: Path, tmp_path: Path) -> None:
-        done = holdfast("commit", write(tmp_path, "a.jsonl", *["{"] * 1000))
+        done = perdure("commit", write(tmp_path, "a.jsonl", *["{"] * 1000))
 
         assert done.exit_code == 1
         assert done.stderr.splitlines()[-1] == "and 980 more"
@@ -265,9 +265,9 @@ class TestFaults:
     ) -> None:
         odd = {**BERLIN, "id": 7, HOSTILE: 1}
         path = write(tmp_path, "a.jsonl", odd)
-        assert holdfast("commit", path).exit_code == 1
+        assert perdure("commit", path).exit_code == 1
 
-        done = holdfast("commit", path, "--lenient")
+        done = perdure("commit", path, "--lenient")
 
         assert done.exit_code == 0
         assert "passed over, for no message has it: '\\x1b[2J" in done.stderr
@@ -291,14 +291,14 @@ class TestFaults:
 
             assert isinstance(refused, UnreadableSourceError)
             assert f"looks like a file of {program}," in str(refused)
-            assert "`holdfast import`" in str(refused)
+            assert "`perdure import`" in str(refused)
 
     def test_a_message_that_speaks_of_other_programs_is_one(
         self, memory: Path, tmp_path: Path
     ) -> None:
         said = {**NOTED, "content": 'It has a "sessionId" and a "mapping".'}
 
-        assert holdfast("commit", write(tmp_path, "a.jsonl", said)).exit_code == 0
+        assert perdure("commit", write(tmp_path, "a.jsonl", said)).exit_code == 0
 
     @pytest.mark.parametrize("text", ["", "\n \n", "[]", "\ufeff"])
     def test_no_messages_are_no_session(self, memory: Path, tmp_path: Path, text: str) -> None:
@@ -326,7 +326,7 @@ class TestFaults:
         path = tmp_path / "a.jsonl"
         path.write_bytes(data)
 
-        done = holdfast("commit", str(path))
+        done = perdure("commit", str(path))
 
         assert isinstance(done.exception, InvalidValueError)
         assert done.exit_code == 1
@@ -340,28 +340,28 @@ class TestFaults:
     def test_what_is_too_much_is_refused(
         self, memory: Path, march: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("holdfast.surfaces.saving.conversation.MOST_BYTES", 10)
+        monkeypatch.setattr("perdure.surfaces.saving.conversation.MOST_BYTES", 10)
 
         assert "has more than 10 bytes" in str(refusal("commit", march))
 
     def test_a_message_may_be_very_long(self, memory: Path, tmp_path: Path) -> None:
         path = write(tmp_path, "a.jsonl", {**NOTED, "content": "so it goes " * 100_000})
 
-        assert holdfast("commit", path, "--no-extract").exit_code == 0
+        assert perdure("commit", path, "--no-extract").exit_code == 0
 
     def test_what_is_shown_does_nothing_to_a_terminal(self, memory: Path, tmp_path: Path) -> None:
         evil = {**BERLIN, "name": f"Ana {HOSTILE}", "content": f"I live in Ber{HOSTILE}lin."}
         path = write(tmp_path, f"{HOSTILE}.jsonl", evil, {**BERLIN, "content": HOSTILE})
 
         for words in (("--dry-run",), (), ("--dry-run", "--json")):
-            done = holdfast("commit", path, *words)
+            done = perdure("commit", path, *words)
             assert done.exit_code == 0, done.output
             assert not set(done.output) & set(HOSTILE) - set("[2J]0;pwned")
 
     def test_half_a_character_is_a_fault(self, memory: Path, tmp_path: Path) -> None:
         path = write(tmp_path, "a.jsonl", '{"role": "user", "content": "\\ud83d"}')
 
-        done = holdfast("commit", path)
+        done = perdure("commit", path)
 
         assert done.exit_code == 1
         assert "line 1: the content of a message holds half a character" in done.stderr
@@ -393,19 +393,19 @@ class TestStopping:
 
         monkeypatch.setattr(Memory, "commit_session", stop)
 
-        done = holdfast("commit", march)
+        done = perdure("commit", march)
 
         assert done.exit_code == 130
         assert done.stderr.startswith("stopped; what is done is kept. Fix: run the same command")
-        assert "nothing was written" in holdfast("commit", march, "--dry-run").stderr
+        assert "nothing was written" in perdure("commit", march, "--dry-run").stderr
 
     def test_it_goes_on_where_it_was_stopped(self, tmp_path: Path) -> None:
         """As a process that is told to stop while it learns."""
         path = write(tmp_path, "many.jsonl", *[BERLIN, *[NOTED] * 199] * 5)
         with subprocess.Popen(
-            [HOLDFAST, "commit", path], env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+            [PERDURE, "commit", path], env=environment(tmp_path), stderr=subprocess.PIPE, text=True
         ) as process:
-            archived = tmp_path / ".holdfast/memory/accounts/local/sessions/many/messages"
+            archived = tmp_path / ".perdure/memory/accounts/local/sessions/many/messages"
             while not (archived / ".meta.json").exists():
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
@@ -442,7 +442,7 @@ def test_what_could_not_be_kept_is_told_and_gives_the_exit_code(memory: Path) ->
     told("write", "profile", "Tall.")
     told("archive", "profile")
 
-    done = holdfast("commit", "-", "--session", "s", typed=json.dumps(BERLIN).encode())
+    done = perdure("commit", "-", "--session", "s", typed=json.dumps(BERLIN).encode())
 
     assert done.exit_code == 1
     assert "not kept: Ana lives in Berlin.: " in done.stderr

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from holdfast.surfaces.cli import SECTIONS, cli
-from holdfast.surfaces.completion import SHELLS
-from tests.surfaces.terminals import HOLDFAST, environment, holdfast
+from perdure.surfaces.cli import SECTIONS, cli
+from perdure.surfaces.completion import SHELLS
+from tests.surfaces.terminals import PERDURE, environment, perdure
 
 TYPING = """
-eval "$(holdfast completion bash)"
+eval "$(perdure completion bash)"
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
-_holdfast_completion holdfast
+_perdure_completion perdure
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 """Does what bash does when somebody presses Tab behind the last of these words."""
@@ -26,20 +26,20 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     for name in ("preference/tea", "preference/milk", "habit/walks", "skills/bake"):
-        assert holdfast(home, "write", name, "Text.").returncode == 0
-    assert holdfast(home, "write", "habit/old", "Text.").returncode == 0
-    assert holdfast(home, "archive", "habit/old").returncode == 0
+        assert perdure(home, "write", name, "Text.").returncode == 0
+    assert perdure(home, "write", "habit/old", "Text.").returncode == 0
+    assert perdure(home, "archive", "habit/old").returncode == 0
     for session in ("a b;$(touch x)", "c*"):
-        assert holdfast(home, "write", f"sessions/{session}/n", "Text.").returncode == 0
+        assert perdure(home, "write", f"sessions/{session}/n", "Text.").returncode == 0
     return home
 
 
 def typed(home: Path, *words: str) -> list[str]:
     bash = shutil.which("bash")
     assert bash is not None
-    path = f"{Path(HOLDFAST).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{Path(PERDURE).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [bash, "--norc", "-c", TYPING, "bash", "holdfast", *words],
+        [bash, "--norc", "-c", TYPING, "bash", "perdure", *words],
         env={**environment(home), "PATH": path},
         cwd=home,
         capture_output=True,
@@ -86,7 +86,7 @@ def test_names_of_nodes_are_completed(
     for name, value in environment(home).items():
         monkeypatch.setenv(name, value)
     *before, last = words
-    asked = ShellComplete(cli, {}, "holdfast", "_HOLDFAST_COMPLETE")
+    asked = ShellComplete(cli, {}, "perdure", "_PERDURE_COMPLETE")
 
     assert [item.value for item in asked.get_completions(before, last)] == found
 
@@ -105,20 +105,20 @@ def test_completing_without_a_memory_makes_none_and_says_nothing(tmp_path: Path)
     assert typed(tmp_path, "read", "pref") == []
     assert list(tmp_path.iterdir()) == []
 
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "config.toml").write_text("[storage")
+    (tmp_path / ".perdure").mkdir()
+    (tmp_path / ".perdure" / "config.toml").write_text("[storage")
     assert typed(tmp_path, "read", "pref") == []
 
 
 @pytest.mark.parametrize(
     ("shell", "line", "cword"),
     [
-        ("zsh_complete", "holdfast read preference/t", "2"),
-        ("fish_complete", "holdfast read preference/t", "preference/t"),
+        ("zsh_complete", "perdure read preference/t", "2"),
+        ("fish_complete", "perdure read preference/t", "preference/t"),
     ],
 )
 def test_other_shells_get_the_same_names(home: Path, shell: str, line: str, cword: str) -> None:
-    done = holdfast(home, _HOLDFAST_COMPLETE=shell, COMP_WORDS=line, COMP_CWORD=cword)
+    done = perdure(home, _PERDURE_COMPLETE=shell, COMP_WORDS=line, COMP_CWORD=cword)
 
     assert "preference/tea" in done.stdout
     assert "preference/milk" not in done.stdout
@@ -126,11 +126,11 @@ def test_other_shells_get_the_same_names(home: Path, shell: str, line: str, cwor
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_names_the_program_and_the_variable(home: Path, shell: str) -> None:
-    done = holdfast(home, "completion", shell)
+    done = perdure(home, "completion", shell)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"_HOLDFAST_COMPLETE={shell}_complete" in done.stdout
+    assert f"_PERDURE_COMPLETE={shell}_complete" in done.stdout
 
 
 def test_a_shell_that_nobody_knows_is_refused(home: Path) -> None:
-    assert holdfast(home, "completion", "tcsh").returncode == 2
+    assert perdure(home, "completion", "tcsh").returncode == 2

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.errors import HoldfastError
-from holdfast.surfaces import cli as cli_module
-from holdfast.surfaces.cli import cli
-from holdfast.surfaces.nodes.opening import Caller
+from perdure.errors import PerdureError
+from perdure.surfaces import cli as cli_module
+from perdure.surfaces.cli import cli
+from perdure.surfaces.nodes.opening import Caller
 from tests.surfaces.commands import COMMANDS, Found
-from tests.surfaces.terminals import HOLDFAST, at_a_terminal, environment, holdfast
+from tests.surfaces.terminals import PERDURE, at_a_terminal, environment, perdure
 
 WITHOUT_JSON = {
     "watch": "it tells as it goes; programs follow `history log --after N --json`",
@@ -65,8 +65,8 @@ EACH = pytest.mark.parametrize("found", COMMANDS, ids=lambda found: found.name)
 def ana(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a home in which there is a little of everything."""
     home = tmp_path_factory.mktemp("ana")
-    assert holdfast(home, "write", "preference/tea", "Tea.\nNo milk.").returncode == 0
-    written = holdfast(home, "write", "preference/tea", "Tea.\nMilk.", "--version", "1")
+    assert perdure(home, "write", "preference/tea", "Tea.\nNo milk.").returncode == 0
+    written = perdure(home, "write", "preference/tea", "Tea.\nMilk.", "--version", "1")
     assert written.returncode == 0, written.stderr
     return home
 
@@ -74,7 +74,7 @@ def ana(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def became_ana(ana: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name in list(os.environ):
-        if name.startswith(("HOLDFAST_", "MEMORY_")):
+        if name.startswith(("PERDURE_", "MEMORY_")):
             monkeypatch.delenv(name)
     for name, value in environment(ana, EDITOR="true").items():
         monkeypatch.setenv(name, value)
@@ -221,8 +221,8 @@ def test_hostile_options_are_refused_or_done_and_never_a_traceback(
 
 def check_end(done: Result, *what: str) -> None:
     error = done.exception
-    assert error is None or isinstance(error, HoldfastError | SystemExit), (what, repr(error))
-    if isinstance(error, HoldfastError):
+    assert error is None or isinstance(error, PerdureError | SystemExit), (what, repr(error))
+    if isinstance(error, PerdureError):
         assert "Fix: " in str(error), (what, str(error))
     if done.exit_code == 2:
         assert "Fix: " in done.stderr, (what, done.stderr)
@@ -233,7 +233,7 @@ def check_end(done: Result, *what: str) -> None:
 # ---------------------------------------------------------------- ends
 def test_who_is_interrupted_ends_with_130_and_no_traceback(ana: Path) -> None:
     process = subprocess.Popen(
-        [HOLDFAST, "save", "-"],
+        [PERDURE, "save", "-"],
         env=environment(ana),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -258,7 +258,7 @@ def test_a_closed_pipe_ends_quietly(ana: Path, words: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [HOLDFAST, *words],
+        [PERDURE, *words],
         env=environment(ana),
         stdout=writing,
         stderr=subprocess.PIPE,
@@ -273,7 +273,7 @@ def test_a_closed_pipe_ends_quietly(ana: Path, words: tuple[str, ...]) -> None:
 def test_a_full_disk_is_said(ana: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [HOLDFAST, "status"],
+            [PERDURE, "status"],
             env=environment(ana),
             stdout=full,
             stderr=subprocess.PIPE,
@@ -289,7 +289,7 @@ def test_who_says_no_has_done_nothing_and_ends_with_1(ana: Path) -> None:
 
     assert code == 1
     assert "nothing was done" in seen
-    assert holdfast(ana, "read", "preference/tea").returncode == 0
+    assert perdure(ana, "read", "preference/tea").returncode == 0
 
 
 def test_the_table_of_exit_codes_is_the_one_that_is_kept_to() -> None:
@@ -315,13 +315,13 @@ def test_colours_are_for_terminals_that_want_them(ana: Path, words: tuple[str, .
 
     assert ESCAPE in coloured
     assert ESCAPE not in plain
-    assert ESCAPE not in holdfast(ana, *given(words)).stdout
+    assert ESCAPE not in perdure(ana, *given(words)).stdout
 
 
 def test_a_bar_moves_only_where_it_may(ana: Path) -> None:
     assert ESCAPE in at_a_terminal(ana, "index", "rebuild")[1]
     assert ESCAPE not in at_a_terminal(ana, "index", "rebuild", NO_COLOR="1")[1]
-    done = holdfast(ana, "index", "rebuild")
+    done = perdure(ana, "index", "rebuild")
     assert ESCAPE not in done.stdout + done.stderr
 
 
@@ -329,7 +329,7 @@ def test_a_bar_moves_only_where_it_may(ana: Path) -> None:
 @pytest.mark.parametrize("words", ["tree", "doctor", "list /", "save", "save x"])
 def test_what_is_closed_is_no_traceback(ana: Path, words: str, closed: str) -> None:
     done = subprocess.run(
-        ["/bin/sh", "-c", f"{HOLDFAST} {words} {closed}"],
+        ["/bin/sh", "-c", f"{PERDURE} {words} {closed}"],
         env=environment(ana),
         capture_output=True,
         check=False,

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from holdfast.errors import NotShownError
-from holdfast.surfaces.cli import cli
-from holdfast.surfaces.demo import command
-from holdfast.surfaces.demo.command import STEPS, Step, run
-from holdfast.surfaces.demo.finding import show_recall
-from holdfast.surfaces.demo.proving import show_rebuilding
-from holdfast.surfaces.demo.saving import show_saving
-from holdfast.surfaces.demo.stage import Stage
+from perdure.errors import NotShownError
+from perdure.surfaces.cli import cli
+from perdure.surfaces.demo import command
+from perdure.surfaces.demo.command import STEPS, Step, run
+from perdure.surfaces.demo.finding import show_recall
+from perdure.surfaces.demo.proving import show_rebuilding
+from perdure.surfaces.demo.saving import show_saving
+from perdure.surfaces.demo.stage import Stage
 from tests.index.minilm_cache import installed_model
-from tests.surfaces.processes import HOLDFAST, running
+from tests.surfaces.processes import PERDURE, running
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """Run the whole demo once, as somebody with no model and nothing remembered."""
     folder = tmp_path_factory.mktemp("demo")
     done = subprocess.run(
-        [HOLDFAST, "demo", "--keep", "sample of mine"],
+        [PERDURE, "demo", "--keep", "sample of mine"],
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
         cwd=folder,
         capture_output=True,
@@ -65,7 +65,7 @@ EVIDENCE = (
     (4, r"(?s)--valid-at 2026-03-31.*until 2026-04-21\n +Mara lives in Kiel\."),
     (5, r"3 .* save +- Mara lives in Porto"),
     (5, r"-- Mara lives in Kiel\.\n +\+- Mara lives in Porto"),
-    (6, r"recorded 1 edit made outside Holdfast"),
+    (6, r"recorded 1 edit made outside Perdure"),
     (6, r"external +- In Makefiles there is no choice: tabs\."),
     (7, r"says again what was superseded: - Jonas lives in Bergen\."),
     (8, r"ok: \d+ commits, .* every byte is as it was written"),
@@ -97,7 +97,7 @@ def test_what_held_in_march_says_nothing_of_what_came_later(shown: Shown) -> Non
 
 
 def test_every_refusal_has_its_fix(shown: Shown) -> None:
-    refusals = re.findall(r"   holdfast: (.+?)\n   (?=\$|[A-Z])", shown.step(10), re.DOTALL)
+    refusals = re.findall(r"   perdure: (.+?)\n   (?=\$|[A-Z])", shown.step(10), re.DOTALL)
 
     assert len(refusals) == 4
     assert all("Fix:" in refusal for refusal in refusals)
@@ -105,22 +105,22 @@ def test_every_refusal_has_its_fix(shown: Shown) -> None:
 
 def test_it_ends_with_the_commands_to_go_on(shown: Shown) -> None:
     assert "All 10 steps showed what they say" in shown.text
-    for typed in ("HOLDFAST_HOME=", "holdfast save", "holdfast recall", "holdfast doctor"):
+    for typed in ("PERDURE_HOME=", "perdure save", "perdure recall", "perdure doctor"):
         assert typed in shown.text.partition("All 10 steps")[2]
 
 
 def test_it_tells_only_of_commands_that_there_are(shown: Shown) -> None:
-    told = set(re.findall(r"^  holdfast (\w+)", shown.text, re.MULTILINE))
+    told = set(re.findall(r"^  perdure (\w+)", shown.text, re.MULTILINE))
 
     assert told
     assert told <= cli.commands.keys()
 
 
 def test_what_is_kept_can_be_asked_by_the_command_that_is_told(shown: Shown) -> None:
-    (told,) = re.findall(r"^  (HOLDFAST_HOME=.*)", shown.text, re.MULTILINE)
+    (told,) = re.findall(r"^  (PERDURE_HOME=.*)", shown.text, re.MULTILINE)
 
     done = subprocess.run(  # noqa: S602 - as it would be pasted
-        told.replace(" holdfast ", f" {HOLDFAST} "),
+        told.replace(" perdure ", f" {PERDURE} "),
         shell=True,
         capture_output=True,
         text=True,
@@ -152,7 +152,7 @@ def test_with_the_model_it_finds_by_meaning_and_the_index_comes_back_the_same(
 ) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "models").symlink_to(installed_model().folder.parent)
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
     only(monkeypatch, show_saving, show_recall, show_rebuilding)
     lines: list[str] = []
 
@@ -162,7 +162,7 @@ def test_with_the_model_it_finds_by_meaning_and_the_index_comes_back_the_same(
     assert "I'm allergic to shrimp" in told.partition("'Who gets sick from crustaceans?'")[2]
     assert "identical, byte for byte" in told
     assert "no model is installed" not in told
-    assert "holdfast demo --keep FOLDER" in told
+    assert "perdure demo --keep FOLDER" in told
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["models"]
     assert list(temporary.iterdir()) == []
 
@@ -171,7 +171,7 @@ def test_a_config_of_the_user_that_is_wrong_is_none_of_its_business(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config.toml").write_text("[storage")
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path))
     only(monkeypatch)
     lines: list[str] = []
 
@@ -195,13 +195,13 @@ def test_who_has_no_such_command_on_the_path_is_told_where_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("sys.argv", [".venv/bin/holdfast", "demo"])
+    monkeypatch.setattr("sys.argv", [".venv/bin/perdure", "demo"])
     only(monkeypatch)
     lines: list[str] = []
 
     run(lines.append)
 
-    assert lines[-1] == "Here `holdfast` is .venv/bin/holdfast."
+    assert lines[-1] == "Here `perdure` is .venv/bin/perdure."
 
 
 def test_a_step_that_fails_is_named_and_its_folder_is_removed(

@@ -1,6 +1,6 @@
 """The demo says so if what it shows is broken: in the commands that it types, and in what it saves.
 
-Each step of its own is run on a memory that was saved before, with a part of Holdfast broken in
+Each step of its own is run on a memory that was saved before, with a part of Perdure broken in
 every process that it starts.
 """
 
@@ -12,17 +12,17 @@ from textwrap import dedent
 
 import pytest
 
-from holdfast.engine.memory import Memory
-from holdfast.engine.merge.joining import Joining, Judged
-from holdfast.engine.recall.result import RecallResult
-from holdfast.errors import NotShownError
-from holdfast.surfaces.demo import refusing
-from holdfast.surfaces.demo.changing import show_contradiction, show_edit, show_unmerging
-from holdfast.surfaces.demo.finding import show_recall, show_rewinding
-from holdfast.surfaces.demo.proving import show_rebuilding, show_verifying
-from holdfast.surfaces.demo.saving import show_saving
-from holdfast.surfaces.demo.stage import Stage
-from holdfast.surfaces.demo.talks import made_up_key
+from perdure.engine.memory import Memory
+from perdure.engine.merge.joining import Joining, Judged
+from perdure.engine.recall.result import RecallResult
+from perdure.errors import NotShownError
+from perdure.surfaces.demo import refusing
+from perdure.surfaces.demo.changing import show_contradiction, show_edit, show_unmerging
+from perdure.surfaces.demo.finding import show_recall, show_rewinding
+from perdure.surfaces.demo.proving import show_rebuilding, show_verifying
+from perdure.surfaces.demo.saving import show_saving
+from perdure.surfaces.demo.stage import Stage
+from perdure.surfaces.demo.talks import made_up_key
 
 pytestmark = pytest.mark.search
 
@@ -50,12 +50,12 @@ def misled(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Joining, "judged", agreeing)
-        patch.setattr("holdfast.engine.masking.masked", lambda text: (text, []))
+        patch.setattr("perdure.engine.masking.masked", lambda text: (text, []))
         return saved_in(tmp_path_factory.mktemp("misled"))
 
 
 WITHOUT_BUDGET = """
-    from holdfast.engine import memory
+    from perdure.engine import memory
     recall = memory.Memory.recall
     def generous(self, query, *, budget_tokens=None, **more):
         many = None if budget_tokens is None else 100_000
@@ -63,55 +63,55 @@ WITHOUT_BUDGET = """
     memory.Memory.recall = generous
 """
 CITING_ANOTHER = """
-    from holdfast.engine.recall import result
+    from perdure.engine.recall import result
     init = result.Hit.__init__
     def shifted(self, *, message_indexes=(), **more):
         init(self, message_indexes=tuple(each + 1 for each in message_indexes), **more)
     result.Hit.__init__ = shifted
 """
 WITHOUT_PAST = """
-    from holdfast.surfaces import asking
+    from perdure.surfaces import asking
     asking.state_at = lambda history, when: history.store.current()
 """
 WITHOUT_VALIDITY = """
-    from holdfast.engine import memory
+    from perdure.engine import memory
     recall = memory.Memory.recall
     def timeless(self, query, *, valid_at=None, **more):
         return recall(self, query, **more)
     memory.Memory.recall = timeless
 """
 WITHOUT_SWEEP = """
-    from holdfast.storage import sweep
+    from perdure.storage import sweep
     sweep.sweep = lambda recorded, *given, **more: []
 """
 WITHOUT_UNMERGING = """
-    from holdfast.engine import memory
-    from holdfast.engine.unmerging import Unmerged
+    from perdure.engine import memory
+    from perdure.engine.unmerging import Unmerged
     memory.Memory.unmerge = lambda self, uri, statement="": Unmerged(uri, uri)
 """
 SEEING_NO_DAMAGE = """
-    from holdfast.artifacts import verify
+    from perdure.artifacts import verify
     verify.Report.ok = property(lambda self: True)
 """
 INDEXING_HALF = """
-    from holdfast.index import passages
+    from perdure.index import passages
     cut = passages.cut
     passages.cut = lambda text, first_line=1: cut(text[: len(text) // 2], first_line)
 """
 SEEING_NO_SECRETS = """
-    from holdfast.engine.validate import secrets
+    from perdure.engine.validate import secrets
     secrets.secrets_in = lambda text: []
 """
 SEEING_NO_ORDERS = """
-    from holdfast.engine.validate import instructions
+    from perdure.engine.validate import instructions
     instructions.instructions_in = lambda text: []
 """
 REACHING_ALL = """
-    from holdfast.model.request import RequestContext
+    from perdure.model.request import RequestContext
     RequestContext.reaches = lambda self, owner_space: True
 """
 LAST_WRITER_WINS = """
-    from holdfast.surfaces.nodes import writing
+    from perdure.surfaces.nodes import writing
     import click
     take = click.Command.make_context
     def careless(self, name, args, **more):

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from holdfast.engine.extract.rules.extractors import extractors
-from holdfast.engine.validate.secrets import secrets_in
-from holdfast.model import RequestContext
-from holdfast.model.transcript import Message
-from holdfast.surfaces.demo.saving import CHATTER
-from holdfast.surfaces.demo.talks import OWNER, SECRET, Talk, made_up_key, talks
+from perdure.engine.extract.rules.extractors import extractors
+from perdure.engine.validate.secrets import secrets_in
+from perdure.model import RequestContext
+from perdure.model.transcript import Message
+from perdure.surfaces.demo.saving import CHATTER
+from perdure.surfaces.demo.talks import OWNER, SECRET, Talk, made_up_key, talks
 
 TALKS = talks()
 NAMES = {"Mara", "Jonas", "Pilar"}

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import checking, find_history
-from holdfast.context.outbox.sqlite import SqliteOutbox
-from holdfast.storage.holder import Signature
+from perdure.app import checking, find_history
+from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.storage.holder import Signature
 from tests.index.minilm_cache import installed_model
-from tests.surfaces.nodes import holdfast, one, told
+from tests.surfaces.nodes import one, perdure, told
 
 NAMES = [
     "config",
@@ -36,14 +36,14 @@ NAMES = [
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give Ana a note that is indexed, and one that waits; return her home."""
-    for name in ("HOLDFAST_HOME", "MEMORY_VAULT_PATH"):
+    for name in ("PERDURE_HOME", "MEMORY_VAULT_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USER", "ana")
     told("write", "preference/tea", "Tea, no milk.")
     told("recall", "tea")
     told("write", "preference/milk", "None.")
-    return tmp_path / ".holdfast"
+    return tmp_path / ".perdure"
 
 
 def levels(*words: str) -> dict[str, str]:
@@ -53,7 +53,7 @@ def levels(*words: str) -> dict[str, str]:
 
 def unwell(code: int) -> dict[str, str]:
     """Return what doctor says of what is not well, after the lines about the storage."""
-    done = holdfast("doctor")
+    done = perdure("doctor")
     assert done.exit_code == code, done.stdout
     lines = [line for line in done.stdout.splitlines() if not line.startswith("     ")][1:]
     assert all("Fix: " in line for line in lines)
@@ -199,7 +199,7 @@ def test_extras_that_are_missing_are_named(home: Path, monkeypatch: pytest.Monke
 def test_a_wrong_config_is_told_once(home: Path) -> None:
     (home / "config.toml").write_text("[storage")
 
-    done = holdfast("doctor")
+    done = perdure("doctor")
 
     assert done.exit_code == 1
     assert len(done.stdout.splitlines()) == 2
@@ -207,7 +207,7 @@ def test_a_wrong_config_is_told_once(home: Path) -> None:
 
 
 def levels_of_wrong() -> dict[str, str]:
-    done = json.loads(holdfast("doctor", "--json").stdout)
+    done = json.loads(perdure("doctor", "--json").stdout)
     return {check["name"]: check["level"] for check in done["checks"]}
 
 

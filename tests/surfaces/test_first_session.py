@@ -63,30 +63,30 @@ def test_who_has_only_the_readme_gets_in_and_out_again(terminal: Terminal, tmp_p
     home = tmp_path / "home"
     install = "pip install --quiet --no-deps --no-index --no-build-isolation"
     terminal.type(f"{install} {REPOSITORY}")  # as in the README, but with what is here already
-    assert "site-packages" in terminal.type("python -c 'import holdfast; print(holdfast.__file__)'")
+    assert "site-packages" in terminal.type("python -c 'import perdure; print(perdure.__file__)'")
 
-    seen = terminal.type("holdfast init")
+    seen = terminal.type("perdure init")
     assert "opened, and can be written" in seen
-    assert 'holdfast save "I like my tea without milk"' in seen
+    assert 'perdure save "I like my tea without milk"' in seen
 
-    seen = terminal.type('holdfast save "Standup is at 9:30." --category team --slug standup')
+    seen = terminal.type('perdure save "Standup is at 9:30." --category team --slug standup')
     assert "team/standup version 1" in seen
-    assert "Standup is at 9:30." in terminal.type('holdfast recall "When is standup?"')
+    assert "Standup is at 9:30." in terminal.type('perdure recall "When is standup?"')
     then = terminal.type("date -u +%Y-%m-%dT%H:%M:%SZ; sleep 1").strip()
 
-    assert "version 2" in terminal.type("holdfast edit team/standup")
-    seen = terminal.type('holdfast recall "When is standup?"')
+    assert "version 2" in terminal.type("perdure edit team/standup")
+    seen = terminal.type('perdure recall "When is standup?"')
     assert "Standup is at 10:00." in seen
     assert "9:30" not in seen
 
-    assert "restored" in terminal.type(f"holdfast rewind {then}")
-    assert "1 node rewound" in terminal.type(f"holdfast rewind {then} --apply")
-    assert "Standup is at 9:30." in terminal.type('holdfast recall "When is standup?"')
-    seen = terminal.type("holdfast status")
+    assert "restored" in terminal.type(f"perdure rewind {then}")
+    assert "1 node rewound" in terminal.type(f"perdure rewind {then} --apply")
+    assert "Standup is at 9:30." in terminal.type('perdure recall "When is standup?"')
+    seen = terminal.type("perdure status")
     assert re.search(r"nodes\s+1 memory", seen)
 
-    terminal.type("pip uninstall --yes --quiet holdfast && rm -r ~/.holdfast")
-    assert "not found" in terminal.type("holdfast", code=127)
+    terminal.type("pip uninstall --yes --quiet perdure && rm -r ~/.perdure")
+    assert "not found" in terminal.type("perdure", code=127)
     assert [each.name for each in home.iterdir()] == []
 
 
@@ -95,12 +95,12 @@ def test_the_readme_says_each_step() -> None:
 
     for said in (
         "$ pip install .",
-        "$ holdfast init",
-        "holdfast save ",
-        "holdfast recall ",
+        "$ perdure init",
+        "perdure save ",
+        "perdure recall ",
         "`edit`",
-        "`holdfast rewind\n2026-05-01`",
-        "`pip uninstall holdfast`",
-        "`rm -r ~/.holdfast`",
+        "`perdure rewind\n2026-05-01`",
+        "`pip uninstall perdure`",
+        "`rm -r ~/.perdure`",
     ):
         assert said in readme, said

@@ -1,18 +1,18 @@
-"""`holdfast forget`: put away by default, erased if asked to, and told exactly."""
+"""`perdure forget`: put away by default, erased if asked to, and told exactly."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
     FileInTheWayError,
     NodeNotFoundError,
     ProofError,
 )
-from tests.surfaces.nodes import TABS, holdfast, one, refusal, told
+from tests.surfaces.nodes import TABS, one, perdure, refusal, told
 
 WORD = "marzipan"
 
@@ -32,10 +32,10 @@ def left(tmp_path: Path) -> list[Path]:
 
 
 def test_it_is_archived_and_said_how_to_bring_it_back(odd: Path) -> None:
-    done = holdfast("forget", "preference/odd")
+    done = perdure("forget", "preference/odd")
 
     assert done.stdout == "ctx://local/users/ana/memories/preference/odd is archived\n"
-    assert "holdfast unarchive" in done.stderr
+    assert "perdure unarchive" in done.stderr
     assert "was archived before" in told("forget", "preference/odd")
     told("unarchive", "preference/odd")
     assert WORD in told("read", "preference/odd")
@@ -87,7 +87,7 @@ def test_a_receipt_that_was_changed_or_does_not_hold_is_refused(odd: Path, tmp_p
     for path in (other, nothing):
         assert isinstance(refusal("forget", "--verify", str(path)), ProofError)
     told("write", "preference/odd", f"Hides the {WORD} from nobody.", "--replace")
-    done = holdfast("forget", "--verify", str(receipt))
+    done = perdure("forget", "--verify", str(receipt))
     assert (done.exit_code, type(done.exception)) == (1, ProofError)
     assert "was saved again" in done.stdout
     assert odd.is_dir()
@@ -134,8 +134,8 @@ def test_a_person_is_erased_by_who_may(odd: Path, tmp_path: Path) -> None:
 def test_what_is_not_there_and_what_makes_no_sense_is_refused(odd: Path) -> None:
     assert isinstance(refusal("forget", "preference/nothing"), NodeNotFoundError)
     assert isinstance(refusal("forget", "preference/none", "--erase", "-y"), NodeNotFoundError)
-    assert holdfast("forget").exit_code == 2
-    assert holdfast("forget", "preference/odd", "--receipt", "x").exit_code == 2
+    assert perdure("forget").exit_code == 2
+    assert perdure("forget", "preference/odd", "--receipt", "x").exit_code == 2
     assert odd.is_dir()
 
 

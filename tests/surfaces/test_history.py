@@ -1,4 +1,4 @@
-"""`holdfast history`, on the default and on a vault, with people who edit behind its back."""
+"""`perdure history`, on the default and on a vault, with people who edit behind its back."""
 
 import json
 import os
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.app import find_history, open_recorded
-from holdfast.artifacts.keys import SigningKey
-from holdfast.errors import (
+from perdure.app import find_history, open_recorded
+from perdure.artifacts.keys import SigningKey
+from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     ConcurrentModificationError,
@@ -23,8 +23,8 @@ from holdfast.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
-from holdfast.storage import Locator
-from holdfast.surfaces.cli import cli
+from perdure.storage import Locator
+from perdure.surfaces.cli import cli
 
 PLAN = "plan.md"
 FIRST = "# Plan\n\nBuy bread.\n"
@@ -34,9 +34,9 @@ SECOND = "# Plan\n\nBuy bread.\nCall the bank.\n"
 def use_home(home: Path, patch: pytest.MonkeyPatch) -> Path:
     """Become the user of an empty home; return where the default backend keeps its texts."""
     patch.setenv("HOME", str(home))
-    for name in ("HOLDFAST_HOME", "MEMORY_VAULT_PATH", "NO_COLOR"):
+    for name in ("PERDURE_HOME", "MEMORY_VAULT_PATH", "NO_COLOR"):
         patch.delenv(name, raising=False)
-    return home / ".holdfast" / "memory"
+    return home / ".perdure" / "memory"
 
 
 @pytest.fixture(params=["device-local", "vault"])
@@ -106,7 +106,7 @@ class TestLog:
         done = history("log")
 
         assert done.stderr == (
-            "recorded 2 edits made outside Holdfast: new.md (new), plan.md (removed)\n"
+            "recorded 2 edits made outside Perdure: new.md (new), plan.md (removed)\n"
         )
         assert done.stdout.splitlines()[-2].endswith("external  plan.md  removed")
         assert done.stdout.splitlines()[-1].endswith("external  new.md")
@@ -161,7 +161,7 @@ class TestLog:
             ("plam.md", "Fix: try 'plan.md'."),
             ("report.md", "Fix: try 'work/report.md'."),
             ("work", "Fix: it is a folder; name a text in it."),
-            ("zzz", "Fix: run `holdfast history log` to see which keys do."),
+            ("zzz", "Fix: run `perdure history log` to see which keys do."),
             ("image.png", "it is no UTF-8 text"),
         ],
     )
@@ -290,7 +290,7 @@ class TestBlame:
     def test_what_was_removed_has_no_lines(self, plan: Path) -> None:
         plan.unlink()
 
-        assert "`holdfast history restore plan.md 2`" in str(refusal("blame", PLAN))
+        assert "`perdure history restore plan.md 2`" in str(refusal("blame", PLAN))
 
 
 class TestRestore:
@@ -512,7 +512,7 @@ class TestExportAndImport:
     def test_another_machine_gets_the_same_history_and_files(
         self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        archive = str(tmp_path / "all.holdfast")
+        archive = str(tmp_path / "all.perdure")
         (made,) = objects("export", archive)
         before = told("log")
         texts = use_home(tmp_path / "other", monkeypatch)
@@ -528,7 +528,7 @@ class TestExportAndImport:
     def test_files_that_somebody_else_changed_are_left(
         self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        archive = str(tmp_path / "all.holdfast")
+        archive = str(tmp_path / "all.perdure")
         told("export", archive)
         texts = use_home(tmp_path / "other", monkeypatch)
         texts.mkdir(parents=True)
@@ -559,7 +559,7 @@ class TestExportAndImport:
     def test_without_the_files_it_says_that_they_count(
         self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        archive = str(tmp_path / "all.holdfast")
+        archive = str(tmp_path / "all.perdure")
         told("export", archive)
         texts = use_home(tmp_path / "other", monkeypatch)
 
@@ -577,7 +577,7 @@ class TestExportAndImport:
     def test_another_history_is_kept_apart(
         self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        archive = str(tmp_path / "all.holdfast")
+        archive = str(tmp_path / "all.perdure")
         (made,) = objects("export", archive)
         texts = use_home(tmp_path / "other", monkeypatch)
         texts.mkdir(parents=True)
@@ -605,7 +605,7 @@ class TestExportAndImport:
     ) -> None:
         place = tmp_path / "exports"
         place.mkdir()
-        archive = place / "all.holdfast"
+        archive = place / "all.perdure"
         archive.write_text("mine")
 
         assert isinstance(refusal("export", str(archive)), FileInTheWayError)

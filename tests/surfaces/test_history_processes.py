@@ -1,4 +1,4 @@
-"""`holdfast history` as a program of its own: at a terminal, in a pipe, interrupted."""
+"""`perdure history` as a program of its own: at a terminal, in a pipe, interrupted."""
 
 import os
 import pty
@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
-HEAVY = "sqlite3 cbor2 google_crc32c cryptography holdfast.artifacts holdfast.storage.history"
+PERDURE = str(Path(sys.executable).with_name("perdure"))
+HEAVY = "sqlite3 cbor2 google_crc32c cryptography perdure.artifacts perdure.storage.history"
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     return {"HOME": str(home), "PATH": os.environ["PATH"], **more}
 
 
-def holdfast(
+def perdure(
     home: Path, *words: str, typed: str = "", **environ: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [HOLDFAST, "history", *words],
+        [PERDURE, "history", *words],
         env=environment(home, **environ),
         input=typed,
         capture_output=True,
@@ -35,7 +35,7 @@ def at_a_terminal(home: Path, *words: str, typed: str = "", **environ: str) -> t
     """Run it with a terminal for everything; return the exit code and what was seen."""
     ours, theirs = pty.openpty()
     environ = environment(home, TERM="xterm", **environ)
-    command = [HOLDFAST, "history", *words]
+    command = [PERDURE, "history", *words]
     with subprocess.Popen(command, env=environ, stdin=theirs, stdout=theirs, stderr=theirs) as run:
         os.close(theirs)
         os.write(ours, typed.encode())
@@ -53,48 +53,48 @@ def at_a_terminal(home: Path, *words: str, typed: str = "", **environ: str) -> t
 def home(tmp_path: Path) -> Path:
     """Return the home of a user who has written two versions of a text."""
     write(tmp_path, "one\n")
-    holdfast(tmp_path, "log")
+    perdure(tmp_path, "log")
     write(tmp_path, "two\n")
-    holdfast(tmp_path, "log")
+    perdure(tmp_path, "log")
     return tmp_path
 
 
 def write(home: Path, text: str) -> Path:
-    file = home / ".holdfast" / "memory" / "note.md"
+    file = home / ".perdure" / "memory" / "note.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return file
 
 
 def test_a_refusal_is_one_line_with_a_fix(home: Path) -> None:
-    done = holdfast(home, "show", "note.md", "--version", "9")
+    done = perdure(home, "show", "note.md", "--version", "9")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("holdfast: 'note.md' has no version 9. Fix: ")
+    assert done.stderr.startswith("perdure: 'note.md' has no version 9. Fix: ")
     assert done.stderr.count("\n") == 1
 
 
 def test_what_the_system_refuses_is_one_line_too(home: Path) -> None:
-    folder = next((home / ".holdfast" / "histories").iterdir())
+    folder = next((home / ".perdure" / "histories").iterdir())
     (folder / "segment-00000001").rename(folder / "elsewhere")
     (folder / "segment-00000001").mkdir()
 
-    done = holdfast(home, "log")
+    done = perdure(home, "log")
 
     assert done.returncode == 1
-    assert done.stderr.startswith("holdfast: ")
+    assert done.stderr.startswith("perdure: ")
     assert done.stderr.count("\n") == 1
 
 
 def test_wrong_usage_has_a_code_of_its_own(home: Path) -> None:
-    assert holdfast(home, "show").returncode == 2
-    assert holdfast(home, "lgo").returncode == 2
+    assert perdure(home, "show").returncode == 2
+    assert perdure(home, "lgo").returncode == 2
 
 
 def test_times_are_local_and_json_is_in_utc(home: Path) -> None:
-    shown = holdfast(home, "log", "--limit", "1", TZ="Asia/Kolkata").stdout.splitlines()[-1]
-    plain = holdfast(home, "log", "--limit", "1", TZ="UTC").stdout.splitlines()[-1]
-    stored = holdfast(home, "log", "--limit", "1", "--json", TZ="Asia/Kolkata").stdout
+    shown = perdure(home, "log", "--limit", "1", TZ="Asia/Kolkata").stdout.splitlines()[-1]
+    plain = perdure(home, "log", "--limit", "1", TZ="UTC").stdout.splitlines()[-1]
+    stored = perdure(home, "log", "--limit", "1", "--json", TZ="Asia/Kolkata").stdout
 
     assert shown.split()[1].endswith("+05:30")
     assert plain.split()[1].endswith("Z")
@@ -104,7 +104,7 @@ def test_times_are_local_and_json_is_in_utc(home: Path) -> None:
 def test_any_encoding_of_the_terminal_will_do(home: Path) -> None:
     write(home, "café\n")
 
-    assert holdfast(home, "show", "note.md", PYTHONIOENCODING="ascii").stdout == "café\n"
+    assert perdure(home, "show", "note.md", PYTHONIOENCODING="ascii").stdout == "café\n"
 
 
 def test_of_a_reader_who_has_read_enough_nothing_is_said(home: Path) -> None:
@@ -112,7 +112,7 @@ def test_of_a_reader_who_has_read_enough_nothing_is_said(home: Path) -> None:
     os.close(reader)
     try:
         done = subprocess.run(
-            [HOLDFAST, "history", "log"],
+            [PERDURE, "history", "log"],
             env=environment(home),
             stdout=writer,
             stderr=subprocess.PIPE,
@@ -129,7 +129,7 @@ def test_of_a_reader_who_has_read_enough_nothing_is_said(home: Path) -> None:
 def test_an_answer_that_can_not_be_written_is_an_error(home: Path, words: str) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [HOLDFAST, "history", *words.split()],
+            [PERDURE, "history", *words.split()],
             env=environment(home),
             stdout=full,
             stderr=subprocess.PIPE,
@@ -145,7 +145,7 @@ def test_an_answer_that_can_not_be_written_is_an_error(home: Path, words: str) -
 
 def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
     with subprocess.Popen(
-        [HOLDFAST, "history", "import", "-"],
+        [PERDURE, "history", "import", "-"],
         env=environment(home),
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -158,7 +158,7 @@ def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
 
     assert run.returncode == 130
     assert "Traceback" not in told
-    assert holdfast(home, "verify").returncode == 0
+    assert perdure(home, "verify").returncode == 0
 
 
 class TestAtATerminal:
@@ -184,7 +184,7 @@ class TestAtATerminal:
         self, home: Path, tmp_path: Path, words: tuple[str, ...], label: str
     ) -> None:
         archive = tmp_path / "archive"
-        holdfast(home, "export", str(archive))
+        perdure(home, "export", str(archive))
         given = [word.format(archive=archive) for word in words]
 
         code, seen = at_a_terminal(home, *given)
@@ -192,7 +192,7 @@ class TestAtATerminal:
         assert code == 0
         assert label in seen
         assert "100%" in seen
-        assert label not in holdfast(home, *given).stderr
+        assert label not in perdure(home, *given).stderr
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
     def test_gc_asks_first(self, home: Path, answer: str, code: int) -> None:
@@ -212,7 +212,7 @@ class TestAtATerminal:
 @pytest.mark.parametrize("words", ["--help", "completion bash"])
 def test_other_commands_do_not_pay_for_history(tmp_path: Path, words: str) -> None:
     script = (
-        "import sys\nfrom holdfast.surfaces.cli import cli\n"
+        "import sys\nfrom perdure.surfaces.cli import cli\n"
         "try: cli(sys.argv[1:])\nexcept SystemExit: pass\n"
         f"print('heavy:', *set({HEAVY.split()!r}) & set(sys.modules))"
     )

@@ -1,16 +1,16 @@
-"""`holdfast import`: what other programs remember, on the default and on a vault."""
+"""`perdure import`: what other programs remember, on the default and on a vault."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import AbsentError, InvalidValueError, UnreadableSourceError
-from holdfast.testing.importing.suite import laid_out
+from perdure.errors import AbsentError, InvalidValueError, UnreadableSourceError
+from perdure.testing.importing.suite import laid_out
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json
 from tests.engine.importing.taking import EVERYTHING
-from tests.surfaces.nodes import holdfast, lines, one, position, refusal, told
+from tests.surfaces.nodes import lines, one, perdure, position, refusal, told
 
 
 @pytest.fixture
@@ -51,14 +51,14 @@ def test_a_dry_run_writes_nothing(memory: Path, source: Path) -> None:
     assert answer["counts"] == {"sessions": {"new": 2, "changed": 0, "same": 0, "refused": 0}}
     assert answer["dry_run"] is True
     assert position() == before
-    done = holdfast("import", str(source), "--dry-run")
+    done = perdure("import", str(source), "--dry-run")
     assert "nothing is written" in done.stderr
 
 
 def test_what_is_refused_is_told_and_the_exit_code_says_so(memory: Path, source: Path) -> None:
     laid_out(source, {"a.json": as_json([samples.TEA, {"id": "\x1b[31m"}, samples.MOVED])})
 
-    done = holdfast("import", str(source), "--format", "mem0")
+    done = perdure("import", str(source), "--format", "mem0")
 
     assert done.exit_code == 1
     assert isinstance(done.exception, InvalidValueError)
@@ -68,7 +68,7 @@ def test_what_is_refused_is_told_and_the_exit_code_says_so(memory: Path, source:
         "refused: a.json, memory 2: it has no id, or no text in memory. "
         "Fix: correct it, or leave it out.\n" in done.stderr
     )
-    again = holdfast("import", str(source), "--format", "mem0", "--json")
+    again = perdure("import", str(source), "--format", "mem0", "--json")
     assert again.exit_code == 1
     (finding,) = json.loads(again.stdout)["findings"]
     assert (finding["where"], finding["refused"]) == ("memory 2", True)
@@ -95,7 +95,7 @@ def test_documents_whose_files_are_gone_are_put_away_if_wished_for(
     told("import", str(source), "--into", "handbook")
     (source / "guide.md").unlink()
 
-    done = holdfast("import", str(source), "--into", "handbook")
+    done = perdure("import", str(source), "--into", "handbook")
     assert "told: guide.md: its file is gone" in done.stderr
     assert done.exit_code == 0
     answer = told("import", str(source), "--into", "handbook", "--archive-gone")
@@ -112,7 +112,7 @@ def test_nothing_to_import_is_said(memory: Path, source: Path) -> None:
 def test_it_says_how_much_was_masked(memory: Path, source: Path) -> None:
     laid_out(source, samples.NAMED["chatgpt"])
 
-    done = holdfast("import", str(source))
+    done = perdure("import", str(source))
 
     assert done.stderr == "1 secret was masked\n"
     assert one("import", str(source))["masked"] == 0

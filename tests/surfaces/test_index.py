@@ -1,4 +1,4 @@
-"""`holdfast index`: how it is, make it again, prove it."""
+"""`perdure index`: how it is, make it again, prove it."""
 
 import os
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.errors import AccessDeniedError, DamageError
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.model.values import JSON
-from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, refusal, told
+from perdure.app import open_context
+from perdure.errors import AccessDeniedError, DamageError
+from perdure.index.embedders.hashing import Hashing
+from perdure.model.values import JSON
+from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, refusal, told
 from tests.surfaces.terminals import at_a_terminal
 
 pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
@@ -34,7 +34,7 @@ def indexed(tabs: Path) -> Path:
 
 def index_file(memory: Path) -> Path:
     """Return the file of the index."""
-    home = Path(os.environ["HOME"], ".holdfast")
+    home = Path(os.environ["HOME"], ".perdure")
     (file,) = home.glob("histories/*/index/*/*.sqlite")
     return file
 
@@ -73,7 +73,7 @@ class TestStatus:
     def test_one_that_is_behind_says_what_to_do(self, indexed: Path) -> None:
         told("write", "preference/tea", "Likes tea.")
 
-        done = holdfast("index", "status")
+        done = perdure("index", "status")
 
         status = one("index", "status")
         assert status["position"] != status["newest"]
@@ -85,10 +85,10 @@ class TestStatus:
         status = one("index", "status")
 
         assert (status["built"], status["position"], status["places"]) == (False, 0, 0)
-        assert "`holdfast index rebuild`" in holdfast("index", "status").stderr
+        assert "`perdure index rebuild`" in perdure("index", "status").stderr
 
     def test_its_name_can_be_read(self, tabs: Path, tmp_path: Path) -> None:
-        (tmp_path / "home" / ".holdfast" / "config.toml").write_text(
+        (tmp_path / "home" / ".perdure" / "config.toml").write_text(
             '[embedding]\nprovider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "My M"\n'
         )
 
@@ -137,7 +137,7 @@ class TestPrune:
         assert one("index", "prune") == {"removed": []}
 
     def test_the_index_of_another_model_goes_and_its_vectors_stay(self, indexed: Path) -> None:
-        home = Path(os.environ["HOME"], ".holdfast")
+        home = Path(os.environ["HOME"], ".perdure")
         with open_context(os.environ, embedder=Hashing()) as context:
             context.memory.recall("tabs")
             context.memory.at("2100-01-01").recall("tabs")
@@ -183,7 +183,7 @@ class TestRebuild:
     def test_what_can_not_be_read_is_left_out_and_named(self, indexed: Path) -> None:
         (indexed.parent / ".meta.json").write_text("{")
 
-        done = holdfast("index", "rebuild")
+        done = perdure("index", "rebuild")
 
         assert done.exit_code == 0
         assert done.stderr.startswith(f"left out: {TABS}: ")
@@ -221,12 +221,12 @@ class TestVerify:
     def test_a_difference_is_named_and_a_fault(self, indexed: Path) -> None:
         without(TABS)
 
-        done = holdfast("index", "verify")
+        done = perdure("index", "verify")
 
         assert done.exit_code == 1
         assert done.stdout == f"missing: {TABS}\n"
         assert isinstance(done.exception, DamageError)
-        assert "differs in 1 place. Fix: run `holdfast index verify --heal`" in str(done.exception)
+        assert "differs in 1 place. Fix: run `perdure index verify --heal`" in str(done.exception)
 
     def test_told_to_it_makes_it_right(self, indexed: Path) -> None:
         before = one("recall", "tabs coffee")["hits"]
@@ -253,24 +253,24 @@ class TestVerify:
         note.parent.mkdir()
         note.write_text("Likes tea.")
 
-        done = holdfast("index", "verify", "--heal")
+        done = perdure("index", "verify", "--heal")
 
         assert done.stderr == (
             "1 text in no index, being no node yet: preference/tea. "
-            "Fix: run `holdfast repair --apply`\n"
+            "Fix: run `perdure repair --apply`\n"
         )
         assert one("index", "verify")["notes"] == [f"{MEMORIES}/preference/tea"]
         told("repair", "--apply")
         told("recall", "tea")
-        assert holdfast("index", "verify").stderr == ""
+        assert perdure("index", "verify").stderr == ""
 
     def test_a_file_that_is_none_is_told_and_made_anew(self, indexed: Path) -> None:
         before = one("recall", "tabs coffee")["hits"]
         index_file(indexed).write_bytes(b"x" * 9_000)
 
-        done = holdfast("index", "verify")
+        done = perdure("index", "verify")
         assert (done.exit_code, done.stdout[:9]) == (1, "damaged: ")
-        holdfast("index", "verify", "--heal")
+        perdure("index", "verify", "--heal")
 
         assert told("index", "verify").startswith("ok: ")
         assert one("recall", "tabs coffee")["hits"] == before

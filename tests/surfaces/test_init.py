@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import configuring
-from holdfast.app.beginning import PROBED, TEMPLATE
-from holdfast.config import ConfigFile, load_config
-from holdfast.errors import (
+from perdure.app import configuring
+from perdure.app.beginning import PROBED, TEMPLATE
+from perdure.config import ConfigFile, load_config
+from perdure.errors import (
     ConcurrentModificationError,
     ConfigError,
     StorageSelectionError,
 )
-from tests.surfaces.nodes import holdfast, one, refusal, told
-from tests.surfaces.terminals import HOLDFAST, environment
+from tests.surfaces.nodes import one, perdure, refusal, told
+from tests.surfaces.terminals import PERDURE, environment
 
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Become Ana, who has nothing yet; return where her config file will be."""
-    for name in ("HOLDFAST_HOME", "MEMORY_VAULT_PATH"):
+    for name in ("PERDURE_HOME", "MEMORY_VAULT_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USER", "ana")
-    return tmp_path / ".holdfast" / "config.toml"
+    return tmp_path / ".perdure" / "config.toml"
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_next_three_commands_work_as_they_are_told(config: Path) -> None:
     commands = [line.strip() for line in lines[lines.index("Next:") + 1 :]]
     assert len(commands) == 3
     for command in commands:
-        name, *words = command.removeprefix("holdfast ").split('"')
+        name, *words = command.removeprefix("perdure ").split('"')
         told(*name.split(), *(word for word in words if word))
 
 
@@ -109,8 +109,8 @@ def test_a_vault_may_be_named_from_here(
 
 
 def test_what_a_crash_left_is_cleared(config: Path, vault: Path) -> None:
-    (vault / ".holdfast-init").mkdir()
-    (vault / ".holdfast-init" / "check.md").write_text(PROBED)
+    (vault / ".perdure-init").mkdir()
+    (vault / ".perdure-init" / "check.md").write_text(PROBED)
 
     told("init", "--vault", str(vault))
 
@@ -118,8 +118,8 @@ def test_what_a_crash_left_is_cleared(config: Path, vault: Path) -> None:
 
 
 def test_what_is_not_ours_is_never_removed(config: Path, vault: Path) -> None:
-    (vault / ".holdfast-init").mkdir()
-    mine = vault / ".holdfast-init" / "check.md"
+    (vault / ".perdure-init").mkdir()
+    mine = vault / ".perdure-init" / "check.md"
     mine.write_text("mine")
 
     assert "Fix: " in str(refusal("init", "--vault", str(vault)))
@@ -141,12 +141,12 @@ def test_a_vault_that_is_none_is_refused_and_nothing_made(
 
 
 def test_a_store_that_cant_be_written_is_not_configured(config: Path, vault: Path) -> None:
-    (vault / ".holdfast-init").write_text("in the way")
+    (vault / ".perdure-init").write_text("in the way")
 
     error = refusal("init", "--vault", str(vault))
 
     assert "Fix: " in str(error)
-    assert (vault / ".holdfast-init").read_text() == "in the way"
+    assert (vault / ".perdure-init").read_text() == "in the way"
     assert not config.exists()
 
 
@@ -196,7 +196,7 @@ def test_however_it_is_written_it_is_changed_rightly_or_refused(
     wanted["storage"]["backend"] = "vault"
     wanted["storage"].setdefault("vault", {})["path"] = str(vault)
 
-    done = holdfast("init", "--vault", str(vault), "--force")
+    done = perdure("init", "--vault", str(vault), "--force")
 
     if done.exit_code:
         assert isinstance(done.exception, StorageSelectionError)
@@ -301,7 +301,7 @@ def test_where_obsidian_knows_nothing_the_fix_is_said(
     ],
 )
 def test_options_that_make_no_sense_are_refused(config: Path, words: tuple[str, ...]) -> None:
-    done = holdfast("init", *words)
+    done = perdure("init", *words)
 
     assert done.exit_code == 2
     assert "Fix: " in done.stderr
@@ -324,7 +324,7 @@ def test_several_who_set_up_at_once_agree(config: Path, vault: Path, tmp_path: P
     """As processes, each of which would write the config file."""
     running = [
         subprocess.Popen(
-            [HOLDFAST, "init", "--vault", str(vault), "--json"],
+            [PERDURE, "init", "--vault", str(vault), "--json"],
             env=environment(tmp_path),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

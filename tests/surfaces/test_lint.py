@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.requirement import requirement
+from perdure.testing.requirement import requirement
 from tests.storage.test_conflicts import MARKED
-from tests.surfaces.nodes import MEMORIES, content_of, holdfast, one, told
+from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, told
 
 TEA = "users/ana/memories/preference/tea"
 
@@ -24,7 +24,7 @@ def tea(memory: Path) -> Path:
 
 
 def lint(*words: str) -> tuple[int, list[Told]]:
-    done = holdfast("lint", "--json", *words)
+    done = perdure("lint", "--json", *words)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -63,7 +63,7 @@ def test_nothing_is_found_where_nothing_is_wrong(tea: Path) -> None:
     told("archive", "habit/old")
 
     assert lint() == (0, [])
-    assert holdfast("lint").stderr.endswith("5 notes: 0 errors, 0 warnings\n")
+    assert perdure("lint").stderr.endswith("5 notes: 0 errors, 0 warnings\n")
 
 
 def test_lint_of_nothing_makes_nothing(memory: Path) -> None:
@@ -303,7 +303,7 @@ def test_what_others_have_is_not_told(tea: Path) -> None:
 def test_people_read_file_line_code_and_fix(tea: Path) -> None:
     tea.write_text("See [[no\x07where]]")
 
-    done = holdfast("lint")
+    done = perdure("lint")
 
     assert done.exit_code == 1
     file = f"accounts/local/{TEA}/content.md"

@@ -1,4 +1,4 @@
-"""`holdfast models`, as its users run it."""
+"""`perdure models`, as its users run it."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.errors import InstallError
-from holdfast.surfaces.models import models_command
+from perdure.errors import InstallError
+from perdure.surfaces.models import models_command
 from tests.index.minilm_cache import installed_model, published_files
 
 NAME = "all-MiniLM-L6-v2"
@@ -17,9 +17,9 @@ NAME = "all-MiniLM-L6-v2"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Become a user who has installed nothing yet; return their home of Holdfast."""
-    home = tmp_path / "holdfast"
-    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    """Become a user who has installed nothing yet; return their home of Perdure."""
+    home = tmp_path / "perdure"
+    monkeypatch.setenv("PERDURE_HOME", str(home))
     return home
 
 
@@ -76,7 +76,7 @@ def test_one_flipped_bit_is_told_with_what_puts_it_right(home: Path) -> None:
     done = told("list")
 
     assert " damaged " in done.stdout
-    assert "its content has changed. Fix: run `holdfast models install`" in done.stderr
+    assert "its content has changed. Fix: run `perdure models install`" in done.stderr
     assert json.loads(told("list", "--json").stdout)["whole"] is False
 
 
@@ -85,7 +85,7 @@ def test_without_a_model_the_list_says_how_to_get_one() -> None:
     done = told("list")
 
     assert done.stdout == ""
-    assert done.stderr == "there is none; `holdfast models install` gets one\n"
+    assert done.stderr == "there is none; `perdure models install` gets one\n"
     assert told("list", "--json").stdout == ""
 
 
@@ -130,4 +130,4 @@ def test_an_emptied_model_is_called_damaged(home: Path) -> None:
     done = told("list")
 
     assert "model.onnx of the model in " in done.stderr
-    assert "it is not all there. Fix: run `holdfast models install`" in done.stderr
+    assert "it is not all there. Fix: run `perdure models install`" in done.stderr

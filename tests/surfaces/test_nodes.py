@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.errors import (
+from perdure.app import open_context
+from perdure.errors import (
     AccessDeniedError,
     InvalidUriError,
     InvalidValueError,
@@ -16,12 +16,12 @@ from holdfast.errors import (
     SecretRefusedError,
     VersionMismatchError,
 )
-from holdfast.model import ContextNode
-from holdfast.surfaces.cli import cli
-from holdfast.surfaces.history import history
-from holdfast.surfaces.lazy import Commands
-from holdfast.testing.validate.tokens import token
-from tests.surfaces.nodes import MEMORIES, TABS, holdfast, lines, one, position, refusal, told
+from perdure.model import ContextNode
+from perdure.surfaces.cli import cli
+from perdure.surfaces.history import history
+from perdure.surfaces.lazy import Commands
+from perdure.testing.validate.tokens import token
+from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, told
 
 
 # ---------------------------------------------------------------- names
@@ -103,8 +103,8 @@ class TestNames:
             ("preference/indentaton", "try 'preference/indentation'"),
             ("indentation", "try 'preference/indentation'"),
             ("other/indentation", "try 'preference/indentation'"),
-            ("nowhere/nothing", "`holdfast list memories` shows what is there"),
-            ("resources/nothing", "`holdfast list /` shows what is there"),
+            ("nowhere/nothing", "`perdure list memories` shows what is there"),
+            ("resources/nothing", "`perdure list /` shows what is there"),
         ],
     )
     def test_what_may_have_been_meant_is_suggested(self, tabs: Path, meant: str, fix: str) -> None:
@@ -128,14 +128,14 @@ class TestWrite:
     def test_the_text_may_be_piped(self, memory: Path, words: tuple[str, ...]) -> None:
         told("write", "preference/indentation", *words, typed="Café\r\nno end".encode())
 
-        done = holdfast("read", "preference/indentation")
+        done = perdure("read", "preference/indentation")
         assert done.stdout_bytes == "Café\r\nno end".encode()
 
     @pytest.mark.parametrize("words", [("-",), (), ("--replace",)])
     def test_a_pipe_that_brings_nothing_writes_nothing(
         self, tabs: Path, words: tuple[str, ...]
     ) -> None:
-        done = holdfast("write", "preference/indentation", *words, typed=b"")
+        done = perdure("write", "preference/indentation", *words, typed=b"")
 
         assert done.exit_code == 2
         assert "there is no text. Fix: " in done.stderr
@@ -201,14 +201,14 @@ class TestWrite:
     def test_a_secret_can_be_masked_or_kept_on_purpose(self, memory: Path) -> None:
         secret = token("github/write")
 
-        done = holdfast("write", "note/x", f"It is\n{secret}.", "--mask-secrets")
+        done = perdure("write", "note/x", f"It is\n{secret}.", "--mask-secrets")
         assert done.stderr == "1 secret was masked: content, line 2 (GitHub token)\n"
         assert told("read", "note/x") == "It is\n[secret: GitHub token]."
         answer = one("write", "note/y", secret, "--mask-secrets", "--meta", f"password={secret}")
         assert str(answer["masked"]).count("'kind': 'GitHub token'") == 2
         assert told("write", "note/x", secret, "--as-is", "--replace").endswith("version 2\n")
         assert told("read", "note/x") == secret
-        assert holdfast("write", "note/x", "y", "--as-is", "--mask-secrets").exit_code == 2
+        assert perdure("write", "note/x", "y", "--as-is", "--mask-secrets").exit_code == 2
 
     def test_a_version_of_nothing_can_not_be_followed(self, memory: Path) -> None:
         refused = refusal("write", "preference/indentation", "x", "--version", "3")
@@ -224,7 +224,7 @@ class TestWrite:
     def test_the_same_again_is_not_written_again(self, tabs: Path) -> None:
         before = position()
 
-        done = holdfast("write", "preference/indentation", "Prefers tabs.")
+        done = perdure("write", "preference/indentation", "Prefers tabs.")
 
         assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
         assert done.stderr == "it says that already; nothing was written\n"
@@ -255,7 +255,7 @@ class TestWrite:
             assert str(refusal("history", "log", name)).endswith(f"Fix: try '{key}'.")
 
     def test_what_is_a_little_too_long_is_cut_and_told(self, memory: Path) -> None:
-        done = holdfast("write", "a/b", "x", "--abstract", "a" * 210)
+        done = perdure("write", "a/b", "x", "--abstract", "a" * 210)
 
         assert done.exit_code == 0
         assert done.stderr == "the abstract was too long; what is written ends in [cut]\n"
@@ -269,7 +269,7 @@ class TestWrite:
         found = one("read", "a/b")
         assert (found["content"], found["abstract"]) == (text, "- short")
         assert found["metadata"] == {"a": "- b"}
-        assert holdfast("write", "a/b", "x", "--replacing").exit_code == 2
+        assert perdure("write", "a/b", "x", "--replacing").exit_code == 2
         assert told("write", "--replace", "--", "a/b", "-x").endswith(" version 2\n")
 
     def test_an_archived_node_is_not_written(self, tabs: Path) -> None:
@@ -301,7 +301,7 @@ class TestWrite:
         ],
     )
     def test_wrong_usage_has_a_code_of_its_own(self, memory: Path, words: tuple[str, ...]) -> None:
-        assert holdfast("write", *words).exit_code == 2
+        assert perdure("write", *words).exit_code == 2
 
 
 # ---------------------------------------------------------------- read
@@ -356,14 +356,14 @@ class TestRead:
     def test_an_edit_by_hand_is_part_of_the_past_when_it_is_asked_for(self, tabs: Path) -> None:
         tabs.write_text(tabs.read_text().replace("tabs", "both"))
 
-        done = holdfast("read", "preference/indentation", "--at", "2999-01-01")
+        done = perdure("read", "preference/indentation", "--at", "2999-01-01")
 
         assert done.stdout == "Prefers both."
-        assert done.stderr.startswith("recorded 1 edit made outside Holdfast: accounts/local/")
+        assert done.stderr.startswith("recorded 1 edit made outside Perdure: accounts/local/")
 
     @pytest.mark.parametrize(("moment", "code"), [("yesterday", 2), ("999999", 1), ("0", 1)])
     def test_a_moment_that_can_not_be_asked_for(self, tabs: Path, moment: str, code: int) -> None:
-        assert holdfast("read", "preference/indentation", "--at", moment).exit_code == code
+        assert perdure("read", "preference/indentation", "--at", moment).exit_code == code
 
     def test_an_edit_by_hand_counts(self, tabs: Path) -> None:
         tabs.write_text("---\ntitle: Mine\n---\nPrefers both.\n")
@@ -375,7 +375,7 @@ class TestRead:
     def test_what_an_edit_broke_is_told_beside(self, tabs: Path) -> None:
         tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
 
-        done = holdfast("read", "preference/indentation")
+        done = perdure("read", "preference/indentation")
 
         assert (done.exit_code, done.stdout) == (0, "Prefers tabs.")
         assert done.stderr.startswith("problem: content.md: its frontmatter is no YAML")
@@ -386,7 +386,7 @@ class TestRead:
         refused = refusal("read", "preference")
 
         assert isinstance(refused, InvalidValueError)
-        assert "Fix: `holdfast list preference` shows what is there." in str(refused)
+        assert "Fix: `perdure list preference` shows what is there." in str(refused)
 
 
 # ---------------------------------------------------------------- whoever is hostile

@@ -1,19 +1,19 @@
-"""`holdfast edit`, with scripts for editors."""
+"""`perdure edit`, with scripts for editors."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from holdfast.context.outbox.sqlite import SqliteOutbox
-from holdfast.errors import (
+from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.errors import (
     SecretRefusedError,
     StorageFaultError,
     UnregisteredError,
     VersionMismatchError,
 )
-from holdfast.testing.validate.tokens import token
-from tests.surfaces.nodes import TABS, holdfast, one, refusal, told
+from perdure.testing.validate.tokens import token
+from tests.surfaces.nodes import TABS, one, perdure, refusal, told
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ class TestEdit:
     def test_what_was_not_changed_is_not_written(self, tabs: Path, editor: Path) -> None:
         editor.write_text("true")
 
-        done = holdfast("edit", "preference/indentation")
+        done = perdure("edit", "preference/indentation")
 
         assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
         assert done.stderr == "it was not changed; nothing was written\n"
@@ -124,7 +124,7 @@ class TestEdit:
         editor: Path,
         by_hand: bool,  # noqa: FBT001 - pytest's parameter
     ) -> None:
-        node = f'-c "import holdfast.surfaces.cli as c; c.main()" write {TABS} both --replace'
+        node = f'-c "import perdure.surfaces.cli as c; c.main()" write {TABS} both --replace'
         theirs = f"printf both > '{tabs}'" if by_hand else f"'{sys.executable}' {node} > /dev/null"
         editor.write_text(f'echo typed >> "$1"; {theirs}')
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.surfaces.terminals import HOLDFAST, at_a_terminal, environment, holdfast
+from tests.surfaces.terminals import PERDURE, at_a_terminal, environment, perdure
 
 HEAVY = (
-    "sqlite3 yaml cbor2 google_crc32c cryptography holdfast.app holdfast.artifacts "
-    "holdfast.context holdfast.engine holdfast.model holdfast.storage"
+    "sqlite3 yaml cbor2 google_crc32c cryptography perdure.app perdure.artifacts "
+    "perdure.context perdure.engine perdure.model perdure.storage"
 )
 HOSTILE = "A lamp \x1b[2J\x1b]0;pwned\x07 \u202e \x9b"
 TABS = "ctx://local/users/ana/memories/preference/indentation"
@@ -22,7 +22,7 @@ TABS = "ctx://local/users/ana/memories/preference/indentation"
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """Return the home of a user who has one memory."""
-    done = holdfast(tmp_path, "write", "preference/indentation", "Prefers tabs.")
+    done = perdure(tmp_path, "write", "preference/indentation", "Prefers tabs.")
     assert done.returncode == 0, done.stderr
     return tmp_path
 
@@ -30,10 +30,10 @@ def home(tmp_path: Path) -> Path:
 # ---------------------------------------------------------------- pipes
 def test_a_content_goes_through_pipes_unchanged(home: Path) -> None:
     text = "# Café\r\n\r\nno end"
-    command = [HOLDFAST, "write", "a/b"]
+    command = [PERDURE, "write", "a/b"]
     subprocess.run(command, env=environment(home), input=text.encode(), check=True, timeout=60)
 
-    command = [HOLDFAST, "read", "a/b"]
+    command = [PERDURE, "read", "a/b"]
     done = subprocess.run(
         command, env=environment(home), capture_output=True, check=True, timeout=60
     )
@@ -50,10 +50,10 @@ def test_a_refusal_is_one_line_with_a_fix(home: Path) -> None:
         ("list", "nowhere"),
         ("account", "delete", "nobody", "--yes"),
     ):
-        done = holdfast(home, *words)
+        done = perdure(home, *words)
 
         assert (done.returncode, done.stdout) == (1, ""), words
-        assert done.stderr.startswith("holdfast: ")
+        assert done.stderr.startswith("perdure: ")
         assert " Fix: " in done.stderr
         assert done.stderr.count("\n") == 1
 
@@ -68,10 +68,10 @@ def test_bytes_that_are_no_text_are_refused_without_a_traceback(home: Path) -> N
         (b"list", b"--user", b"\x1b\xff"),
         (b"relate", b"preference/indentation", b"\xff"),
     ):
-        done = holdfast(home, *words)
+        done = perdure(home, *words)
 
         assert done.returncode == 1, words
-        assert done.stderr.startswith("holdfast: ")
+        assert done.stderr.startswith("perdure: ")
         assert "\x1b" not in done.stderr
         assert "Traceback" not in done.stderr
 
@@ -82,7 +82,7 @@ def test_of_a_reader_who_has_read_enough_nothing_is_said(home: Path) -> None:
         os.close(reader)
         try:
             done = subprocess.run(
-                [HOLDFAST, *words],
+                [PERDURE, *words],
                 env=environment(home),
                 stdout=writer,
                 stderr=subprocess.PIPE,
@@ -98,7 +98,7 @@ def test_of_a_reader_who_has_read_enough_nothing_is_said(home: Path) -> None:
 def test_an_answer_that_can_not_be_written_is_an_error(home: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [HOLDFAST, "read", "preference/indentation"],
+            [PERDURE, "read", "preference/indentation"],
             env=environment(home),
             stdout=full,
             stderr=subprocess.PIPE,
@@ -114,7 +114,7 @@ def test_an_answer_that_can_not_be_written_is_an_error(home: Path) -> None:
 
 def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
     with subprocess.Popen(
-        [HOLDFAST, "write", "preference/indentation", "--replace"],
+        [PERDURE, "write", "preference/indentation", "--replace"],
         env=environment(home),
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -128,13 +128,13 @@ def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
 
     assert run.returncode == 130
     assert "Traceback" not in told
-    assert holdfast(home, "read", "preference/indentation").stdout == "Prefers tabs."
+    assert perdure(home, "read", "preference/indentation").stdout == "Prefers tabs."
 
 
 # ---------------------------------------------------------------- several at once
 def test_of_two_who_write_the_next_version_one_is_refused(home: Path) -> None:
     def write(text: str) -> subprocess.Popen[str]:
-        command = [HOLDFAST, "write", "preference/indentation", text, "--version", "1"]
+        command = [PERDURE, "write", "preference/indentation", text, "--version", "1"]
         return subprocess.Popen(
             command,
             env=environment(home),
@@ -154,7 +154,7 @@ def test_of_two_who_write_the_next_version_one_is_refused(home: Path) -> None:
 def test_all_who_replace_are_heard_one_after_the_other(home: Path) -> None:
     runs = [
         subprocess.Popen(
-            [HOLDFAST, "write", "preference/indentation", f"Text {n}.", "--replace", "--json"],
+            [PERDURE, "write", "preference/indentation", f"Text {n}.", "--replace", "--json"],
             env=environment(home),
             stdout=subprocess.PIPE,
             text=True,
@@ -174,22 +174,22 @@ class TestAtATerminal:
         assert seen == "Prefers tabs.\n"
 
     def test_long_lines_are_cut_to_the_terminal(self, home: Path) -> None:
-        holdfast(home, "write", "a/b", "x", "--abstract", "long " * 39)
+        perdure(home, "write", "a/b", "x", "--abstract", "long " * 39)
         for words in (("list", "a"), ("tree",)):
             _, seen = at_a_terminal(home, *words, NO_COLOR="1")
             assert any(line.endswith("…") for line in seen.splitlines())
             assert max(map(len, seen.splitlines())) <= 80
-            assert "…" not in holdfast(home, *words).stdout
+            assert "…" not in perdure(home, *words).stdout
 
     def test_colours_are_for_terminals_that_want_them(self, home: Path) -> None:
         for words in (("tree",), ("read", "preference/indentation", "--all")):
             assert "\x1b[1m" in at_a_terminal(home, *words)[1]
             assert "\x1b" not in at_a_terminal(home, *words, NO_COLOR="1")[1]
-            assert "\x1b" not in holdfast(home, *words).stdout
+            assert "\x1b" not in perdure(home, *words).stdout
 
     def test_a_text_does_nothing_to_it(self, home: Path) -> None:
         for text in ("The red lamp.\n", f"{HOSTILE}\n"):
-            holdfast(home, "write", "a/lamp", "--replace", typed=text)
+            perdure(home, "write", "a/lamp", "--replace", typed=text)
         file = "accounts/local/users/ana/memories/a/lamp/content.md"
 
         for words in (
@@ -208,11 +208,11 @@ class TestAtATerminal:
             assert not set(seen) & set("\x1b\x07\u202e\x9b")
 
     def test_elsewhere_a_text_is_what_it_is(self, home: Path) -> None:
-        holdfast(home, "write", "a/lamp", typed=HOSTILE)
+        perdure(home, "write", "a/lamp", typed=HOSTILE)
         file = "accounts/local/users/ana/memories/a/lamp/content.md"
 
-        assert holdfast(home, "read", "a/lamp").stdout == HOSTILE
-        assert holdfast(home, "history", "show", file).stdout.endswith(HOSTILE)
+        assert perdure(home, "read", "a/lamp").stdout == HOSTILE
+        assert perdure(home, "history", "show", file).stdout.endswith(HOSTILE)
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
     def test_delete_asks_first(self, home: Path, answer: str, code: int) -> None:
@@ -220,7 +220,7 @@ class TestAtATerminal:
 
         assert ended == code
         assert f"this removes {TABS}: Prefers tabs.\nGo on? [y/N]" in seen
-        assert holdfast(home, "read", "preference/indentation").returncode == 1 - code
+        assert perdure(home, "read", "preference/indentation").returncode == 1 - code
 
     @pytest.mark.parametrize("words", ["user delete ana", "account delete local"])
     def test_so_do_all_that_remove_much(self, home: Path, words: str) -> None:
@@ -228,7 +228,7 @@ class TestAtATerminal:
 
         assert ended == 1
         assert "and all that is in it\nGo on? [y/N]" in seen
-        assert holdfast(home, "read", "preference/indentation").returncode == 0
+        assert perdure(home, "read", "preference/indentation").returncode == 0
 
     def test_a_text_that_is_forgotten_is_not_waited_for(self, home: Path) -> None:
         ended, seen = at_a_terminal(home, "write", "a/b")
@@ -252,7 +252,7 @@ def test_starting_up_imports_no_more_than_it_needs(
     tmp_path: Path, words: str, allowed: str
 ) -> None:
     script = (
-        "import sys\nfrom holdfast.surfaces.cli import cli\n"
+        "import sys\nfrom perdure.surfaces.cli import cli\n"
         "try: cli(sys.argv[1:])\nexcept SystemExit: pass\n"
         f"print('heavy:', *set({HEAVY.split()!r}) & set(sys.modules) - set({allowed.split()!r}))"
     )
@@ -269,7 +269,7 @@ def test_starting_up_imports_no_more_than_it_needs(
 
 def test_reading_does_not_import_yaml(home: Path) -> None:
     script = (
-        "import sys\nfrom holdfast.surfaces.cli import cli\n"
+        "import sys\nfrom perdure.surfaces.cli import cli\n"
         "try: cli(['read', 'preference/indentation', '--json'])\nexcept SystemExit: pass\n"
         "print('yaml' in sys.modules)"
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     AccessRefusedError,
     BrokenNodeError,
     InvalidValueError,
@@ -14,10 +14,10 @@ from holdfast.errors import (
 from tests.surfaces.nodes import (
     MEMORIES,
     TABS,
-    holdfast,
     lines,
     objects,
     one,
+    perdure,
     position,
     refusal,
     told,
@@ -27,7 +27,7 @@ from tests.surfaces.nodes import (
 # ---------------------------------------------------------------- list and tree
 class TestList:
     def test_an_empty_memory_is_no_error(self, memory: Path) -> None:
-        done = holdfast("list")
+        done = perdure("list")
 
         assert (done.exit_code, done.stdout) == (0, "")
         assert done.stderr == "nothing is in memories\n"
@@ -101,7 +101,7 @@ class TestList:
         note.parent.mkdir()
         note.write_text("# Mine\n")
 
-        assert "no node; `holdfast repair` says why" in told("list", "preference")
+        assert "no node; `perdure repair` says why" in told("list", "preference")
         (tabs.parents[1] / "mine" / ".meta.json").write_text("{}")
         assert "has a meta that says nothing" in told("tree")
         mine = next(each for each in objects("tree") if str(each["uri"]).endswith("/mine"))
@@ -211,7 +211,7 @@ class TestRelate:
         assert told("relate", "habit/editor", "preference/indentation", "--type", "needs") == (
             "habit/editor needs preference/indentation, weight 1\n"
         )
-        assert holdfast("relate", "profile").exit_code == 1
+        assert perdure("relate", "profile").exit_code == 1
 
     def test_it_can_be_removed(self) -> None:
         for kind in ("needs", "likes"):
@@ -222,7 +222,7 @@ class TestRelate:
         assert isinstance(refusal(*words, "--type", "needs"), NodeNotFoundError)
         assert [each["type"] for each in objects(*words)] == ["likes"]
         assert "no relation that can be removed" in str(refusal(*words))
-        assert holdfast("relate", "habit/editor").stderr == "habit/editor has no relations\n"
+        assert perdure("relate", "habit/editor").stderr == "habit/editor has no relations\n"
 
     def test_a_link_is_removed_in_the_text(self) -> None:
         told("write", "habit/editor", "See [[indentation]].", "--replace")
@@ -245,4 +245,4 @@ class TestRelate:
         ],
     )
     def test_what_can_not_be_is_refused(self, words: tuple[str, ...], code: int) -> None:
-        assert holdfast("relate", "habit/editor", *words).exit_code == code
+        assert perdure("relate", "habit/editor", *words).exit_code == code

@@ -1,13 +1,13 @@
-"""`holdfast repair`, `account`, `user`, `agent` and `outbox`."""
+"""`perdure repair`, `account`, `user`, `agent` and `outbox`."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.context.tenants import NodeData
-from holdfast.errors import (
+from perdure.app import open_context
+from perdure.context.tenants import NodeData
+from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
     InvalidUriError,
@@ -15,7 +15,7 @@ from holdfast.errors import (
     NodeNotFoundError,
     StorageFaultError,
 )
-from tests.surfaces.nodes import TABS, holdfast, lines, objects, one, refusal, told
+from tests.surfaces.nodes import TABS, lines, objects, one, perdure, refusal, told
 
 
 # ---------------------------------------------------------------- repair
@@ -27,7 +27,7 @@ class TestRepair:
     def test_it_only_says_what_it_would_do(self, tabs: Path) -> None:
         tabs.write_text(tabs.read_text() + "And spaces.\n")
 
-        done = holdfast("repair")
+        done = perdure("repair")
 
         assert done.exit_code == 0
         assert lines(done.stdout)[1][:4] == ["edited", "by", "hand", "preference/indentation"]
@@ -40,11 +40,11 @@ class TestRepair:
         note.write_text("# Mine\n")
         tabs.write_text(tabs.read_text() + "And spaces.\n")
 
-        done = holdfast("repair", "--apply")
+        done = perdure("repair", "--apply")
 
         assert done.exit_code == 0
         recorded, mended = done.stderr.splitlines()
-        assert recorded.startswith("recorded 2 edits made outside Holdfast: ")
+        assert recorded.startswith("recorded 2 edits made outside Perdure: ")
         assert mended == "mended 2"
         assert told("repair") == "ok: nothing is wrong\n"
         assert told("read", "preference/mine") == "# Mine\n"
@@ -52,7 +52,7 @@ class TestRepair:
     def test_what_only_a_human_can_settle_is_told(self, tabs: Path) -> None:
         tabs.write_text("---\nopen: [\n---\n")
 
-        done = holdfast("repair", "--apply")
+        done = perdure("repair", "--apply")
 
         assert "no YAML" in done.stdout
         assert done.stderr.splitlines()[1:] == ["mended 0; 1 only you can settle"]
@@ -83,7 +83,7 @@ class TestRepair:
 class TestTenants:
     @pytest.mark.parametrize("kind", ["account", "user", "agent"])
     def test_made_listed_deleted(self, memory: Path, kind: str) -> None:
-        assert f"there is no {kind} yet" in holdfast(kind, "list").stderr
+        assert f"there is no {kind} yet" in perdure(kind, "list").stderr
         made = one(kind, "create", "Tom & Co")
         assert objects(kind, "list") == [made]
         assert told(kind, "list") == "Tom & Co\n"
@@ -100,7 +100,7 @@ class TestTenants:
         done = told("user", "delete", "ana", "--yes")
 
         assert done == "ctx://local/users/ana is deleted, with 1 node\n"
-        assert holdfast("list").stderr == "nothing is in memories\n"
+        assert perdure("list").stderr == "nothing is in memories\n"
         assert objects("outbox", "list") == []
 
     def test_another_account_is_named(self, memory: Path) -> None:
@@ -130,7 +130,7 @@ class TestOutbox:
         row = lines(told("outbox", "list"))[1]
         assert row[:4] == [event["event_id"], "upsert", "pending", "0"]
         assert row[-1] == "preference/indentation"
-        assert holdfast("outbox", "dead").stderr == "there is none\n"
+        assert perdure("outbox", "dead").stderr == "there is none\n"
 
     def test_the_dead_can_be_tried_again_or_forgotten(self, tabs: Path) -> None:
         event = self.bury()

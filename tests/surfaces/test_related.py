@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.index.minilm_cache import installed_model
-from tests.surfaces.nodes import MEMORIES, holdfast, objects, told
+from tests.surfaces.nodes import MEMORIES, objects, perdure, told
 
 ESPRESSO = "The espresso machine needs descaling with citric acid each month."
 SCHEDULE = "Citric acid for descaling is bought in March; the espresso machine is due then."
@@ -63,7 +63,7 @@ def test_what_is_told_says_why_and_how() -> None:
     assert "case/machine and event/shopping" in said
     assert re.search(r"both speak of .*(citric|descaling|espresso)", said)
     command = said.splitlines()[-1].split()
-    assert command[:2] == ["holdfast", "relate"]
+    assert command[:2] == ["perdure", "relate"]
 
     told(*command[1:])
     assert related("case/machine") == []
@@ -188,10 +188,10 @@ def test_it_changes_no_note(memory: Path) -> None:
 
 @pytest.mark.usefixtures("notes")
 def test_a_sample_says_that_it_is_one() -> None:
-    done = holdfast("related", "--sample", "2")
+    done = perdure("related", "--sample", "2")
 
     assert "looked at 2 of 6 notes; --sample looks at more" in done.stderr
-    assert "looked at" not in holdfast("related", "--sample", "6").stderr
+    assert "looked at" not in perdure("related", "--sample", "6").stderr
 
 
 @pytest.mark.usefixtures("notes")
@@ -204,12 +204,12 @@ def test_no_more_are_told_than_are_asked_for() -> None:
 
 
 def test_a_node_that_is_not_there_is_refused(memory: Path) -> None:
-    assert holdfast("related", "preference/none").exit_code == 1
-    assert holdfast("related").exit_code == 0
+    assert perdure("related", "preference/none").exit_code == 1
+    assert perdure("related").exit_code == 0
 
 
 def test_meaning_takes_part_where_there_is_a_model(memory: Path) -> None:
-    home = Path(os.environ["HOME"]) / ".holdfast"
+    home = Path(os.environ["HOME"]) / ".perdure"
     home.mkdir(parents=True, exist_ok=True)
     (home / "models").symlink_to(installed_model().folder.parent)
     told("write", "habit/coffee", "Lies awake after coffee in the afternoon.")
@@ -221,4 +221,4 @@ def test_meaning_takes_part_where_there_is_a_model(memory: Path) -> None:
 
     assert pairs(found) == {frozenset({"habit/coffee", "case/insomnia"})}
     assert "meaning" in kinds(found)
-    assert "no meanings" not in holdfast("related").stderr
+    assert "no meanings" not in perdure("related").stderr

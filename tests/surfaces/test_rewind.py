@@ -1,17 +1,17 @@
-"""`holdfast restore` and `holdfast rewind`."""
+"""`perdure restore` and `perdure rewind`."""
 
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import AccessDeniedError, NodeNotFoundError
+from perdure.errors import AccessDeniedError, NodeNotFoundError
 from tests.surfaces.nodes import (
     MEMORIES,
     content_of,
-    holdfast,
     lines,
     objects,
     one,
+    perdure,
     position,
     refusal,
     told,
@@ -34,7 +34,7 @@ def then(memory: Path) -> str:
 
 def test_what_would_be_done_is_said_first(then: str) -> None:
     before = position()
-    done = holdfast("rewind", then)
+    done = perdure("rewind", then)
 
     assert lines(done.stdout) == [
         ["node", "what", "--apply", "does"],
@@ -47,7 +47,7 @@ def test_what_would_be_done_is_said_first(then: str) -> None:
 
 
 def test_with_leave_it_is_done(then: str) -> None:
-    assert holdfast("rewind", then, "--apply").stderr == "3 nodes rewound\n"
+    assert perdure("rewind", then, "--apply").stderr == "3 nodes rewound\n"
     assert (told("read", "taste/tea"), told("read", "habit/vim")) == ("No milk.", "Uses vim.")
     assert isinstance(refusal("read", "habit/junk"), NodeNotFoundError)
     assert told("rewind", then) == "ok: nothing has changed since\n"
@@ -81,9 +81,9 @@ def test_an_edit_by_hand_is_rewound_too_and_kept_in_history(memory: Path) -> Non
 def test_what_is_left_is_told_with_its_reason(then: str) -> None:
     told("archive", "taste/tea")
 
-    done = holdfast("rewind", then, "taste", "--apply")
+    done = perdure("rewind", then, "taste", "--apply")
 
-    assert "left as it is: it was put away since; `holdfast unarchive` it first" in done.stdout
+    assert "left as it is: it was put away since; `perdure unarchive` it first" in done.stdout
     assert done.stderr == "0 nodes rewound; 1 left as it was\n"
 
 
@@ -93,7 +93,7 @@ def test_nobody_rewinds_what_is_not_theirs(then: str) -> None:
 
 
 def test_a_moment_that_is_none_is_refused(memory: Path) -> None:
-    done = holdfast("rewind", "yesterday")
+    done = perdure("rewind", "yesterday")
 
     assert done.exit_code == 2
     assert "Fix: write a date as 2026-03-01" in done.stderr
@@ -109,7 +109,7 @@ class TestRestore:
         assert isinstance(versions, list)
 
         assert one("restore", "taste/tea", versions[0]["cid"])["written"] is True
-        again = holdfast("restore", "taste/tea", versions[0]["cid"])
+        again = perdure("restore", "taste/tea", versions[0]["cid"])
         assert again.stderr == "it was so already; nothing was written\n"
 
     def test_what_was_deleted_comes_back(self, then: str) -> None:
@@ -119,4 +119,4 @@ class TestRestore:
 
     def test_what_never_was_can_not(self, then: str) -> None:
         assert isinstance(refusal("restore", "habit/none", then), NodeNotFoundError)
-        assert holdfast("restore", "taste/tea", "bafnonsense").exit_code == 2
+        assert perdure("restore", "taste/tea", "bafnonsense").exit_code == 2

@@ -1,18 +1,18 @@
-"""`holdfast save`: one memory, from an argument, stdin or an editor."""
+"""`perdure save`: one memory, from an argument, stdin or an editor."""
 
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     InvalidUriError,
     InvalidValueError,
     NodeExistsError,
     NotTextError,
     SecretRefusedError,
 )
-from holdfast.testing.validate.tokens import token
-from tests.surfaces.nodes import MEMORIES, TABS, holdfast, one, refusal, told
+from perdure.testing.validate.tokens import token
+from tests.surfaces.nodes import MEMORIES, TABS, one, perdure, refusal, told
 from tests.surfaces.terminals import at_a_terminal
 
 TEA = "Drinks tea without milk."
@@ -44,7 +44,7 @@ def test_category_slug_and_metadata_can_be_said(memory: Path) -> None:
 def test_the_same_again_is_said_to_be_known(memory: Path) -> None:
     told("save", TEA)
 
-    done = holdfast("save", TEA)
+    done = perdure("save", TEA)
 
     assert done.stdout.endswith(" version 1\n")
     assert done.stderr == "it is known already; nothing was written\n"
@@ -98,10 +98,10 @@ def test_a_secret_is_refused_with_the_option_that_masks_it(memory: Path) -> None
 def test_a_secret_can_be_masked(memory: Path) -> None:
     secret = token("aws")
 
-    done = holdfast("save", f"The key is {secret}.", "--mask-secrets", "--slug", "key")
+    done = perdure("save", f"The key is {secret}.", "--mask-secrets", "--slug", "key")
 
     assert done.exit_code == 0
-    assert "it was not kept to the letter, for safety: `holdfast read note/key`" in done.stderr
+    assert "it was not kept to the letter, for safety: `perdure read note/key`" in done.stderr
     assert "1 secret was masked: content, line 1 (AWS access key)\n" in done.stderr
     assert secret not in told("read", "note/key")
     assert one("save", f"The key is {secret}!", "--mask-secrets", "--slug", "key")["changed"]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import perdure
 
 _LOOKING = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.get_freeze_count(), *sys.modules, file=sys.stderr))
-from holdfast.surfaces.cli import main
+from perdure.surfaces.cli import main
 main()
 """
 """Runs the command line, and in the very end tells what was loaded."""
@@ -30,44 +30,44 @@ PYTHONS_OWN = {
     "tempfile",
 }
 NOT_THIS_QUESTION = {
-    "holdfast.engine.recall.events",
-    "holdfast.engine.recall.times",
-    "holdfast.engine.validate.texts",
-    "holdfast.index.embedders.minilm",
-    "holdfast.index.account.matrix",
+    "perdure.engine.recall.events",
+    "perdure.engine.recall.times",
+    "perdure.engine.validate.texts",
+    "perdure.index.embedders.minilm",
+    "perdure.index.account.matrix",
     "numpy",
 }
 WRITING = {
-    "holdfast.engine.saving.saving",
-    "holdfast.engine.sessions",
-    "holdfast.engine.upkeep",
-    "holdfast.index.passages",
-    "holdfast.index.records",
-    "holdfast.model.candidate",
-    "holdfast.model.transcript",
-    "holdfast.storage.batch",
-    "holdfast.storage.sweep",
+    "perdure.engine.saving.saving",
+    "perdure.engine.sessions",
+    "perdure.engine.upkeep",
+    "perdure.index.passages",
+    "perdure.index.records",
+    "perdure.model.candidate",
+    "perdure.model.transcript",
+    "perdure.storage.batch",
+    "perdure.storage.sweep",
 }
 LOOKING_BACK = {
-    "holdfast.engine.why.asking",
-    "holdfast.artifacts.catalogue",
-    "holdfast.artifacts.lines",
-    "holdfast.artifacts.sweep",
-    "holdfast.artifacts.verify",
+    "perdure.engine.why.asking",
+    "perdure.artifacts.catalogue",
+    "perdure.artifacts.lines",
+    "perdure.artifacts.sweep",
+    "perdure.artifacts.verify",
 }
 OTHER_BACKENDS = {
-    "holdfast.context.outbox.memory",
-    "holdfast.index.stores.memory",
-    "holdfast.storage.backends.memory",
-    "holdfast.storage.backends.vault",
-    "holdfast.storage.conflicts",
-    "holdfast.storage.personal",
+    "perdure.context.outbox.memory",
+    "perdure.index.stores.memory",
+    "perdure.storage.backends.memory",
+    "perdure.storage.backends.vault",
+    "perdure.storage.conflicts",
+    "perdure.storage.personal",
 }
 
 
 def recalled(home: Path, *arguments: str) -> tuple[str, int, set[str]]:
     """Run a recall; return its answer, how much the collector passes over, and what was loaded."""
-    environ = {**os.environ, "HOLDFAST_HOME": str(home)}
+    environ = {**os.environ, "PERDURE_HOME": str(home)}
     environ.pop("COVERAGE_PROCESS_CONFIG", None)  # which loads much that we don't
     done = subprocess.run(
         (sys.executable, "-c", _LOOKING, "recall", *arguments),
@@ -85,7 +85,7 @@ def recalled(home: Path, *arguments: str) -> tuple[str, int, set[str]]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     (home / "config.toml").write_text('[embedding]\nprovider = "none"\n')
-    with holdfast.open(home=home) as memory:
+    with perdure.open(home=home) as memory:
         memory.save("Tabs, never spaces.", category="preference", slug="indentation")
     return home
 
@@ -104,14 +104,14 @@ def test_a_recall_loads_no_more_than_it_needs(home: Path) -> None:
 def test_all_that_it_must_not_load_is_there(home: Path) -> None:
     """A module that was renamed would be missed by nobody."""
     named = PYTHONS_OWN | NOT_THIS_QUESTION | WRITING | LOOKING_BACK | OTHER_BACKENDS
-    for name in named - {"numpy", "holdfast.index.embedders.minilm"}:
+    for name in named - {"numpy", "perdure.index.embedders.minilm"}:
         __import__(name)
 
 
 def test_a_question_about_a_time_loads_the_calendar(home: Path) -> None:
     _, _, loaded = recalled(home, "tabs since May")
 
-    assert "holdfast.engine.recall.times" in loaded
+    assert "perdure.engine.recall.times" in loaded
 
 
 def test_no_garbage_is_looked_for_when_all_ends(home: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import find_history, places
-from holdfast.context.outbox.sqlite import SqliteOutbox
-from tests.surfaces.nodes import holdfast, one, told
+from perdure.app import find_history, places
+from perdure.context.outbox.sqlite import SqliteOutbox
+from tests.surfaces.nodes import one, perdure, told
 
 PARTS = ["config", "storage", "nodes", "history", "index", "outbox", "model", "llm", "disk"]
 
@@ -36,7 +36,7 @@ def seen(root: Path) -> dict[str, bytes]:
 
 
 def status(*words: str) -> tuple[int, dict[str, Any]]:
-    done = holdfast("status", "--json", *words)
+    done = perdure("status", "--json", *words)
     assert done.stderr == ""
     return done.exit_code, json.loads(done.stdout)
 
@@ -101,7 +101,7 @@ def test_what_is_archived_or_of_others_counts_rightly(folder: Path) -> None:
 
 
 def test_only_who_governs_an_account_is_told(folder: Path) -> None:
-    done = holdfast("status", "--user", "ben")
+    done = perdure("status", "--user", "ben")
 
     assert done.exit_code == 1
     assert "Fix: ask somebody who may" in str(done.exception)
@@ -114,7 +114,7 @@ def broken(said: dict[str, Any]) -> set[str]:
 
 
 def test_a_wrong_config_is_told_with_its_line(folder: Path) -> None:
-    home = Path(os.environ["HOME"]) / ".holdfast"
+    home = Path(os.environ["HOME"]) / ".perdure"
     (home / "config.toml").write_text("[storage]\nbackand = 'vault'\n")
 
     code, said = status()
@@ -136,7 +136,7 @@ def test_an_index_that_is_damaged_is_told_of_and_left(folder: Path) -> None:
     assert "Fix: " in str(said["index"]["trouble"])
     assert index.read_bytes() == b"nonsense" * 1000
     assert said["nodes"]["memories"] == 3
-    assert "FAIL" in holdfast("status").stdout
+    assert "FAIL" in perdure("status").stdout
 
 
 def test_a_history_that_is_damaged_leaves_the_rest(folder: Path) -> None:
@@ -177,13 +177,13 @@ def test_a_vault_that_is_gone_leaves_the_rest(folder: Path, memory: Path) -> Non
 
 
 def test_a_model_that_cant_be_had_is_told_of(folder: Path) -> None:
-    home = Path(os.environ["HOME"]) / ".holdfast"
+    home = Path(os.environ["HOME"]) / ".perdure"
     (home / "config.toml").write_text('[embedding]\nprovider = "minilm"\n')
 
     _, said = status()
 
     assert broken(said) == {"index", "model"}
-    assert "holdfast models install" in str(said["model"]["trouble"])
+    assert "perdure models install" in str(said["model"]["trouble"])
 
 
 def test_dead_letters_are_counted(folder: Path) -> None:
@@ -194,11 +194,11 @@ def test_dead_letters_are_counted(folder: Path) -> None:
     _, said = status()
 
     assert said["outbox"] == {"waiting": 1, "dead": 1, "since": None, "trouble": None}
-    assert "holdfast outbox dead" in holdfast("status").stderr
+    assert "perdure outbox dead" in perdure("status").stderr
 
 
 def test_the_budget_is_told_if_there_is_one(folder: Path) -> None:
-    home = Path(os.environ["HOME"]) / ".holdfast"
+    home = Path(os.environ["HOME"]) / ".perdure"
     (home / "config.toml").write_text(
         '[llm]\nprovider = "openai"\nmodel = "m"\ntokens_per_day = 1000\n'
     )

@@ -1,12 +1,12 @@
-"""`holdfast unmerge`: what was merged is by itself again."""
+"""`perdure unmerge`: what was merged is by itself again."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
-from tests.surfaces.nodes import content_of, holdfast, one, refusal, told
+from perdure.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
+from tests.surfaces.nodes import content_of, one, perdure, refusal, told
 
 PROFILE = "ctx://local/users/ana/memories/profile"
 
@@ -79,4 +79,4 @@ def test_what_was_taken_out_by_hand_is_not_guessed_at(moved: Path) -> None:
 def test_nobody_takes_apart_what_is_not_theirs(moved: Path) -> None:
     assert isinstance(refusal("unmerge", PROFILE, "--user", "ben"), AccessDeniedError)
     assert isinstance(refusal("unmerge", "habit/none"), NodeNotFoundError)
-    assert holdfast("unmerge").exit_code == 2
+    assert perdure("unmerge").exit_code == 2

@@ -1,4 +1,4 @@
-"""`holdfast watch`: takes in what somebody edits, as soon as it is saved."""
+"""`perdure watch`: takes in what somebody edits, as soon as it is saved."""
 
 import os
 import shlex
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.errors import AccessDeniedError, StorageSelectionError
+from perdure.app import open_context
+from perdure.errors import AccessDeniedError, StorageSelectionError
 from tests.surfaces.nodes import one, refusal, told
 from tests.surfaces.processes import Running, running, until
 
@@ -83,7 +83,7 @@ def test_what_is_no_file_of_a_node_is_none_of_its_concern(tabs: Path, watching: 
     assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
 
 
-def test_what_others_write_with_holdfast_is_no_edit(tabs: Path, watching: Running) -> None:
+def test_what_others_write_with_perdure_is_no_edit(tabs: Path, watching: Running) -> None:
     told("write", "preference/coffee", "Drinks coffee black.")
     tabs.write_text("Prefers soup.")
 
@@ -182,7 +182,7 @@ def test_what_it_says_can_be_pasted_whatever_a_file_is_called(
     _, _, complained = watching.end()
     command = complained.partition("Fix: `")[2].rpartition("` makes one")[0]
     assert shlex.split(command) == [
-        *("holdfast", "write", "CATEGORY/NAME", "<"),
+        *("perdure", "write", "CATEGORY/NAME", "<"),
         str(tabs.parents[7] / name),
     ]
 
@@ -199,7 +199,7 @@ def test_a_conflict_copy_is_called_one(tabs: Path, watching: Running) -> None:
     _, _, complained = watching.end()
     assert f"{name}: it is a conflict copy of content.md. Fix: compare it with" in complained
     assert "it is a conflict copy of idea.md. Fix: " in complained
-    assert "holdfast write" not in complained
+    assert "perdure write" not in complained
 
 
 def test_an_edit_that_breaks_a_note_is_told(tabs: Path, watching: Running) -> None:
@@ -233,7 +233,7 @@ def test_what_was_edited_before_is_recorded_when_it_begins(tabs: Path) -> None:
         code, printed, complained = watch.end()
 
     assert (code, printed) == (0, "")
-    assert complained.startswith("recorded 1 edit made outside Holdfast: ")
+    assert complained.startswith("recorded 1 edit made outside Perdure: ")
 
 
 def test_before_anything_is_there_it_says_what_to_do(

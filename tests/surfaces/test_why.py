@@ -1,4 +1,4 @@
-"""`holdfast why`: where a memory comes from, as a tree and as JSON."""
+"""`perdure why`: where a memory comes from, as a tree and as JSON."""
 
 import json
 import os
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.engine.extract.evidence import Evidence, cid_of
-from holdfast.engine.merge import pages
-from holdfast.engine.merge.grounds import Grounds, Saying, as_metadata
-from holdfast.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
-from holdfast.model import ContextNode
-from tests.surfaces.nodes import MEMORIES, content_of, holdfast, one, refusal, told
+from perdure.app import open_context
+from perdure.engine.extract.evidence import Evidence, cid_of
+from perdure.engine.merge import pages
+from perdure.engine.merge.grounds import Grounds, Saying, as_metadata
+from perdure.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
+from perdure.model import ContextNode
+from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, refusal, told
 from tests.surfaces.terminals import at_a_terminal
-from tests.surfaces.terminals import holdfast as run
+from tests.surfaces.terminals import perdure as run
 
 BERLIN = {
     "role": "user",
@@ -58,7 +58,7 @@ profile, version 2 of TIME
 │       ├── On 2026-05-02: Ana lives in Lisbon.
 │       ├── learned from what was said, 90% sure, last said 2026-03-02, topic home
 │       └── Ana: "I live in Berlin" (sessions/march, message 0: found there)
-├── what went into it; `holdfast unmerge` takes it out
+├── what went into it; `perdure unmerge` takes it out
 │   └── version 2 of TIME: put in the place of former/profile-ana-lives-in-berlin-CID: \
 "Ana lives in Lisbon." (can be undone)
 └── versions of its text
@@ -103,7 +103,7 @@ def test_words_that_are_not_there_any_more_are_marked(moved: Path) -> None:
     messages = content_of(moved, "sessions/may/messages")
     messages.write_text(messages.read_text().replace("live", "lived"))
 
-    done = holdfast("why", "profile")
+    done = perdure("why", "profile")
 
     assert done.exit_code == 0
     assert (
@@ -132,7 +132,7 @@ def test_of_many_versions_the_last_are_told(tabs: Path) -> None:
 
     answer = told("why", "preference/indentation")
 
-    assert "3 earlier; `holdfast history log" in answer
+    assert "3 earlier; `perdure history log" in answer
     assert "no 11" in answer
     assert "no 0" not in answer
     versions = one("why", "preference/indentation")["versions"]
@@ -229,7 +229,7 @@ def test_sessions_that_can_not_be_are_told_of_as_well(moved: Path, session: str)
 def test_what_a_hand_broke_is_told(tabs: Path) -> None:
     tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
 
-    assert "problem: " in holdfast("why", "preference/indentation").stderr
+    assert "problem: " in perdure("why", "preference/indentation").stderr
 
 
 def test_nothing_of_it_does_anything_to_a_terminal_or_its_reader(moved: Path) -> None:

@@ -1,4 +1,4 @@
-"""`holdfast worker`: works on what waits, and ends when it is told to."""
+"""`perdure worker`: works on what waits, and ends when it is told to."""
 
 import os
 import signal
@@ -7,10 +7,10 @@ from threading import Event
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.errors import AccessDeniedError
+from perdure.app import open_context
+from perdure.errors import AccessDeniedError
 from tests.index.endpoints import Handler, embeddings, says, serving
-from tests.surfaces.nodes import TABS, holdfast, objects, one, refusal, told
+from tests.surfaces.nodes import TABS, objects, one, perdure, refusal, told
 from tests.surfaces.processes import DEADLINE_SECONDS, running, until
 
 pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
@@ -25,7 +25,7 @@ def waiting(account: str = "local") -> int:
 
 def asks(base_url: str) -> None:
     """Let an endpoint embed."""
-    Path(os.environ["HOME"], ".holdfast", "config.toml").write_text(
+    Path(os.environ["HOME"], ".perdure", "config.toml").write_text(
         f'[embedding]\nprovider = "openai"\nbase_url = "{base_url}"\nmodel = "m"\n'
     )
 
@@ -60,7 +60,7 @@ class TestOnce:
             told("worker", "--once")
             told("write", "preference/tea", "Likes tea.")
             server.answers.extend([says(b"{}", 401)] * 9)
-            done = holdfast("worker", "--once")
+            done = perdure("worker", "--once")
 
         assert done.exit_code == 1
         first, second = done.stderr.splitlines()
@@ -75,7 +75,7 @@ class TestOnce:
         with serving() as server:
             asks(server.base_url)
             server.answers.extend([says(b"{}", 401)] * 9)
-            done = holdfast("worker", "--once")
+            done = perdure("worker", "--once")
 
             assert "status 401" in done.stderr
             assert (waiting(), one("index", "status")["built"]) == (1, False)
@@ -90,11 +90,11 @@ class TestOnce:
         told("write", "preference/soup", "Likes soup.", "--account", "acme")
         told("worker", "--once")
         told("write", "preference/tea", "Likes tea.")
-        home = Path(os.environ["HOME"], ".holdfast")
+        home = Path(os.environ["HOME"], ".perdure")
         (file,) = home.glob("histories/*/index/*/acme.sqlite")
         file.write_bytes(b"x" * 9_000)
 
-        done = holdfast("worker", "--once")
+        done = perdure("worker", "--once")
 
         assert done.exit_code == 1
         assert done.stderr.startswith("acme: ")

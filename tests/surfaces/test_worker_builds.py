@@ -1,4 +1,4 @@
-"""`holdfast worker` makes the index of another model, in steps, whatever happens to it."""
+"""`perdure worker` makes the index of another model, in steps, whatever happens to it."""
 
 import os
 import signal
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.index.stores.sqlite import SqliteIndex
-from holdfast.model import ContextNode
+from perdure.app import open_context
+from perdure.index.embedders.hashing import Hashing
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import ContextNode
 from tests.index.endpoints import Handler, Server, embeddings, says, serving
-from tests.surfaces.nodes import MEMORIES, holdfast, one, told
+from tests.surfaces.nodes import MEMORIES, one, perdure, told
 from tests.surfaces.processes import DEADLINE_SECONDS, Running, running, until
 
 pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
@@ -37,7 +37,7 @@ def server(memory: Path) -> Iterator[Server]:
         context.indexes.upkeep.rebuild("local")
         context.outbox.delete_account_data("local")
     with serving() as server:
-        Path(os.environ["HOME"], ".holdfast", "config.toml").write_text(
+        Path(os.environ["HOME"], ".perdure", "config.toml").write_text(
             f'[embedding]\nprovider = "openai"\nbase_url = "{server.base_url}"\nmodel = "m"\n'
         )
         yield server
@@ -70,9 +70,9 @@ def worker_at(server: Server, request: int) -> Iterator[tuple[Running, Event]]:
 
 
 def test_it_makes_the_new_index_and_says_so(server: Server) -> None:
-    assert "0 of 212 places are embedded" in holdfast("index", "status").stderr
+    assert "0 of 212 places are embedded" in perdure("index", "status").stderr
 
-    done = holdfast("worker", "--once")
+    done = perdure("worker", "--once")
 
     assert done.exit_code == 0
     assert done.stderr == "local: the new vectors are made, and answer from now on\n"
@@ -105,7 +105,7 @@ def test_told_to_end_it_stops_after_a_step_and_the_next_one_goes_on(server: Serv
 def test_told_to_end_it_also_stops_indexing_words(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = Path(os.environ["HOME"], ".holdfast", "config.toml")
+    config = Path(os.environ["HOME"], ".perdure", "config.toml")
     config.write_text('[embedding]\nprovider = "none"\n')
     replace = SqliteIndex.replace
 
@@ -115,7 +115,7 @@ def test_told_to_end_it_also_stops_indexing_words(
 
     with monkeypatch.context() as patch:
         patch.setattr(SqliteIndex, "replace", told_to_end)
-        done = holdfast("worker")
+        done = perdure("worker")
 
     assert (done.exit_code, done.stdout.partition("; ")[2]) == (0, "129 places indexed\n")
     assert not built()
@@ -155,7 +155,7 @@ def test_two_side_by_side_send_each_text_once(server: Server) -> None:
 def test_an_endpoint_that_refuses_takes_nobodys_place(server: Server) -> None:
     server.answers.extend([says(b"{}", 401)] * 9)
 
-    done = holdfast("worker", "--once")
+    done = perdure("worker", "--once")
 
     assert done.exit_code == 1
     assert "status 401" in done.stderr

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.app import Context, open_context
-from holdfast.app.opening import open_arriving
-from holdfast.engine.carrying.arriving import Arrived
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.model import RequestContext, Role
+from perdure.app import Context, open_context
+from perdure.app.opening import open_arriving
+from perdure.engine.carrying.arriving import Arrived
+from perdure.index.embedders.hashing import Hashing
+from perdure.model import RequestContext, Role
 from tests.engine.remembering import ANA, BOB, of
 
 ROOT = RequestContext("local", "ana", role=Role.ROOT)
@@ -24,7 +24,7 @@ class Machine:
         self.home = folder / "home"
         self.home.mkdir(parents=True)
         self.environ = {"HOME": str(self.home), "USER": "ana"}
-        self.texts = self.home / ".holdfast" / "memory"
+        self.texts = self.home / ".perdure" / "memory"
         if backend == "vault":
             self.texts = folder / "Notes"
             self.texts.mkdir()
@@ -109,5 +109,5 @@ def answers(context: Context) -> Mapping[str, object]:
 
 
 def manifest(folder: Path) -> dict[str, object]:
-    said: dict[str, object] = json.loads((folder / "holdfast.json").read_text())
+    said: dict[str, object] = json.loads((folder / "perdure.json").read_text())
     return said

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts.entry import Bind
-from holdfast.artifacts.state import Logged
-from holdfast.engine.carrying import arriving, exporting, migrating
-from holdfast.engine.carrying.arriving import Arriving
-from holdfast.engine.carrying.folder import read_manifest
-from holdfast.engine.carrying.migrating import Migrating
-from holdfast.engine.carrying.reaching import Reachable
-from holdfast.errors import HoldfastError
-from holdfast.storage import landing
+from perdure.artifacts.entry import Bind
+from perdure.artifacts.state import Logged
+from perdure.engine.carrying import arriving, exporting, migrating
+from perdure.engine.carrying.arriving import Arriving
+from perdure.engine.carrying.folder import read_manifest
+from perdure.engine.carrying.migrating import Migrating
+from perdure.engine.carrying.reaching import Reachable
+from perdure.errors import PerdureError
+from perdure.storage import landing
 from tests.bites import FAILED
 from tests.engine.carrying import test_exporting, test_hostile, test_migrating
 from tests.engine.carrying.memories import Machine, fill
@@ -115,7 +115,7 @@ def test_a_promise_that_is_broken_is_noticed(
     target, name, broken, test = BITES[what]
     monkeypatch.setattr(target, name, broken)
 
-    with pytest.raises((*_failed(), HoldfastError)):
+    with pytest.raises((*_failed(), PerdureError)):
         test(tmp_path)
 
 
@@ -130,7 +130,7 @@ def test_who_does_not_look_for_writers_is_noticed(
     vault.mkdir()
     monkeypatch.setattr(Migrating, "_changed", lambda *_: "")
 
-    with pytest.raises((*_failed(), HoldfastError)):
+    with pytest.raises((*_failed(), PerdureError)):
         test_migrating.test_who_writes_meanwhile_is_taken_along(
             _machine(tmp_path), vault, monkeypatch
         )

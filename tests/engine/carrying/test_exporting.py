@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import IndexState
-from holdfast.artifacts.importing import How
-from holdfast.errors import FileInTheWayError, NodeNotFoundError
-from holdfast.model import RequestContext
+from perdure.artifacts import IndexState
+from perdure.artifacts.importing import How
+from perdure.errors import FileInTheWayError, NodeNotFoundError
+from perdure.model import RequestContext
 from tests.engine.carrying.memories import (
     ACME,
     ROOT,
@@ -79,7 +79,7 @@ def test_people_can_read_it(machine: Machine, folder: Path) -> None:
     assert b"I prefer trains" in found["notes/local/sessions/s1/messages.md"]
     assert b"Acme keeps" in found["notes/acme/users/eve/memories/profile.md"]
     assert f"notes/{memories}/event/plan.md" not in found
-    assert b"holdfast import" in found["README.md"]
+    assert b"perdure import" in found["README.md"]
     assert manifest(folder)["accounts"] == ["acme", "local"]
 
 
@@ -88,7 +88,7 @@ def test_to_export_again_writes_only_what_changed(machine: Machine, folder: Path
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     with machine.opened() as context:
         assert context.exporting_all().run(folder).written == 0
-        kept = {p: p.stat().st_mtime_ns for p in before if p.name != "holdfast.json"}
+        kept = {p: p.stat().st_mtime_ns for p in before if p.name != "perdure.json"}
         assert kept == {p: before[p] for p in kept}
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
         context.nodes.delete_node("ctx://acme/users/eve/memories/profile", ACME)

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from holdfast.errors import ArchiveError, HoldfastError, StorageUnavailableError
+from perdure.errors import ArchiveError, PerdureError, StorageUnavailableError
 from tests.engine.carrying.memories import Machine, files_in, fill, manifest, versions
 from tests.engine.killing import killed
 from tests.engine.remembering import ANA, of
@@ -33,7 +33,7 @@ def folder(exported: Path, tmp_path: Path) -> Path:
 
 
 def say(folder: Path, **changed: object) -> None:
-    (folder / "holdfast.json").write_text(json.dumps({**manifest(folder), **changed}))
+    (folder / "perdure.json").write_text(json.dumps({**manifest(folder), **changed}))
 
 
 def _other_archive(folder: Path) -> None:
@@ -42,12 +42,12 @@ def _other_archive(folder: Path) -> None:
     with other.opened() as context:
         of(context, ANA).save("Something else.", category="event", slug="else")
         context.exporting_all().run(folder.parent / "other-export")
-    shutil.copy(folder.parent / "other-export" / "history.holdfast", folder)
+    shutil.copy(folder.parent / "other-export" / "history.perdure", folder)
     say(folder, archive=manifest(folder.parent / "other-export")["archive"])
 
 
 def _cut(folder: Path) -> None:
-    archive = folder / "history.holdfast"
+    archive = folder / "history.perdure"
     archive.write_bytes(archive.read_bytes()[:-100])
 
 
@@ -67,19 +67,19 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a note is a link": _linked,
     "a note is a folder": lambda folder: shutil.move(folder / "archived", _freed(folder / NOTE)),
     "the archive is cut": _cut,
-    "the archive is missing": lambda folder: (folder / "history.holdfast").unlink(),
+    "the archive is missing": lambda folder: (folder / "history.perdure").unlink(),
     "the archive is another": _other_archive,
-    "there is no manifest": lambda folder: (folder / "holdfast.json").rename(
+    "there is no manifest": lambda folder: (folder / "perdure.json").rename(
         folder / ".unfinished.json"
     ),
     "it was interrupted": lambda folder: (folder / ".unfinished.json").write_text("[]"),
-    "the manifest is no JSON": lambda folder: (folder / "holdfast.json").write_text("{"),
-    "the manifest is deep": lambda folder: (folder / "holdfast.json").write_text("[" * 100_000),
-    "the manifest is of another kind": lambda folder: say(folder, format="holdfast export 2"),
+    "the manifest is no JSON": lambda folder: (folder / "perdure.json").write_text("{"),
+    "the manifest is deep": lambda folder: (folder / "perdure.json").write_text("[" * 100_000),
+    "the manifest is of another kind": lambda folder: say(folder, format="perdure export 2"),
     "the manifest says more": lambda folder: say(folder, more=1),
     "a path leads out": lambda folder: say(folder, files={"notes/../../x": "0" * 64}),
     "a path is absolute": lambda folder: say(folder, files={"/etc/passwd": "0" * 64}),
-    "a path is of the history": lambda folder: say(folder, files={"history.holdfast": "0" * 64}),
+    "a path is of the history": lambda folder: say(folder, files={"history.perdure": "0" * 64}),
     "a digest is none": lambda folder: say(folder, files={NOTE: "x"}),
     "the position is another": lambda folder: say(folder, position=1),
     "the history is another": lambda folder: say(folder, history="0" * 32),
@@ -102,7 +102,7 @@ def test_what_is_not_whole_is_refused_and_leaves_nothing(
 @pytest.mark.search
 def test_whatever_is_changed_is_refused_or_changes_nothing(folder: Path, tmp_path: Path) -> None:
     there = Machine(tmp_path / "there", "device-local")
-    dice = Random(4)  # noqa: S311 - a test, the same each time
+    dice = Random(4)
     names = [name for name, data in files_in(folder).items() if data]
     for _ in range(60):
         path = folder / dice.choice(names)
@@ -113,10 +113,10 @@ def test_whatever_is_changed_is_refused_or_changes_nothing(folder: Path, tmp_pat
         )
         try:
             there.take_in(folder)
-        except HoldfastError:
+        except PerdureError:
             assert not there.files()
         else:  # something that says nothing, such as a space in the manifest
-            assert path.name == "holdfast.json"
+            assert path.name == "perdure.json"
             shutil.rmtree(there.home)
             there.home.mkdir()
         path.write_bytes(before)
@@ -200,7 +200,7 @@ def test_killed_anywhere_while_it_is_written_an_export_is_refused_until_it_is_en
     for after in range(1, calls, max(1, calls // 12)):
         shutil.rmtree(target)
         killed(export, after)
-        if target.exists() and not (target / "holdfast.json").exists():
+        if target.exists() and not (target / "perdure.json").exists():
             there = Machine(tmp_path / f"{after}", "device-local")
             with pytest.raises(ArchiveError):
                 there.take_in(target)
@@ -218,7 +218,7 @@ def test_an_export_that_was_interrupted_leaves_no_file_that_is_not_of_it(
     target = tmp_path / "target"
     with machine.opened() as context:
         with monkeypatch.context() as patch:
-            patch.setattr("holdfast.engine.carrying.folder.Manifest.write", _fail)
+            patch.setattr("perdure.engine.carrying.folder.Manifest.write", _fail)
             with pytest.raises(KeyboardInterrupt):
                 context.exporting_all().run(target)
         assert (target / NOTE).exists()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.app.switching import Target, open_migrating, roll_back, switch
-from holdfast.engine.carrying.arriving import Arriving
-from holdfast.engine.carrying.migrating import Migrated, Migrating
-from holdfast.errors import (
+from perdure.app import Context
+from perdure.app.switching import Target, open_migrating, roll_back, switch
+from perdure.engine.carrying.arriving import Arriving
+from perdure.engine.carrying.migrating import Migrated, Migrating
+from perdure.errors import (
     AbsentError,
     ArchiveError,
     ConcurrentModificationError,
@@ -157,13 +157,13 @@ def test_a_text_in_the_way_and_itself_are_conflicts(machine: Machine, vault: Pat
 @pytest.mark.usefixtures("no_syncs")
 def test_a_copy_that_went_on_by_itself_is_not_overwritten(machine: Machine, vault: Path) -> None:
     done = migrate(machine, to(vault))
-    before = (machine.home / ".holdfast" / "config.toml").exists()
+    before = (machine.home / ".perdure" / "config.toml").exists()
     switch(machine.environ, to(vault), done)
     with machine.opened() as context:
         of(context, ROOT).save("There.", category="event", slug="there")
     with pytest.raises(ConcurrentModificationError, match="leave that behind"):
         roll_back(machine.environ)
-    (machine.home / ".holdfast" / "config.toml").unlink()
+    (machine.home / ".perdure" / "config.toml").unlink()
     with machine.opened() as context:
         of(context, ROOT).save("Here.", category="event", slug="here")
 
@@ -320,7 +320,7 @@ CONFIGS: dict[str, str | None] = {
 def test_a_switch_changes_the_config_and_can_be_undone(
     what: str, machine: Machine, vault: Path
 ) -> None:
-    path, before = machine.home / ".holdfast" / "config.toml", CONFIGS[what]
+    path, before = machine.home / ".perdure" / "config.toml", CONFIGS[what]
     if before is not None:
         path.write_text(before)
     done = migrate(machine, to(vault))
@@ -339,7 +339,7 @@ def test_a_switch_changes_the_config_and_can_be_undone(
 
 @pytest.mark.usefixtures("no_syncs")
 def test_a_config_that_can_not_be_changed_is_left_as_it_is(machine: Machine, vault: Path) -> None:
-    path = machine.home / ".holdfast" / "config.toml"
+    path = machine.home / ".perdure" / "config.toml"
     done = migrate(machine, to(vault))
     path.write_text('storage = {backend = "device-local"}\n')
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast.app import Context
-from holdfast.app.signing import signing_key
-from holdfast.artifacts import IndexState
-from holdfast.engine.erasing.receipts import Receipt, differences
-from holdfast.engine.memory import Memory
-from holdfast.model import RequestContext, Role
+from perdure.app import Context
+from perdure.app.signing import signing_key
+from perdure.artifacts import IndexState
+from perdure.engine.erasing.receipts import Receipt, differences
+from perdure.engine.memory import Memory
+from perdure.model import RequestContext, Role
 from tests.engine.remembering import of
 
 ROOT = RequestContext("local", "ana", role=Role.ROOT)

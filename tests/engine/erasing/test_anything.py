@@ -10,11 +10,11 @@ from shutil import rmtree
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.engine.erasing.plan import Forgotten
-from holdfast.errors import HoldfastError, NodeNotFoundError
-from holdfast.model import Uri
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.engine.erasing.plan import Forgotten
+from perdure.errors import NodeNotFoundError, PerdureError
+from perdure.model import Uri
 from tests.engine.erasing.homes import FOLDER, ROOT, check_receipt, leaks, root
 from tests.engine.remembering import opened
 
@@ -94,7 +94,7 @@ class Play:
         if verb == self.erase:
             self.erase(name)
             return
-        with suppress(HoldfastError):  # there is nothing to do it to
+        with suppress(PerdureError):  # there is nothing to do it to
             verb(name)
 
     def some(self) -> str:
@@ -168,7 +168,7 @@ class Play:
 def play(home: Path, seed: int) -> Play:
     with opened(home, semantic=False) as context:
         root(context).save("Prefers tabs.", category="event", slug="tabs")
-        played = Play(home, context, Random(seed))  # noqa: S311 - no secret
+        played = Play(home, context, Random(seed))
         try:
             for _ in range(STEPS):
                 played.step()

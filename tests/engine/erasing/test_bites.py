@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.app.erasing import Derived
-from holdfast.app.indexes import Indexes
-from holdfast.artifacts.store import ArtifactStore
-from holdfast.context.followed import FollowedLinks
-from holdfast.context.outbox.sqlite import SqliteOutbox
-from holdfast.engine.erasing import erasing, planning, tracing
-from holdfast.engine.erasing.lineage import Lineage
-from holdfast.engine.erasing.notes import Tasks
-from holdfast.index.stores.sqlite import SqliteIndex
-from holdfast.model import Uri
+from perdure.app.erasing import Derived
+from perdure.app.indexes import Indexes
+from perdure.artifacts.store import ArtifactStore
+from perdure.context.followed import FollowedLinks
+from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.engine.erasing import erasing, planning, tracing
+from perdure.engine.erasing.lineage import Lineage
+from perdure.engine.erasing.notes import Tasks
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import Uri
 from tests.bites import FAILED
 from tests.engine.erasing import test_anything, test_crashes, test_erasing, test_holders
 from tests.engine.erasing.homes import leaks

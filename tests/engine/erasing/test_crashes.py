@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import CID
-from holdfast.errors import ConcurrentModificationError, ContextError, NodeNotFoundError
+from perdure.artifacts import CID
+from perdure.errors import ConcurrentModificationError, ContextError, NodeNotFoundError
 from tests.engine.erasing.homes import (
     ODD,
     SECRET,

@@ -10,23 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.app.llm import answers_of
-from holdfast.app.signing import signing_key
-from holdfast.artifacts import ArtifactStore, Derived, Literal
-from holdfast.artifacts.exporting import export
-from holdfast.artifacts.importing import import_archive
-from holdfast.artifacts.keys import SigningKey
-from holdfast.engine.erasing.receipts import Receipt
-from holdfast.errors import (
+from perdure.app import Context
+from perdure.app.llm import answers_of
+from perdure.app.signing import signing_key
+from perdure.artifacts import ArtifactStore, Derived, Literal
+from perdure.artifacts.exporting import export
+from perdure.artifacts.importing import import_archive
+from perdure.artifacts.keys import SigningKey
+from perdure.engine.erasing.receipts import Receipt
+from perdure.errors import (
     AccessDeniedError,
     DamageError,
     NodeNotFoundError,
     ProofError,
 )
-from holdfast.index.embedders.hashing import Hashing
-from holdfast.index.memo import memo_folder
-from holdfast.model import RelationEdge, RequestContext, Role, Uri
+from perdure.index.embedders.hashing import Hashing
+from perdure.index.memo import memo_folder
+from perdure.model import RelationEdge, RequestContext, Role, Uri
 from tests.engine.erasing.homes import (
     FOLDER,
     ODD,
@@ -311,7 +311,7 @@ def test_nothing_of_what_stays_is_embedded_again(home: Path) -> None:
 
 def test_answers_of_language_models_to_who_had_it_go_too(context: Context, home: Path) -> None:
     uri = save_secret(context)
-    (folder,) = home.glob(".holdfast/histories/*")
+    (folder,) = home.glob(".perdure/histories/*")
     for owner in ("user:ana", "user:bob"):
         with ArtifactStore.open(memo_folder(answers_of(folder), "local", owner)) as store:
             asked = Literal(b"asked")
@@ -461,7 +461,7 @@ def test_a_receipt_that_was_touched_proves_nothing(home: Path) -> None:
                 refused += 1
         assert refused > len(text) // 7 - 5
         with pytest.raises(ProofError):
-            receipt.verify(SigningKey.make("holdfast").public)
+            receipt.verify(SigningKey.make("perdure").public)
         with pytest.raises(ProofError):
             Receipt.from_text(json.dumps({"said": receipt.said, "note": "", "more": 1}))
 
@@ -472,7 +472,7 @@ def test_without_the_means_to_sign_nothing_is_erased(
     with opened(home, semantic=False) as context:
         uri = save_secret(context)
         monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
-        with pytest.raises(ProofError, match="holdfast\\[proofs\\]"):
+        with pytest.raises(ProofError, match="perdure\\[proofs\\]"):
             root(context).forget(uri, erase=True)
 
         assert root(context).read(uri).content.startswith(SECRET)
@@ -515,7 +515,7 @@ def test_a_copy_of_the_history_has_it_no_more_and_is_the_same(context: Context) 
 
 def test_a_note_that_says_nothing_is_an_error_that_says_so(context: Context, home: Path) -> None:
     uri = save_secret(context)
-    (folder,) = home.glob(".holdfast/histories/*")
+    (folder,) = home.glob(".perdure/histories/*")
     (folder / "erasing").mkdir()
     (folder / "erasing" / "x.json").write_text('{"id": 1}')
 

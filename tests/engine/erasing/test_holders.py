@@ -7,9 +7,9 @@ from shutil import rmtree
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.engine.erasing.plan import Erased
-from holdfast.model import RequestContext, Role, Uri
+from perdure.app import Context
+from perdure.engine.erasing.plan import Erased
+from perdure.model import RequestContext, Role, Uri
 from tests.engine.erasing.homes import FOLDER, check_receipt, leaks, now, receipts, root
 from tests.engine.remembering import of, opened
 

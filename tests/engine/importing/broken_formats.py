@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from holdfast.engine.importing.contract import Conversation, Finding, Item
-from holdfast.engine.importing.formats.claude import Claude
-from holdfast.engine.importing.sources import Source
+from perdure.engine.importing.contract import Conversation, Finding, Item
+from perdure.engine.importing.formats.claude import Claude
+from perdure.engine.importing.sources import Source
 
 
 class KnowsNothing(Claude):

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.engine.importing.contract import Conversation, Finding, Format, Item, Relation
-from holdfast.engine.importing.documents import DocumentImporter
-from holdfast.engine.importing.importing import Importing, Report, Wishes
-from holdfast.engine.importing.sessions import SessionImporter
-from holdfast.engine.importing.sources import Source
-from holdfast.engine.importing.standing import State
-from holdfast.engine.saving.outcome import SessionCommit
-from holdfast.engine.validate.texts import CleanText
-from holdfast.model import Uri
+from perdure.engine.importing.contract import Conversation, Finding, Format, Item, Relation
+from perdure.engine.importing.documents import DocumentImporter
+from perdure.engine.importing.importing import Importing, Report, Wishes
+from perdure.engine.importing.sessions import SessionImporter
+from perdure.engine.importing.sources import Source
+from perdure.engine.importing.standing import State
+from perdure.engine.saving.outcome import SessionCommit
+from perdure.engine.validate.texts import CleanText
+from perdure.model import Uri
 
 
 class WritesOnADryRun(Importing):

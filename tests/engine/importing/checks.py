@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.engine.importing.importing import Importing, Wishes
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.importing.suite import laid_out
+from perdure.app import Context
+from perdure.engine.importing.importing import Importing, Wishes
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.importing.suite import laid_out
 from tests.engine.importing import samples
 from tests.engine.importing.taking import (
     EVERYTHING,

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from holdfast.app import Context
-from holdfast.engine.importing.choosing import FORMATS
-from holdfast.engine.importing.importing import Importing, Report, Wishes
-from holdfast.engine.importing.sources import Source
-from holdfast.engine.importing.standing import State
-from holdfast.model import RequestContext, Role
-from holdfast.testing.importing.suite import laid_out
+from perdure.app import Context
+from perdure.engine.importing.choosing import FORMATS
+from perdure.engine.importing.importing import Importing, Report, Wishes
+from perdure.engine.importing.sources import Source
+from perdure.engine.importing.standing import State
+from perdure.model import RequestContext, Role
+from perdure.testing.importing.suite import laid_out
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json, as_lines
 

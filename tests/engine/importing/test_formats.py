@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.importing.choosing import FORMATS, detected
-from holdfast.engine.importing.contract import Conversation, Entity, Finding, Item, Statement
-from holdfast.engine.importing.sources import Source
-from holdfast.errors import UnreadableSourceError
-from holdfast.testing.importing.suite import found_in, items_of, laid_out, refused_in
-from holdfast.testing.importing.suite import read as in_path
+from perdure.engine.importing.choosing import FORMATS, detected
+from perdure.engine.importing.contract import Conversation, Entity, Finding, Item, Statement
+from perdure.engine.importing.sources import Source
+from perdure.errors import UnreadableSourceError
+from perdure.testing.importing.suite import found_in, items_of, laid_out, refused_in
+from perdure.testing.importing.suite import read as in_path
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json, as_lines, chatgpt, chatgpt_node, code_line
 from tests.gates.test_imports import PACKAGE, imports_of, modules_of
@@ -75,7 +75,7 @@ def test_a_file_that_was_named_is_read_whatever_it_is_called(tmp_path: Path) -> 
 
 def test_formats_never_import_each_other() -> None:
     modules = modules_of(PACKAGE / "engine" / "importing" / "formats")
-    inside = "holdfast.engine.importing.formats."
+    inside = "perdure.engine.importing.formats."
 
     assert len(modules) > len(FORMATS)
     for source in modules.values():

@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from holdfast.engine.importing.contract import Format
-from holdfast.engine.importing.formats.chatgpt import ChatGpt
-from holdfast.engine.importing.formats.claude import Claude
-from holdfast.engine.importing.formats.claude_code import ClaudeCode
-from holdfast.engine.importing.formats.codex import Codex
-from holdfast.engine.importing.formats.markdown import Markdown
-from holdfast.engine.importing.formats.mcp_memory import McpMemory
-from holdfast.engine.importing.formats.mem0 import Mem0
-from holdfast.testing.importing import JSON_FILES, FormatSuite
+from perdure.engine.importing.contract import Format
+from perdure.engine.importing.formats.chatgpt import ChatGpt
+from perdure.engine.importing.formats.claude import Claude
+from perdure.engine.importing.formats.claude_code import ClaudeCode
+from perdure.engine.importing.formats.codex import Codex
+from perdure.engine.importing.formats.markdown import Markdown
+from perdure.engine.importing.formats.mcp_memory import McpMemory
+from perdure.engine.importing.formats.mem0 import Mem0
+from perdure.testing.importing import JSON_FILES, FormatSuite
 from tests.engine.importing import samples
 from tests.engine.importing.samples import Files, as_json, as_lines
 

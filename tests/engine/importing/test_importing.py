@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.app import Context
-from holdfast.engine.importing.importing import Wishes
-from holdfast.errors import NodeNotFoundError
-from holdfast.model import ContextNode, RequestContext
-from holdfast.model.transcript import parse
-from holdfast.testing.importing.suite import CHANGES, spoilt
+from perdure.app import Context
+from perdure.engine.importing.importing import Wishes
+from perdure.errors import NodeNotFoundError
+from perdure.model import ContextNode, RequestContext
+from perdure.model.transcript import parse
+from perdure.testing.importing.suite import CHANGES, spoilt
 from tests.engine.importing import checks, samples
 from tests.engine.importing.samples import as_json, as_lines, chatgpt, chatgpt_node
 from tests.engine.importing.taking import EVERYTHING, OWNER, counted, position, taken
@@ -439,7 +439,7 @@ def test_odd_names_of_files_are_told_or_go_in(context: Context, place: Path, nam
 def test_very_many_findings_are_counted(
     context: Context, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.engine.importing.importing.MOST_FINDINGS", 3)
+    monkeypatch.setattr("perdure.engine.importing.importing.MOST_FINDINGS", 3)
 
     report = taken(context, place, "mcp-memory", {"memory.json": b"{\n" * 10})
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.importing.contract import Format
-from holdfast.engine.importing.formats.claude import Claude
-from holdfast.errors import HoldfastError
-from holdfast.testing import suite
+from perdure.engine.importing.contract import Format
+from perdure.engine.importing.formats.claude import Claude
+from perdure.errors import PerdureError
+from perdure.testing import suite
 from tests.bites import Bite, repeatable_search
 from tests.engine.importing import broken_formats as formats
 from tests.engine.importing import broken_importers as importers
@@ -34,7 +34,7 @@ IMPORTERS = (
     (Bite(importers.WritesNothing, FOUND), "markdown"),
     (Bite(importers.WritesNothing, SAME_TWICE), "claude"),
     (Bite(importers.TakesEverythingForNew, SAME_TWICE), "codex"),
-    (Bite(importers.RelatesBeforeAllIsThere, SAME_TWICE, HoldfastError), "mcp-memory"),
+    (Bite(importers.RelatesBeforeAllIsThere, SAME_TWICE, PerdureError), "mcp-memory"),
     (Bite(importers.SwallowsFindings, SPOILED), "markdown"),
     (Bite(importers.StopsAtTheFirstFinding, SPOILED), "markdown"),
     (Bite(importers.ForgetsTheFirst, SPOILED), "mem0"),

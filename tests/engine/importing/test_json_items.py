@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine.importing import json_items
-from holdfast.engine.importing.json_items import Element, Malformed, elements, lines
+from perdure.engine.importing import json_items
+from perdure.engine.importing.json_items import Element, Malformed, elements, lines
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8),

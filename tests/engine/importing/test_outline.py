@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.importing.outline import abstract_of, headings, outline_of
-from holdfast.model.values import MAX_ABSTRACT, MAX_OVERVIEW
+from perdure.engine.importing.outline import abstract_of, headings, outline_of
+from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 
 
 @pytest.mark.parametrize(

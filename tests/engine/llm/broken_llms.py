@@ -5,13 +5,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.engine.llm.asking import Asking
-from holdfast.engine.llm.checking import Checked
-from holdfast.engine.llm.reply import Answer, Refusal, Reply, Truncation
-from holdfast.engine.llm.request import Message, Request
-from holdfast.errors import AnswerMalformedError, InvalidValueError
-from holdfast.model.values import JSON
-from holdfast.testing.llm.scripted import Script, Scripted
+from perdure.engine.llm.asking import Asking
+from perdure.engine.llm.checking import Checked
+from perdure.engine.llm.reply import Answer, Refusal, Reply, Truncation
+from perdure.engine.llm.request import Message, Request
+from perdure.errors import AnswerMalformedError, InvalidValueError
+from perdure.model.values import JSON
+from perdure.testing.llm.scripted import Script, Scripted
 
 
 class Honest(Asking):

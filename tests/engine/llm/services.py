@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
-from holdfast.engine.llm.reply import Answer, Call, Refusal, Reply, Truncation, Usage
-from holdfast.engine.llm.service import Service
-from holdfast.testing.llm import Script
+from perdure.engine.llm.reply import Answer, Call, Refusal, Reply, Truncation, Usage
+from perdure.engine.llm.service import Service
+from perdure.testing.llm import Script
 
 USAGE = Usage(100, 20)
 KEY = "key-of-ana"

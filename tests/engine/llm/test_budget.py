@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from holdfast.engine.llm.budget import (
+from perdure.engine.llm.budget import (
     Budget,
     Limit,
     Prices,
@@ -12,10 +12,10 @@ from holdfast.engine.llm.budget import (
     most_used,
     nanodollars,
 )
-from holdfast.engine.llm.ledger import dollars
-from holdfast.engine.llm.reply import Usage
-from holdfast.engine.llm.request import Message, Request, Tool
-from holdfast.errors import InvalidValueError
+from perdure.engine.llm.ledger import dollars
+from perdure.engine.llm.reply import Usage
+from perdure.engine.llm.request import Message, Request, Tool
+from perdure.errors import InvalidValueError
 
 
 def estimate(text: str) -> int:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.engine.llm.asking import Asking
-from holdfast.engine.llm.checking import object_in
-from holdfast.engine.llm.reply import Refusal
-from holdfast.errors import AnswerMalformedError
-from holdfast.testing.llm import Script, Scripted
+from perdure.engine.llm.asking import Asking
+from perdure.engine.llm.checking import object_in
+from perdure.engine.llm.reply import Refusal
+from perdure.errors import AnswerMalformedError
+from perdure.testing.llm import Script, Scripted
 
 SCHEMA = {"type": "object"}
 

@@ -9,16 +9,16 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from holdfast.engine.llm.adapters.openai_compatible import OpenAICompatible
-from holdfast.engine.llm.budget import Budget, Limit, Prices, Terms, most_used, nanodollars
-from holdfast.engine.llm.contract import Completer
-from holdfast.engine.llm.ledger import Ledger, Outcome
-from holdfast.engine.llm.metering import Metered
-from holdfast.engine.llm.occasion import Occasion
-from holdfast.engine.llm.reply import Answer, Refusal, Truncation, Usage
-from holdfast.engine.llm.request import Message, Request
-from holdfast.engine.llm.retrying import Retried
-from holdfast.errors import (
+from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
+from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, most_used, nanodollars
+from perdure.engine.llm.contract import Completer
+from perdure.engine.llm.ledger import Ledger, Outcome
+from perdure.engine.llm.metering import Metered
+from perdure.engine.llm.occasion import Occasion
+from perdure.engine.llm.reply import Answer, Refusal, Truncation, Usage
+from perdure.engine.llm.request import Message, Request
+from perdure.engine.llm.retrying import Retried
+from perdure.errors import (
     AnswerMalformedError,
     DamageError,
     InvalidValueError,
@@ -26,7 +26,7 @@ from holdfast.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
-from holdfast.testing.llm import Script, Scripted
+from perdure.testing.llm import Script, Scripted
 from tests.engine.llm import services
 from tests.engine.llm.services import Act, Handler, Server, fails, says, serving
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
-from holdfast.engine.llm.adapters.anthropic import Anthropic
-from holdfast.engine.llm.adapters.openai_compatible import OpenAICompatible
-from holdfast.engine.llm.asking import Asking
-from holdfast.engine.llm.checking import Checked
-from holdfast.engine.llm.contract import LLM
-from holdfast.engine.llm.reply import Reply
-from holdfast.engine.llm.retrying import Retried
-from holdfast.testing.llm import LLMSuite, Script, scripted_llm
+from perdure.engine.llm.adapters.anthropic import Anthropic
+from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
+from perdure.engine.llm.asking import Asking
+from perdure.engine.llm.checking import Checked
+from perdure.engine.llm.contract import LLM
+from perdure.engine.llm.reply import Reply
+from perdure.engine.llm.retrying import Retried
+from perdure.testing.llm import LLMSuite, Script, scripted_llm
 from tests.engine.llm.services import as_the_tool_answer, serving
 
 

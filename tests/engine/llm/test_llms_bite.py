@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.llm.contract import LLM
-from holdfast.errors import LanguageModelError
-from holdfast.testing import suite
-from holdfast.testing.llm import LLMSuite, Script
+from perdure.engine.llm.contract import LLM
+from perdure.errors import LanguageModelError
+from perdure.testing import suite
+from perdure.testing.llm import LLMSuite, Script
 from tests.bites import Bite
 from tests.engine.llm import broken_llms as broken
 from tests.engine.llm import test_llms as conformance

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.llm.budget import Terms
-from holdfast.engine.llm.contract import Completer
-from holdfast.engine.llm.ledger import Ledger, Outcome
-from holdfast.engine.llm.memo import Remembered, answers_folder
-from holdfast.engine.llm.metering import Metered
-from holdfast.engine.llm.occasion import Occasion
-from holdfast.engine.llm.reply import Answer, Call, Refusal, Reply, Truncation
-from holdfast.engine.llm.request import Message, Request, Tool
-from holdfast.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
-from holdfast.index.memo import MemoData, memo_folder
-from holdfast.testing.llm import Script, Scripted
+from perdure.engine.llm.budget import Terms
+from perdure.engine.llm.contract import Completer
+from perdure.engine.llm.ledger import Ledger, Outcome
+from perdure.engine.llm.memo import Remembered, answers_folder
+from perdure.engine.llm.metering import Metered
+from perdure.engine.llm.occasion import Occasion
+from perdure.engine.llm.reply import Answer, Call, Refusal, Reply, Truncation
+from perdure.engine.llm.request import Message, Request, Tool
+from perdure.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
+from perdure.index.memo import MemoData, memo_folder
+from perdure.testing.llm import Script, Scripted
 from tests.engine.llm.services import Server, serving
 
 OCCASION = Occasion("acme", "user:ana", "monday", "extract")
@@ -180,7 +180,7 @@ def test_an_answer_that_can_not_be_read_any_more_is_asked_for_again(
 ) -> None:
     script.say(Answer("a"), Answer("b"))
     with monkeypatch.context() as patched:
-        patched.setattr("holdfast.engine.llm.memo._encoded", lambda _: b"\xa0")
+        patched.setattr("perdure.engine.llm.memo._encoded", lambda _: b"\xa0")
         ask(ledger, folder, Scripted(script))
 
     assert ask(ledger, folder, Scripted(script)).text == "b"
@@ -190,7 +190,7 @@ def test_an_answer_that_can_not_be_read_any_more_is_asked_for_again(
 ASKER = """
 import sys
 from pathlib import Path
-from holdfast.engine.llm.adapters.openai_compatible import OpenAICompatible
+from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
 from tests.engine.llm.services import Service
 from tests.engine.llm.test_memo import Ledger, ask
 with Ledger(sys.argv[1]) as ledger:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.app import open_context
-from holdfast.app.llm import ledger_file
-from holdfast.engine.llm.occasion import Occasion
-from holdfast.engine.llm.reply import Answer, Usage
-from holdfast.errors import ConfigError, OverBudgetError
-from holdfast.model.values import JSON
-from holdfast.surfaces.cost import cost_command
+from perdure.app import open_context
+from perdure.app.llm import ledger_file
+from perdure.engine.llm.occasion import Occasion
+from perdure.engine.llm.reply import Answer, Usage
+from perdure.errors import ConfigError, OverBudgetError
+from perdure.model.values import JSON
+from perdure.surfaces.cost import cost_command
 from tests.engine.llm.services import Server, serving
 
 OCCASION = Occasion("local", "user:ana", "monday", "extract")
@@ -32,7 +32,7 @@ def server() -> Iterator[Server]:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
-    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.setenv("PERDURE_HOME", str(home))
     monkeypatch.setenv("USER", "ana")
     monkeypatch.setenv("MY_KEY", "k")
     return home

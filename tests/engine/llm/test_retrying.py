@@ -6,11 +6,11 @@ from contextlib import closing
 
 import pytest
 
-from holdfast.engine.llm.adapters.openai_compatible import OpenAICompatible
-from holdfast.engine.llm.reply import Answer
-from holdfast.engine.llm.request import Message, Request
-from holdfast.engine.llm.retrying import Retried
-from holdfast.errors import (
+from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
+from perdure.engine.llm.reply import Answer
+from perdure.engine.llm.request import Message, Request
+from perdure.engine.llm.retrying import Retried
+from perdure.errors import (
     AnswerMalformedError,
     PackageMissingError,
     RequestRefusedError,

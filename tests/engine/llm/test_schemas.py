@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.llm.schemas import check_schema, fault_in, is_closed
-from holdfast.errors import InvalidValueError
+from perdure.engine.llm.schemas import check_schema, fault_in, is_closed
+from perdure.errors import InvalidValueError
 
 FITS: tuple[tuple[dict[str, Any], Any], ...] = (
     ({}, None),

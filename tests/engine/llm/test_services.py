@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.llm import wire
-from holdfast.engine.llm.adapters.anthropic import Anthropic
-from holdfast.engine.llm.adapters.openai_compatible import OpenAICompatible
-from holdfast.engine.llm.contract import Completer
-from holdfast.engine.llm.reply import Answer, Call, Refusal, Truncation, Usage
-from holdfast.engine.llm.request import Message, Request, Tool
-from holdfast.engine.llm.service import Service
-from holdfast.errors import (
+from perdure.engine.llm import wire
+from perdure.engine.llm.adapters.anthropic import Anthropic
+from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
+from perdure.engine.llm.contract import Completer
+from perdure.engine.llm.reply import Answer, Call, Refusal, Truncation, Usage
+from perdure.engine.llm.request import Message, Request, Tool
+from perdure.engine.llm.service import Service
+from perdure.errors import (
     AnswerMalformedError,
     InvalidValueError,
     PackageMissingError,
@@ -456,5 +456,5 @@ def test_a_package_that_is_missing_is_told_with_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
 
-    with pytest.raises(PackageMissingError, match=rf"pip install 'holdfast\[{package}\]'"):
+    with pytest.raises(PackageMissingError, match=rf"pip install '\.\[{package}\]'"):
         adapter(Service("http://host/v1", MODEL, KEY))

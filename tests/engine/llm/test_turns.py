@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.artifacts import Literal
-from holdfast.artifacts.artifact import sid_of
-from holdfast.engine.llm.turns import Turns
-from holdfast.errors import ServiceUnreachableError
+from perdure.artifacts import Literal
+from perdure.artifacts.artifact import sid_of
+from perdure.engine.llm.turns import Turns
+from perdure.errors import ServiceUnreachableError
 
 QUESTION = sid_of(Literal(b"a question"))
 OTHER = sid_of(Literal(b"another question"))

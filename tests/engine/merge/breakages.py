@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.context.nodes import Nodes
-from holdfast.engine import unmerging
-from holdfast.engine.merge import blocks, joining, pages, policies, superseding
-from holdfast.engine.merge.grounds import Grounds
-from holdfast.engine.merge.merges import Merge
-from holdfast.engine.merge.pages import Statement
-from holdfast.engine.merge.superseding import Until
-from holdfast.engine.unmerging import Unmerging
-from holdfast.model import ContextNode, RequestContext, WritePlan
+from perdure.context.nodes import Nodes
+from perdure.engine import unmerging
+from perdure.engine.merge import blocks, joining, pages, policies, superseding
+from perdure.engine.merge.grounds import Grounds
+from perdure.engine.merge.merges import Merge
+from perdure.engine.merge.pages import Statement
+from perdure.engine.merge.superseding import Until
+from perdure.engine.unmerging import Unmerging
+from perdure.model import ContextNode, RequestContext, WritePlan
 
 Patch = pytest.MonkeyPatch
 Known = Mapping[str, Grounds]

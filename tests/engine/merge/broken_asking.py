@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.engine.merge import asking, comparing, wording
+from perdure.engine.merge import asking, comparing, wording
 
 Patch = pytest.MonkeyPatch
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.engine.merge import comparing, quantities, statements, terms
-from holdfast.engine.merge.aligning import Alignment
-from holdfast.engine.merge.comparing import Comparison, Verdict
-from holdfast.engine.merge.tokens import Kind
-from holdfast.index.words import stems
+from perdure.engine.merge import comparing, quantities, statements, terms
+from perdure.engine.merge.aligning import Alignment
+from perdure.engine.merge.comparing import Comparison, Verdict
+from perdure.engine.merge.tokens import Kind
+from perdure.index.words import stems
 
 Patch = pytest.MonkeyPatch
 

@@ -7,14 +7,14 @@ from difflib import SequenceMatcher
 from itertools import count
 from typing import ClassVar
 
-from holdfast.engine.merge import pages
-from holdfast.engine.merge.comparing import Comparison, Verdict, compare
-from holdfast.engine.merge.contract import Known
-from holdfast.engine.merge.joining import Joining
-from holdfast.engine.merge.places import place_of
-from holdfast.engine.merge.policies import policy_for
-from holdfast.engine.saving.knowing import KnownNodes
-from holdfast.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
+from perdure.engine.merge import pages
+from perdure.engine.merge.comparing import Comparison, Verdict, compare
+from perdure.engine.merge.contract import Known
+from perdure.engine.merge.joining import Joining
+from perdure.engine.merge.places import place_of
+from perdure.engine.merge.policies import policy_for
+from perdure.engine.saving.knowing import KnownNodes
+from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 
 NOON = datetime(2026, 6, 1, tzinfo=UTC)
 _calls = count()

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from holdfast.engine.merge import pages
-from holdfast.engine.merge.comparing import compare
-from holdfast.engine.merge.contract import Known, MergePolicy
-from holdfast.engine.merge.policies import policy_for
-from holdfast.engine.unmerging import Unmerged, Unmerging
-from holdfast.model import CandidateMemory, ContextNode, RequestContext, WritePlan
-from holdfast.testing.merge.world import ANA, NOON, World, saying, session
+from perdure.engine.merge import pages
+from perdure.engine.merge.comparing import compare
+from perdure.engine.merge.contract import Known, MergePolicy
+from perdure.engine.merge.policies import policy_for
+from perdure.engine.unmerging import Unmerged, Unmerging
+from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
+from perdure.testing.merge.world import ANA, NOON, World, saying, session
 
 MEMORIES = "ctx://acme/users/ana/memories"
 PROFILE = f"{MEMORIES}/profile"

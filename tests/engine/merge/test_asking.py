@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.llm.reply import Answer, Refusal, Reply, Truncation
-from holdfast.engine.merge import comparing
-from holdfast.engine.merge.asking import AskingJudge
-from holdfast.engine.merge.comparing import Verdict
-from holdfast.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
-from holdfast.testing.llm import Script, scripted_llm
-from holdfast.testing.llm.scripted import says_json
+from perdure.engine.llm.reply import Answer, Refusal, Reply, Truncation
+from perdure.engine.merge import comparing
+from perdure.engine.merge.asking import AskingJudge
+from perdure.engine.merge.comparing import Verdict
+from perdure.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
+from perdure.testing.llm import Script, scripted_llm
+from perdure.testing.llm.scripted import says_json
 from tests.engine.merge.pairs import HALVES, found_same, kept_apart, pairs
 
 PROTECTED = frozenset({"digit", "date", "version", "unit", "negation", "name", "draft-final"})

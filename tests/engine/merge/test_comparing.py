@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.merge import comparing
-from holdfast.engine.merge.comparing import MAX_STATEMENT, Verdict
+from perdure.engine.merge import comparing
+from perdure.engine.merge.comparing import MAX_STATEMENT, Verdict
 from tests.engine.merge.pairs import HALVES, Labelled, found_same, kept_apart, pairs
 
 SAME, DIFFERENT, CONTRADICTS = Verdict.SAME, Verdict.DIFFERENT, Verdict.CONTRADICTS

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine.merge import pages
-from holdfast.engine.merge.pages import Statement
+from perdure.engine.merge import pages
+from perdure.engine.merge.pages import Statement
 
 NEW = "- Ana swims.\n"
 PARTS = {

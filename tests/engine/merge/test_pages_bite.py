@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.testing.merge import MergePolicySuite
-from holdfast.testing.merge.world import World
+from perdure.errors import PerdureError
+from perdure.testing.merge import MergePolicySuite
+from perdure.testing.merge.world import World
 from tests.bites import repeatable_search, run_with_each_parameter
 from tests.engine.merge import breakages, test_pages, test_unmerging
 from tests.engine.merge.remembered import Memory
@@ -49,7 +49,7 @@ def _run(test: Callable[..., None]) -> None:
     run_with_each_parameter(with_a_memory)
 
 
-CAUGHT = (AssertionError, pytest.fail.Exception, HoldfastError, ValueError, StopIteration, KeyError)
+CAUGHT = (AssertionError, pytest.fail.Exception, PerdureError, ValueError, StopIteration, KeyError)
 """What a test raises, or what it meets on the way to what it looks for."""
 PAGES, UNDOING = test_pages, test_unmerging
 HELD = "test_a_contradiction_keeps_what_held_before"

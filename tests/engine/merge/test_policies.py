@@ -2,18 +2,18 @@
 
 import pytest
 
-from holdfast.engine.merge.comparing import compare
-from holdfast.engine.merge.policies import (
+from perdure.engine.merge.comparing import compare
+from perdure.engine.merge.policies import (
     AggregateTopicPolicy,
     AppendOnlyPolicy,
     ProfilePolicy,
     SkillToolPolicy,
     policy_for,
 )
-from holdfast.errors import NodeExistsError
-from holdfast.model import Action, ContextNode
-from holdfast.testing.merge.world import ANA, NOON
-from holdfast.testing.requirement import requirement
+from perdure.errors import NodeExistsError
+from perdure.model import Action, ContextNode
+from perdure.testing.merge.world import ANA, NOON
+from perdure.testing.requirement import requirement
 from tests.engine.merge.remembered import MEMORIES, PROFILE, SKILL, Memory
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.engine.merge.contract import Known, MergePolicy
-from holdfast.errors import AccessDeniedError
-from holdfast.testing import suite
-from holdfast.testing.merge import ALONE, JOINS, MergePolicySuite
-from holdfast.testing.merge.world import World
+from perdure.engine.merge.contract import Known, MergePolicy
+from perdure.errors import AccessDeniedError
+from perdure.testing import suite
+from perdure.testing.merge import ALONE, JOINS, MergePolicySuite
+from perdure.testing.merge.world import World
 from tests.bites import Bite, repeatable_search, run_with_each_parameter
 from tests.engine.merge import broken_policies as broken
 from tests.engine.merge import test_policies_conformance as conformance

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from holdfast.engine.merge.comparing import compare
-from holdfast.engine.merge.contract import Known, MergePolicy
-from holdfast.engine.merge.policies import policy_for
-from holdfast.testing.merge import ALONE, JOINS, MergePolicySuite
+from perdure.engine.merge.comparing import compare
+from perdure.engine.merge.contract import Known, MergePolicy
+from perdure.engine.merge.policies import policy_for
+from perdure.testing.merge import ALONE, JOINS, MergePolicySuite
 
 
 def opened(category: str, known: Known) -> MergePolicy:

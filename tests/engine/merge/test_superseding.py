@@ -4,9 +4,9 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from holdfast.engine.merge.grounds import grounds_of
-from holdfast.engine.merge.pages import cid_of
-from holdfast.model import SUPERSEDED_BY, Action
+from perdure.engine.merge.grounds import grounds_of
+from perdure.engine.merge.pages import cid_of
+from perdure.model import SUPERSEDED_BY, Action
 from tests.engine.merge.remembered import PROFILE, Memory
 
 LISBON, PORTO, BERLIN = (

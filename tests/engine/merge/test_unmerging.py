@@ -4,14 +4,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine.merge import pages
-from holdfast.engine.merge.grounds import grounds_of
-from holdfast.engine.merge.joining import kept_apart
-from holdfast.engine.merge.merges import merges_of
-from holdfast.errors import AccessDeniedError, ContextError, InvalidValueError
-from holdfast.model import Action, RelationEdge, RequestContext
-from holdfast.testing.merge.suite import POOL
-from holdfast.testing.merge.world import ANA
+from perdure.engine.merge import pages
+from perdure.engine.merge.grounds import grounds_of
+from perdure.engine.merge.joining import kept_apart
+from perdure.engine.merge.merges import merges_of
+from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
+from perdure.model import Action, RelationEdge, RequestContext
+from perdure.testing.merge.suite import POOL
+from perdure.testing.merge.world import ANA
 from tests.engine.merge.remembered import MEMORIES, PROFILE, SKILL, Memory, whole
 
 LISBON, PORTO, NURSE = "Ana lives in Lisbon.", "Ana now lives in Porto.", "Ana works as a nurse."

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.app.learning import learning_by_rules
-from holdfast.engine.memory import Memory
-from holdfast.engine.saving.knowing import KnownNodes
-from holdfast.engine.saving.saving import Saving
-from holdfast.engine.unmerging import Unmerging
-from holdfast.errors import InvalidValueError
-from holdfast.model import RequestContext
-from holdfast.storage.wrappers.recorded import Recorded
-from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
+from perdure.app import Context
+from perdure.app.learning import learning_by_rules
+from perdure.engine.memory import Memory
+from perdure.engine.saving.knowing import KnownNodes
+from perdure.engine.saving.saving import Saving
+from perdure.engine.unmerging import Unmerging
+from perdure.errors import InvalidValueError
+from perdure.model import RequestContext
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import ANA, PROFILE, open_home, said
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.context.marks import Marks
-from holdfast.context.nodes import Nodes
-from holdfast.engine import masking, memory, sessions
-from holdfast.engine.merge import places, policies
-from holdfast.engine.saving import knowing, saving
-from holdfast.engine.saving.knowing import Ahead
-from holdfast.engine.saving.saving import Saving
-from holdfast.engine.saving.windows import Window
-from holdfast.engine.sessions import Sessions
-from holdfast.engine.validate import secrets
-from holdfast.model import ContextNode, RequestContext
+from perdure.context.marks import Marks
+from perdure.context.nodes import Nodes
+from perdure.engine import masking, memory, sessions
+from perdure.engine.merge import places, policies
+from perdure.engine.saving import knowing, saving
+from perdure.engine.saving.knowing import Ahead
+from perdure.engine.saving.saving import Saving
+from perdure.engine.saving.windows import Window
+from perdure.engine.sessions import Sessions
+from perdure.engine.validate import secrets
+from perdure.model import ContextNode, RequestContext
 
 Patch = pytest.MonkeyPatch
 

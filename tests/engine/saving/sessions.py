@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.app import Context, open_context
-from holdfast.engine.memory import Memory
-from holdfast.model import ContextNode, RequestContext, Uri
+from perdure.app import Context, open_context
+from perdure.engine.memory import Memory
+from perdure.model import ContextNode, RequestContext, Uri
 
 ANA = RequestContext("local", "ana")
 MEMORIES = "ctx://local/users/ana/memories"

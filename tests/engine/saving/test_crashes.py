@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app.learning import learning_by_rules
-from holdfast.engine.saving import saving
-from holdfast.engine.saving.knowing import KnownNodes
-from holdfast.engine.saving.saving import Saving
-from holdfast.model import ContextNode, RequestContext
-from holdfast.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
+from perdure.app.learning import learning_by_rules
+from perdure.engine.saving import saving
+from perdure.engine.saving.knowing import KnownNodes
+from perdure.engine.saving.saving import Saving
+from perdure.model import ContextNode, RequestContext
+from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from tests.context.opened import KINDS, Opened, opened
 from tests.engine.saving.sessions import said
 

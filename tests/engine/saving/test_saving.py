@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Context
-from holdfast.artifacts import IndexState
-from holdfast.context.nodes import Nodes
-from holdfast.engine.extract.evidence import cid_of
-from holdfast.engine.masking import Masked
-from holdfast.engine.memory import Memory
-from holdfast.engine.merge.grounds import grounds_of
-from holdfast.engine.saving import saving, windows
-from holdfast.engine.saving.learning import Learning
-from holdfast.engine.saving.outcome import Outcome
-from holdfast.errors import (
+from perdure.app import Context
+from perdure.artifacts import IndexState
+from perdure.context.nodes import Nodes
+from perdure.engine.extract.evidence import cid_of
+from perdure.engine.masking import Masked
+from perdure.engine.memory import Memory
+from perdure.engine.merge.grounds import grounds_of
+from perdure.engine.saving import saving, windows
+from perdure.engine.saving.learning import Learning
+from perdure.engine.saving.outcome import Outcome
+from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
     OverBudgetError,
     SecretRefusedError,
 )
-from holdfast.model import CandidateMemory, RequestContext, Uri
+from perdure.model import CandidateMemory, RequestContext, Uri
 from tests.engine.saving.sessions import (
     ANA,
     COFFEE,
@@ -228,7 +228,7 @@ def test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on(
 ) -> None:
     talk = said("My PIN is 4711.", "I prefer tabs over spaces.")
     with monkeypatch.context() as before:
-        before.setattr("holdfast.engine.masking.masked", lambda text: (text, []))
+        before.setattr("perdure.engine.masking.masked", lambda text: (text, []))
         memory.commit_session(talk, session_id="s", extract=False)
 
     done = memory.commit_session([*talk, *said("Thanks.")], session_id="s", extract=False)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.testing.context.crashes import MemoryGround
+from perdure.errors import PerdureError
+from perdure.testing.context.crashes import MemoryGround
 from tests.bites import Bite, repeatable_search
 from tests.engine.saving import broken_savers as broken
 from tests.engine.saving import test_crashes, test_properties, test_saving
@@ -32,7 +32,7 @@ BITES = (
         broken.learns_what_it_knows,
         DELETED,
     ),
-    Bite(broken.marks_what_it_has_not_learned, LEARNED, HoldfastError),
+    Bite(broken.marks_what_it_has_not_learned, LEARNED, PerdureError),
     Bite(broken.marks_in_a_commit_of_its_own, KILLED),
     Bite(broken.writes_one_memory_after_the_other, KILLED),
     Bite(broken.drops_what_it_supersedes, KILLED),
@@ -41,7 +41,7 @@ BITES = (
     Bite(
         broken.compares_to_the_letter,
         "test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on",
-        HoldfastError,
+        PerdureError,
     ),
     Bite(broken.trusts_slugs, "test_a_secret_names_no_session_and_no_memory"),
     Bite(broken.saves_whatever_it_is_given, "test_a_secret_is_refused_or_masked_when_it_is_saved"),
@@ -58,12 +58,12 @@ BITES = (
     Bite(
         broken.writes_over_what_was_put_away,
         PUT_AWAY,
-        HoldfastError,
+        PerdureError,
     ),
     Bite(
         broken.learns_before_it_keeps,
         LATER,
-        HoldfastError,
+        PerdureError,
     ),
     Bite(broken.learns_for_whoever_came_first, "test_each_learns_for_themselves"),
 )
@@ -88,7 +88,7 @@ def given(bite: Bite, place: Path, patch: pytest.MonkeyPatch) -> Iterator[dict[s
             context = stack.enter_context(open_home(place / "home"))
             found |= {"context": context, "memory": context.memory.on_behalf_of(ANA)}
         if "ground" in wanted:
-            patch.setattr("holdfast.engine.saving.saving.AT_ONCE", 2)
+            patch.setattr("perdure.engine.saving.saving.AT_ONCE", 2)
             found["ground"] = MemoryGround(place / "ground")
         yield {name: found[name] for name in wanted}
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from holdfast.model import RequestContext
+from perdure.model import RequestContext
 from tests.engine.saving.sessions import ANA, MEMORIES, contents, open_home, said
 
 TOM = RequestContext("local", "tom")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_context
-from holdfast.engine.llm.reply import Refusal
-from holdfast.errors import AnswerRefusedError, OverBudgetError
-from holdfast.testing.llm.scripted import says_json
+from perdure.app import open_context
+from perdure.engine.llm.reply import Refusal
+from perdure.errors import AnswerRefusedError, OverBudgetError
+from perdure.testing.llm.scripted import says_json
 from tests.engine.llm.services import Server, replies, serving
 from tests.engine.reading_model import Reader, item, says_items
 from tests.engine.saving.sessions import PROFILE, said
@@ -26,7 +26,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path))
     monkeypatch.setenv("USER", "ana")
     return tmp_path
 

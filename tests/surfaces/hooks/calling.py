@@ -8,15 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-import holdfast
-from holdfast.surfaces.hooks.waiting import Pending
-from tests.surfaces.processes import HOLDFAST
+import perdure
+from perdure.surfaces.hooks.waiting import Pending
+from tests.surfaces.processes import PERDURE
 
 SESSION = "3f0c"
 
 
 def environment(home: Path) -> dict[str, str]:
-    ours = {name: value for name, value in os.environ.items() if name != "HOLDFAST_HOME"}
+    ours = {name: value for name, value in os.environ.items() if name != "PERDURE_HOME"}
     return {**ours, "HOME": str(home), "USER": "ana"}
 
 
@@ -26,7 +26,7 @@ def start(home: Path, *words: str, said: bytes | None = None) -> subprocess.Pope
         given.write(said or b"")
         given.seek(0)
         return subprocess.Popen(
-            [HOLDFAST, "hook", *words],
+            [PERDURE, "hook", *words],
             env=environment(home),
             stdin=subprocess.PIPE if said is None else given,
             stdout=subprocess.PIPE,
@@ -83,17 +83,17 @@ def ending(path: Path) -> dict[str, object]:
 
 
 def log(home: Path) -> str:
-    path = home / ".holdfast" / "hooks" / "log"
+    path = home / ".perdure" / "hooks" / "log"
     return path.read_text() if path.exists() else ""
 
 
 def waiting(home: Path) -> int:
-    return len(list(Pending(home / ".holdfast")))
+    return len(list(Pending(home / ".perdure")))
 
 
 def kept(home: Path) -> Iterator[tuple[str, str]]:
     """Yield the sessions that memory has, each with what was said."""
-    with holdfast.open(home=home / ".holdfast") as memory:
+    with perdure.open(home=home / ".perdure") as memory:
         nodes, request = memory._parts.nodes, memory.request
         for uri in nodes.list_children(f"ctx://{request.account_id}/sessions", request):
             yield uri.rpartition("/")[2], memory.read(f"{uri}/messages").content

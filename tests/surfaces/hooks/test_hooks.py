@@ -1,4 +1,4 @@
-"""`holdfast hook`: what agents call at the turns of a session."""
+"""`perdure hook`: what agents call at the turns of a session."""
 
 import json
 import signal
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.engine.recall.packing import tokens_in
-from holdfast.surfaces.hooks.draining import drain
-from holdfast.surfaces.hooks.recalling import PROMPT_TOKENS
-from holdfast.surfaces.hooks.starting import locked
-from holdfast.surfaces.hooks.trouble import MOST_BYTES, note
-from holdfast.surfaces.hooks.waiting import Pending, Waiting
+import perdure
+from perdure.engine.recall.packing import tokens_in
+from perdure.surfaces.hooks.draining import drain
+from perdure.surfaces.hooks.recalling import PROMPT_TOKENS
+from perdure.surfaces.hooks.starting import locked
+from perdure.surfaces.hooks.trouble import MOST_BYTES, note
+from perdure.surfaces.hooks.waiting import Pending, Waiting
 from tests.surfaces.hooks.calling import (
     call,
     ending,
@@ -27,7 +27,7 @@ from tests.surfaces.hooks.calling import (
     waiting,
 )
 from tests.surfaces.nodes import told
-from tests.surfaces.processes import HOLDFAST, until
+from tests.surfaces.processes import PERDURE, until
 
 TABS = "I prefer tabs over spaces."
 
@@ -40,7 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def remember(home: Path, text: str, slug: str) -> None:
-    with holdfast.open(home=home / ".holdfast") as memory:
+    with perdure.open(home=home / ".perdure") as memory:
         memory.save(text, category="preference", slug=slug)
 
 
@@ -54,7 +54,7 @@ class TestKeeping:
         ((name, said),) = kept(home)
         assert name == "claude-code-3f0c"
         assert said.count(TABS) == 1
-        with holdfast.open(home=home / ".holdfast") as memory:
+        with perdure.open(home=home / ".perdure") as memory:
             hits = memory.recall("tabs", filters={"category": "preference"}).hits
         assert len(hits) == 1
         assert (waiting(home), log(home)) == (0, "")
@@ -139,9 +139,9 @@ class TestKeeping:
 
     def test_what_was_killed_is_done_by_the_next_hook(self, home: Path) -> None:
         path = transcript(home, *(f"I like the number {n}." for n in range(40)))
-        Pending(home / ".holdfast").add(Waiting("claude-code", path.stem, str(path)))
+        Pending(home / ".perdure").add(Waiting("claude-code", path.stem, str(path)))
         process = start(home, "drain")
-        until((home / ".holdfast" / "histories").exists)
+        until((home / ".perdure" / "histories").exists)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         call(home, "session-start", said={"cwd": "/srv/app"})
@@ -151,14 +151,14 @@ class TestKeeping:
         assert said.count("I like the number") == 40
 
     def test_a_config_that_is_broken_loses_nothing(self, home: Path) -> None:
-        config = home / ".holdfast" / "config.toml"
+        config = home / ".perdure" / "config.toml"
         config.parent.mkdir()
         config.write_text("[storage]\nbackend = 'no-such'\n")
         path = transcript(home, TABS, "Noted.")
         assert call(home, "stop", "--foreground", said=ending(path)) == (0, b"", "")
         assert "no-such" in log(home)
         config.unlink()
-        drain(home / ".holdfast", environment(home))
+        drain(home / ".perdure", environment(home))
 
         assert [name for name, _ in kept(home)] == ["claude-code-3f0c"]
 
@@ -178,12 +178,12 @@ class TestManyAtOnce:
 
     def test_only_one_keeps_sessions_at_a_time(self, home: Path) -> None:
         path = transcript(home, TABS, "Noted.")
-        Pending(home / ".holdfast").add(Waiting("claude-code", path.stem, str(path)))
-        with locked(home / ".holdfast") as is_ours:
+        Pending(home / ".perdure").add(Waiting("claude-code", path.stem, str(path)))
+        with locked(home / ".perdure") as is_ours:
             assert is_ours
-            drain(home / ".holdfast", environment(home))
+            drain(home / ".perdure", environment(home))
             assert waiting(home) == 1
-        drain(home / ".holdfast", environment(home))
+        drain(home / ".perdure", environment(home))
 
         assert waiting(home) == 0
 
@@ -225,8 +225,8 @@ class TestRecalling:
     def test_what_is_to_be_kept_and_can_not_be_hides_nothing(self, home: Path) -> None:
         remember(home, "The app project is deployed on Fridays.", "deploys")
         (home / "app").mkdir()
-        Pending(home / ".holdfast").add(Waiting("claude-code", "s", str(home / "none.jsonl")))
-        (home / ".holdfast" / "hooks" / "lock").mkdir()  # nobody can lock
+        Pending(home / ".perdure").add(Waiting("claude-code", "s", str(home / "none.jsonl")))
+        (home / ".perdure" / "hooks" / "lock").mkdir()  # nobody can lock
 
         answer = heard(home, "session-start", said={"cwd": str(home / "app")})
 
@@ -264,7 +264,7 @@ class TestRecalling:
         )
 
     def test_what_others_told_is_not_told(self, home: Path) -> None:
-        with holdfast.open(home=home / ".holdfast") as memory:
+        with perdure.open(home=home / ".perdure") as memory:
             bob = memory.on_behalf_of(replace(memory.request, user_id="bob"))
             bob.save("Bob keeps his harbour key under the mat.", category="note", slug="key")
         asked = {"prompt": "where is the harbour key?", "cwd": "/srv/harbour"}
@@ -311,8 +311,8 @@ class TestNeverInTheWay:
     @pytest.mark.parametrize("named", ["", "relative", "~nobody/x"])
     def test_without_a_home_nothing_is_done(self, tmp_path: Path, named: str) -> None:
         done = subprocess.run(
-            [HOLDFAST, "hook", "stop"],
-            env={"HOLDFAST_HOME": named},
+            [PERDURE, "hook", "stop"],
+            env={"PERDURE_HOME": named},
             cwd=tmp_path,
             input=b"{}",
             capture_output=True,
@@ -326,7 +326,7 @@ class TestNeverInTheWay:
         code, printed, complained = call(home, "stop", "--strict", said=b"not JSON")
 
         assert (code, printed) == (1, b"")
-        assert complained.startswith("holdfast: a hook was given what is no JSON")
+        assert complained.startswith("perdure: a hook was given what is no JSON")
         assert log(home) == ""
 
     def test_a_hook_that_takes_too_long_is_left(self, home: Path) -> None:
@@ -360,8 +360,8 @@ class TestTheLog:
 
     def test_the_doctor_tells_of_it(self, home: Path) -> None:
         assert "hooks" not in told("doctor")
-        note(home / ".holdfast", "first")
-        note(home / ".holdfast", "second")
+        note(home / ".perdure", "first")
+        note(home / ".perdure", "second")
 
         assert "warn hooks     2 troubles, the last: " in told("doctor")
         (check,) = (

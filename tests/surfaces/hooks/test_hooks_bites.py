@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import NodeExistsError
-from holdfast.surfaces.hooks import draining, waiting
-from holdfast.surfaces.hooks.waiting import Pending, Waiting
+from perdure.errors import NodeExistsError
+from perdure.surfaces.hooks import draining, waiting
+from perdure.surfaces.hooks.waiting import Pending, Waiting
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_hooks as tests
 from tests.surfaces.hooks.calling import environment, kept, transcript
@@ -59,7 +59,7 @@ def test_what_comes_while_others_are_kept_is_kept_too(
 ) -> None:
     """A note that comes after the last look, and before the lock is let go, waits for nobody."""
     monkeypatch.setenv("USER", "ana")
-    home, pending = tmp_path / ".holdfast", Pending(tmp_path / ".holdfast")
+    home, pending = tmp_path / ".perdure", Pending(tmp_path / ".perdure")
     paths = [transcript(tmp_path, f"I like tea {n}.", "Ok.", session=f"s{n}") for n in range(2)]
     notes = [Waiting("claude-code", path.stem, str(path)) for path in paths]
     pending.add(notes[0])
@@ -80,18 +80,18 @@ def test_what_comes_while_others_are_kept_is_kept_too(
 def test_a_failure_that_may_pass_ends_and_keeps_the_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pending = Pending(tmp_path / ".holdfast")
+    pending = Pending(tmp_path / ".perdure")
     pending.add(Waiting("claude-code", "s", str(transcript(tmp_path, "x", session="s"))))
 
     def failing(*_: object) -> None:
         raise NodeExistsError("somebody is faster")
 
     monkeypatch.setattr(draining, "keep", failing)
-    draining.drain(tmp_path / ".holdfast", environment(tmp_path))
+    draining.drain(tmp_path / ".perdure", environment(tmp_path))
 
     assert len(list(pending)) == 1
     monkeypatch.setattr(Pending, "is_older", lambda *_: True)
-    draining.drain(tmp_path / ".holdfast", environment(tmp_path))
+    draining.drain(tmp_path / ".perdure", environment(tmp_path))
     assert not pending
 
 

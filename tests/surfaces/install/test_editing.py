@@ -9,19 +9,19 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidValueError
-from holdfast.surfaces.install.agents import (
+from perdure.errors import InvalidValueError
+from perdure.surfaces.install.agents import (
     AGENTS,
     JsonFile,
     TomlFile,
     is_our_hook,
     wanted_by,
 )
-from holdfast.surfaces.install.editing import with_entries, without_entries
-from holdfast.surfaces.install.jsonc import parse
+from perdure.surfaces.install.editing import with_entries, without_entries
+from perdure.surfaces.install.jsonc import parse
 
 ENVIRON = {"HOME": "/home/ana"}
-EVERY = [each for agent in AGENTS for each in wanted_by(agent, ENVIRON, "/opt/bin/holdfast")]
+EVERY = [each for agent in AGENTS for each in wanted_by(agent, ENVIRON, "/opt/bin/perdure")]
 JSON_FILES = [each for each in EVERY if isinstance(each, JsonFile)]
 (TOML_FILE,) = [each for each in EVERY if isinstance(each, TomlFile)]
 
@@ -62,7 +62,7 @@ def expected(config: dict[str, Any], wanted: JsonFile) -> dict[str, Any]:
     for key, value in (wanted.beside or {}).items():
         config.setdefault(key, value)
     if wanted.servers is not None:
-        config.setdefault("mcpServers", {})["holdfast"] = wanted.servers
+        config.setdefault("mcpServers", {})["perdure"] = wanted.servers
     for hook in wanted.hooks:
         config.setdefault("hooks", {}).setdefault(hook.event, []).append(hook.entry)
     return config
@@ -110,7 +110,7 @@ def test_what_is_added_is_laid_out_as_the_rest() -> None:
     tabs = '{\n\t"mcpServers": {\n\t\t"a": {}\n\t}\n}\n'
     one_line = '{"mcpServers": {"a": {}}}'
 
-    assert '\n\t\t"holdfast": {\n\t\t\t"' in with_entries(tabs, SERVERS).text
+    assert '\n\t\t"perdure": {\n\t\t\t"' in with_entries(tabs, SERVERS).text
     assert "\n" not in with_entries(one_line, SERVERS).text
     assert with_entries("", SERVERS).text.endswith("\n  }\n}\n")
 
@@ -191,7 +191,7 @@ def test_what_is_no_config_is_refused(text: str) -> None:
 
 
 def test_a_name_that_is_taken_is_left_to_its_owner() -> None:
-    theirs = '{"mcpServers": {"holdfast": {"command": "climbing-gym"}}}'
+    theirs = '{"mcpServers": {"perdure": {"command": "climbing-gym"}}}'
     with pytest.raises(InvalidValueError, match="something else"):
         with_entries(theirs, SERVERS)
 
@@ -199,9 +199,7 @@ def test_a_name_that_is_taken_is_left_to_its_owner() -> None:
 
 
 def test_an_entry_that_its_owner_adapted_stays_so() -> None:
-    adapted = (
-        '{"mcpServers": {"holdfast": {"command": "holdfast", "args": ["mcp", "--user", "b"]}}}'
-    )
+    adapted = '{"mcpServers": {"perdure": {"command": "perdure", "args": ["mcp", "--user", "b"]}}}'
 
     assert with_entries(adapted, SERVERS).text == adapted
     assert json.loads(without_entries(adapted, SERVERS, ())) == {"mcpServers": {}}
@@ -210,13 +208,13 @@ def test_an_entry_that_its_owner_adapted_stays_so() -> None:
 @pytest.mark.parametrize(
     ("command", "is_ours"),
     [
-        ("holdfast hook stop", True),
-        ("/opt/holdfast hook stop --agent codex", True),
-        ("'/My Apps/holdfast' hook stop", True),
-        ("HOLDFAST_HOME=/x holdfast hook stop", True),
-        ("musholdfast hook stop", False),
-        ("holdfast recall hook", False),
-        ("echo holdfast hooks", False),
+        ("perdure hook stop", True),
+        ("/opt/perdure hook stop --agent codex", True),
+        ("'/My Apps/perdure' hook stop", True),
+        ("PERDURE_HOME=/x perdure hook stop", True),
+        ("musperdure hook stop", False),
+        ("perdure recall hook", False),
+        ("echo perdure hooks", False),
     ],
 )
 def test_a_hook_is_known_by_what_it_runs(command: str, *, is_ours: bool) -> None:
@@ -224,25 +222,25 @@ def test_a_hook_is_known_by_what_it_runs(command: str, *, is_ours: bool) -> None
 
 
 def test_agents_get_the_memory_that_is_chosen_here() -> None:
-    environ = {**ENVIRON, "HOLDFAST_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
-    settings, servers = wanted_by("claude-code", environ, "holdfast")
-    config, _ = wanted_by("codex", environ, "holdfast")
-    chosen = {"HOLDFAST_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
+    environ = {**ENVIRON, "PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
+    settings, servers = wanted_by("claude-code", environ, "perdure")
+    config, _ = wanted_by("codex", environ, "perdure")
+    chosen = {"PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
 
-    said = "HOLDFAST_HOME='/srv/my memory' MEMORY_VAULT_PATH=/srv/vault holdfast hook stop"
+    said = "PERDURE_HOME='/srv/my memory' MEMORY_VAULT_PATH=/srv/vault perdure hook stop"
     assert said in with_entries("", settings).text
-    assert json.loads(with_entries("", servers).text)["mcpServers"]["holdfast"]["env"] == chosen
+    assert json.loads(with_entries("", servers).text)["mcpServers"]["perdure"]["env"] == chosen
     added = with_entries("", config).text
-    assert tomllib.loads(added)["mcp_servers"]["holdfast"]["env"] == chosen
+    assert tomllib.loads(added)["mcp_servers"]["perdure"]["env"] == chosen
     assert without_entries(added, config, ()).strip() == ""
 
 
 def test_a_hook_that_others_stand_beside_is_taken_out_alone() -> None:
-    shared = {"hooks": [{"command": "/x/holdfast hook stop"}, {"command": "say holdfast hooks"}]}
+    shared = {"hooks": [{"command": "/x/perdure hook stop"}, {"command": "say perdure hooks"}]}
     text = json.dumps({"hooks": {"Stop": [shared], "Other": [{"hooks": []}]}}, indent=2)
     gone = json.loads(without_entries(text, SETTINGS, ()))
 
-    assert gone["hooks"]["Stop"] == [{"hooks": [{"command": "say holdfast hooks"}]}]
+    assert gone["hooks"]["Stop"] == [{"hooks": [{"command": "say perdure hooks"}]}]
     assert gone["hooks"]["Other"] == [{"hooks": []}]
 
 
@@ -263,7 +261,7 @@ TOMLS = {
     "other servers": '[mcp_servers.a]\ncommand = "a"\n\n[mcp_servers.a.env]\nX = "1"\n',
     "windows": '[tui]\r\nnotifications = ["a",\r\n  "b"]\r\n',
     "dotted": 'tui.x = 1\n\n[[rules]]\na = "[mcp_servers.x]"\n',
-    "many lines": 'text = """\n[mcp_servers.holdfast]\n"""\n',
+    "many lines": 'text = """\n[mcp_servers.perdure]\n"""\n',
 }
 
 
@@ -271,7 +269,7 @@ TOMLS = {
 def test_a_table_goes_in_and_out(text: str) -> None:
     added = with_entries(text, TOML_FILE).text
     wanted = tomllib.loads(text)
-    wanted.setdefault("mcp_servers", {})["holdfast"] = dict(TOML_FILE.server)
+    wanted.setdefault("mcp_servers", {})["perdure"] = dict(TOML_FILE.server)
 
     assert added.startswith(text)
     assert tomllib.loads(added) == wanted
@@ -285,8 +283,8 @@ def test_a_table_goes_in_and_out(text: str) -> None:
 
 def test_a_table_is_taken_out_from_between_others() -> None:
     text = (
-        '# top\n[mcp_servers.holdfast]\ncommand = "/x/holdfast"\nargs = ["mcp"]\n'
-        '[mcp_servers.holdfast.env]\nA = "b"\n\n[other]\nx = 1 # keep\n'
+        '# top\n[mcp_servers.perdure]\ncommand = "/x/perdure"\nargs = ["mcp"]\n'
+        '[mcp_servers.perdure.env]\nA = "b"\n\n[other]\nx = 1 # keep\n'
     )
 
     assert without_entries(text, TOML_FILE, ()) == "# top\n[other]\nx = 1 # keep\n"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidValueError
-from holdfast.surfaces.install import editing, splicing, toml_table
+from perdure.errors import InvalidValueError
+from perdure.surfaces.install import editing, splicing, toml_table
 from tests.bites import FAILED
 from tests.surfaces.install import test_editing as tests
 
@@ -70,12 +70,12 @@ def takes_any_server_for_its_own(patch: pytest.MonkeyPatch) -> None:
 
 
 def takes_only_its_own_words_for_its_own(patch: pytest.MonkeyPatch) -> None:
-    ours = {"type": "stdio", "command": "/opt/bin/holdfast", "args": ["mcp"]}
+    ours = {"type": "stdio", "command": "/opt/bin/perdure", "args": ["mcp"]}
     patch.setattr(editing, "is_our_server", lambda entry: entry == ours)
 
 
 def removes_the_hooks_of_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(editing, "is_our_hook", lambda entry: "holdfast" in str(entry))
+    patch.setattr(editing, "is_our_hook", lambda entry: "perdure" in str(entry))
 
 
 def trusts_what_it_wrote(patch: pytest.MonkeyPatch) -> None:

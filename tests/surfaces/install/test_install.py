@@ -1,4 +1,4 @@
-"""`holdfast install`: agents are told of memory, and it is taken back."""
+"""`perdure install`: agents are told of memory, and it is taken back."""
 
 import json
 import os
@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
+from perdure.errors import (
     AccessRefusedError,
     ConcurrentModificationError,
     ConfigError,
     NotTextError,
 )
-from holdfast.surfaces.hooks.hooking import EVENTS
-from holdfast.surfaces.install.agents import AGENTS, program, wanted_by
-from holdfast.surfaces.install.files import Found
-from holdfast.testing.validate.tokens import token
-from tests.surfaces.nodes import holdfast, refusal, told
+from perdure.surfaces.hooks.hooking import EVENTS
+from perdure.surfaces.install.agents import AGENTS, program, wanted_by
+from perdure.surfaces.install.files import Found
+from perdure.testing.validate.tokens import token
+from tests.surfaces.nodes import perdure, refusal, told
 
 FILES = {
     "claude-code": {
@@ -37,7 +37,7 @@ FILES = {
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HOLDFAST_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    for name in ("PERDURE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
@@ -54,7 +54,7 @@ def write(home: Path, agent: str) -> dict[Path, bytes]:
 
 def contents(home: Path) -> dict[Path, bytes]:
     """Return all files but our own."""
-    every = (path for path in home.rglob("*") if path.is_file() and ".holdfast" not in path.parts)
+    every = (path for path in home.rglob("*") if path.is_file() and ".perdure" not in path.parts)
     return {path: path.read_bytes() for path in every}
 
 
@@ -81,21 +81,21 @@ class TestEachAgent:
         write(home, agent)
         told("install", agent, "--yes")
         once = contents(home)
-        again = holdfast("install", agent, "--yes")
+        again = perdure("install", agent, "--yes")
 
         assert (again.exit_code, again.stdout) == (0, "")
         assert "nothing was changed" in again.stderr
         assert contents(home) == once
         told("install", agent, "--yes", "--uninstall")
-        assert "nothing was changed" in holdfast("install", agent, "--yes", "--uninstall").stderr
+        assert "nothing was changed" in perdure("install", agent, "--yes", "--uninstall").stderr
 
     def test_a_dry_run_shows_it_and_does_nothing(self, home: Path, agent: str) -> None:
         before = write(home, agent)
         shown = told("install", agent, "--dry-run")
 
-        assert "holdfast" in "".join(line for line in shown.splitlines() if line[:1] == "+")
+        assert "perdure" in "".join(line for line in shown.splitlines() if line[:1] == "+")
         assert contents(home) == before
-        assert not (home / ".holdfast").exists()
+        assert not (home / ".perdure").exists()
 
     def test_what_its_owner_changed_since_stays(self, home: Path, agent: str) -> None:
         write(home, agent)
@@ -109,9 +109,9 @@ class TestEachAgent:
         after = contents(home)
 
         assert all(b"mine" in content for content in after.values())
-        assert not any(b"holdfast hook" in content for content in after.values())
+        assert not any(b"perdure hook" in content for content in after.values())
         assert not any(b'"mcp"' in content for content in after.values())
-        assert "nothing was changed" in holdfast("install", agent, "--yes", "--uninstall").stderr
+        assert "nothing was changed" in perdure("install", agent, "--yes", "--uninstall").stderr
 
     def test_permissions_and_links_stay(self, home: Path, agent: str) -> None:
         write(home, agent)
@@ -126,7 +126,7 @@ class TestEachAgent:
         for number, name in enumerate(FILES[agent]):
             real = home / "dotfiles" / f"{number}{Path(name).suffix}"
             assert (home / name).is_symlink()
-            assert b"holdfast" in real.read_bytes()
+            assert b"perdure" in real.read_bytes()
             assert stat.S_IMODE(real.stat().st_mode) == 0o640
 
     def test_a_broken_file_is_refused_and_no_other_is_changed(self, home: Path, agent: str) -> None:
@@ -162,7 +162,7 @@ class TestEachAgent:
                 return replace(self, target)
 
             monkeypatch.setattr(Path, "replace", dying)
-            killed = holdfast("install", agent, "--yes").exit_code != 0
+            killed = perdure("install", agent, "--yes").exit_code != 0
             monkeypatch.setattr(Path, "replace", replace)
             found = contents(home)
             assert all(found[path] in {before[path], after[path]} for path in found)
@@ -178,7 +178,7 @@ class TestEachAgent:
 def test_the_program_is_named_so_that_any_path_finds_it(home: Path) -> None:
     told("install", "claude-code", "--yes")
     said = json.loads((home / ".claude.json").read_text())
-    command = said["mcpServers"]["holdfast"]["command"]
+    command = said["mcpServers"]["perdure"]["command"]
 
     assert os.access(command, os.X_OK)
     assert Path(command).is_absolute()
@@ -203,11 +203,11 @@ def test_secrets_of_others_are_not_shown(home: Path) -> None:
     path = home / ".cursor" / "mcp.json"
     path.parent.mkdir()
     path.write_text(json.dumps({"mcpServers": {"a": {"env": {"TOKEN": secret}}}}))
-    done = holdfast("install", "cursor", "--yes")
+    done = perdure("install", "cursor", "--yes")
 
     assert secret not in done.output
     assert secret in path.read_text()
-    backup = home / ".holdfast" / "installed" / "cursor" / "mcp.json.before"
+    backup = home / ".perdure" / "installed" / "cursor" / "mcp.json.before"
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
 
 
@@ -233,12 +233,12 @@ def test_what_somebody_else_writes_meanwhile_is_not_overwritten(tmp_path: Path) 
 
 
 def test_what_is_installed_is_what_is_called(home: Path) -> None:
-    """Each hook that an agent is given is one that `holdfast hook` knows."""
+    """Each hook that an agent is given is one that `perdure hook` knows."""
     for agent in AGENTS:
-        for file in wanted_by(agent, {"HOME": str(home)}, "holdfast"):
+        for file in wanted_by(agent, {"HOME": str(home)}, "perdure"):
             for hook in getattr(file, "hooks", ()):
                 said = json.dumps(hook.entry)
-                assert any(f"holdfast hook {event}" in said for event in EVENTS)
+                assert any(f"perdure hook {event}" in said for event in EVENTS)
                 assert agent == "claude-code" or f"--agent {agent}" in said
 
 
@@ -248,19 +248,19 @@ def test_another_memory_is_brought_up_to_date(
     home: Path, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(home, agent)
-    first, second = (home / ".holdfast" / name for name in ("first", "second"))
-    monkeypatch.setenv("HOLDFAST_HOME", str(first))
+    first, second = (home / ".perdure" / name for name in ("first", "second"))
+    monkeypatch.setenv("PERDURE_HOME", str(first))
     told("install", agent, "--yes")
-    monkeypatch.setenv("HOLDFAST_HOME", str(second))
+    monkeypatch.setenv("PERDURE_HOME", str(second))
 
     assert str(second) in told("install", agent, "--yes")
 
     said = b"".join(contents(home).values()).decode()
     assert str(first) not in said
     assert str(second) in said
-    assert "nothing was changed" in holdfast("install", agent, "--yes").stderr
+    assert "nothing was changed" in perdure("install", agent, "--yes").stderr
     told("install", agent, "--uninstall", "--yes")
-    assert b"holdfast" not in b"".join(contents(home).values())
+    assert b"perdure" not in b"".join(contents(home).values())
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -269,18 +269,18 @@ def test_a_program_that_was_moved_is_brought_up_to_date(home: Path, agent: str) 
     told("install", agent, "--yes")
     installed = contents(home)
     for path, content in installed.items():
-        path.write_bytes(content.replace(program().encode(), b"/old/gone/bin/holdfast"))
+        path.write_bytes(content.replace(program().encode(), b"/old/gone/bin/perdure"))
 
     told("install", agent, "--yes")
 
     assert b"/old/gone" not in b"".join(contents(home).values())
     told("install", agent, "--uninstall", "--yes")
-    assert {path for path, content in contents(home).items() if b"holdfast" in content} == set()
+    assert {path for path, content in contents(home).items() if b"perdure" in content} == set()
     assert contents(home).keys() == before.keys()
 
 
 def test_where_nobody_can_be_asked_nothing_is_written(home: Path) -> None:
-    done = holdfast("install", "claude-code")
+    done = perdure("install", "claude-code")
 
     assert done.exit_code == 1
     assert isinstance(done.exception, AccessRefusedError)

@@ -1,4 +1,4 @@
-"""The plugin for Claude Code in this repository says what `holdfast install` says."""
+"""The plugin for Claude Code in this repository says what `perdure install` says."""
 
 import json
 import re
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from holdfast.surfaces.install.agents import JsonFile, wanted_by
-from holdfast.surfaces.mcp.opened import Opened
-from holdfast.surfaces.mcp.server import tools_of
+from perdure.surfaces.install.agents import JsonFile, wanted_by
+from perdure.surfaces.mcp.opened import Opened
+from perdure.surfaces.mcp.server import tools_of
 from tests.docs.blocks import REPOSITORY
 from tests.surfaces.mcp.agents import NOBODY
 
@@ -22,7 +22,7 @@ def read(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def installed() -> tuple[JsonFile, JsonFile]:
-    settings, servers = wanted_by("claude-code", {"HOME": "/home/ana"}, "holdfast")
+    settings, servers = wanted_by("claude-code", {"HOME": "/home/ana"}, "perdure")
     assert isinstance(settings, JsonFile)
     assert isinstance(servers, JsonFile)
     return settings, servers
@@ -35,7 +35,7 @@ def test_its_hooks_are_those_that_are_installed(installed: tuple[JsonFile, JsonF
 
 
 def test_its_server_is_the_one_that_is_installed(installed: tuple[JsonFile, JsonFile]) -> None:
-    assert read(".mcp.json") == {"mcpServers": {"holdfast": installed[1].servers}}
+    assert read(".mcp.json") == {"mcpServers": {"perdure": installed[1].servers}}
 
 
 def test_its_version_is_ours() -> None:
@@ -54,15 +54,13 @@ def test_the_marketplace_offers_the_plugin_where_it_is() -> None:
 
 
 def test_the_skill_names_every_tool_and_none_that_is_not_there() -> None:
-    text = (REPOSITORY / "skills" / "holdfast" / "SKILL.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "skills" / "perdure" / "SKILL.md").read_text(encoding="utf-8")
     _, head, body = text.split("---\n", 2)
     about = yaml.safe_load(head)
     tools = tools_of(Opened({}, NOBODY)).keys()
     table = body.partition("## Habits")[0]
-    named = {
-        name for name in re.findall(r"`([a-z]+)`", table) if name not in {"holdfast", "delete"}
-    }
+    named = {name for name in re.findall(r"`([a-z]+)`", table) if name not in {"perdure", "delete"}}
 
-    assert about["name"] == "holdfast"
+    assert about["name"] == "perdure"
     assert 0 < len(about["description"]) <= 1024
     assert named == set(tools)

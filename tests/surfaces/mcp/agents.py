@@ -14,10 +14,10 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent
 from mcp_types import Tool as Offered
 
-from holdfast.surfaces.mcp.opened import Opened
-from holdfast.surfaces.mcp.server import Server
-from holdfast.surfaces.nodes.opening import Caller
-from tests.surfaces.processes import HOLDFAST
+from perdure.surfaces.mcp.opened import Opened
+from perdure.surfaces.mcp.server import Server
+from perdure.surfaces.nodes.opening import Caller
+from tests.surfaces.processes import PERDURE
 
 MEMORIES = "ctx://local/users/ana/memories"
 NOBODY: Caller = {"account": None, "user": None, "agent": None, "session": "", "as_role": None}
@@ -81,10 +81,10 @@ def uris(recalled: dict[str, Any]) -> list[str]:
 
 @contextmanager
 def over_stdio(home: Path, *words: str, **variables: str) -> Iterator[Agent]:
-    """Start `holdfast mcp` for a user called Ana, and end it."""
+    """Start `perdure mcp` for a user called Ana, and end it."""
     counted = {name: each for name, each in os.environ.items() if name.startswith("COVERAGE_")}
     server = StdioServerParameters(
-        command=HOLDFAST,
+        command=PERDURE,
         args=["mcp", *words],
         env={**counted, "HOME": str(home), "USER": "ana", **variables},
     )

@@ -8,10 +8,10 @@ import pytest
 from mcp.server import MCPServer
 from mcp_types import ToolAnnotations
 
-from holdfast.context.nodes import Nodes
-from holdfast.engine.memory import Memory
-from holdfast.model import RequestContext, Uri
-from holdfast.surfaces.mcp import (
+from perdure.context.nodes import Nodes
+from perdure.engine.memory import Memory
+from perdure.model import RequestContext, Uri
+from perdure.surfaces.mcp import (
     answers,
     budget,
     explaining,
@@ -110,7 +110,7 @@ def does_not_say_that_it_is_data(patch: pytest.MonkeyPatch) -> None:
 
 
 def shows_orders_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("holdfast.engine.memory._validated", lambda text, told, **_: (text, told))
+    patch.setattr("perdure.engine.memory._validated", lambda text, told, **_: (text, told))
     for module in (recalling, looking, explaining):
         patch.setattr(module, "presentable", lambda text: text)
 
@@ -128,7 +128,7 @@ def deletes_what_it_should_put_away(patch: pytest.MonkeyPatch) -> None:
 
 
 def puts_away_what_it_should_delete(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("holdfast.context.nodes.Nodes.delete_node", Nodes.archive_node)
+    patch.setattr("perdure.context.nodes.Nodes.delete_node", Nodes.archive_node)
 
 
 def tells_errors_as_they_are(patch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def reaches_everything(patch: pytest.MonkeyPatch) -> None:
 
 def looks_into_other_accounts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RequestContext, "may_see", lambda *_: True)
-    patch.setattr("holdfast.surfaces.mcp.looking.node_of", lambda text, _: Uri.parse(text))
+    patch.setattr("perdure.surfaces.mcp.looking.node_of", lambda text, _: Uri.parse(text))
 
 
 BITES: list[tuple[Break, str]] = [

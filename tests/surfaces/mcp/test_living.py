@@ -1,4 +1,4 @@
-"""How `holdfast mcp` starts, ends and is killed."""
+"""How `perdure mcp` starts, ends and is killed."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.errors import PackageMissingError
-from holdfast.surfaces.mcp.lines import MOST_BYTES, TOO_LONG, Lines
-from holdfast.surfaces.mcp.opened import Opened
-from holdfast.surfaces.mcp.serving import _server
+from perdure.errors import PackageMissingError
+from perdure.surfaces.mcp.lines import MOST_BYTES, TOO_LONG, Lines
+from perdure.surfaces.mcp.opened import Opened
+from perdure.surfaces.mcp.serving import _server
 from tests.surfaces.mcp.agents import NOBODY, in_process, message, over_stdio
-from tests.surfaces.processes import HOLDFAST, Running
+from tests.surfaces.processes import PERDURE, Running
 
 HELLO = message(
     "initialize",
@@ -58,7 +58,7 @@ class Server(Running):
 @contextmanager
 def serving(home: Path, *words: str) -> Iterator[Server]:
     process = subprocess.Popen(
-        [HOLDFAST, "mcp", *words],
+        [PERDURE, "mcp", *words],
         env={**os.environ, "HOME": str(home), "USER": "ana"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -157,7 +157,7 @@ def test_the_end_of_a_message_that_is_too_long_is_no_message(tmp_path: Path) -> 
 def test_a_broken_config_is_told_by_each_tool_until_it_is_mended(
     server: Server, tmp_path: Path
 ) -> None:
-    config = tmp_path / ".holdfast" / "config.toml"
+    config = tmp_path / ".perdure" / "config.toml"
     config.parent.mkdir()
     config.write_text("[storage]\nbackend = 'no-such'\n")
     server.call(1, "recall", query="anything")
@@ -200,7 +200,7 @@ def test_a_server_that_is_killed_loses_nothing_that_it_answered(tmp_path: Path) 
 
 def test_it_can_be_started_with_no_input_at_all(tmp_path: Path) -> None:
     done = subprocess.run(
-        [HOLDFAST, "mcp"],
+        [PERDURE, "mcp"],
         env={**os.environ, "HOME": str(tmp_path)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -214,13 +214,13 @@ def test_it_can_be_started_with_no_input_at_all(tmp_path: Path) -> None:
 def test_a_package_that_is_missing_is_told_with_its_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in [name for name in sys.modules if name.startswith("holdfast.surfaces.mcp.")]:
+    for module in [name for name in sys.modules if name.startswith("perdure.surfaces.mcp.")]:
         if module.endswith((".server", ".answers", ".recalling")):
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.setitem(sys.modules, "mcp.server", None)
 
-    with pytest.raises(PackageMissingError, match=r"Fix: pip install 'holdfast\[mcp\]'"):
+    with pytest.raises(PackageMissingError, match=r"Fix: pip install '\.\[mcp\]'"):
         _server(Opened({"HOME": str(tmp_path)}, NOBODY))
 
 
@@ -230,7 +230,7 @@ def test_what_nobody_foresaw_is_told_without_its_words(
     def explode(*_: object, **__: object) -> None:
         raise KeyError("/home/ana/secret")
 
-    monkeypatch.setattr("holdfast.engine.memory.Memory.recall", explode)
+    monkeypatch.setattr("perdure.engine.memory.Memory.recall", explode)
     with in_process(tmp_path) as agent:
         said = agent.refusal("recall", query="x")
 

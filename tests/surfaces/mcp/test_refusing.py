@@ -3,8 +3,8 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from holdfast.errors import ConfigError, StorageFaultError
-from holdfast.surfaces.mcp.refusing import told, without_paths
+from perdure.errors import ConfigError, StorageFaultError
+from perdure.surfaces.mcp.refusing import told, without_paths
 
 ENVIRON = {"HOME": "/home/ana"}
 
@@ -12,7 +12,7 @@ ENVIRON = {"HOME": "/home/ana"}
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ("'/home/ana/.holdfast/memory/x.md' is gone.", "'~/.holdfast/memory/x.md' is gone."),
+        ("'/home/ana/.perdure/memory/x.md' is gone.", "'~/.perdure/memory/x.md' is gone."),
         ("no space in /srv/data/vault/notes.", "no space in .../notes."),
         ("no node is at 'ctx://local/users/ana'.", "no node is at 'ctx://local/users/ana'."),
         ("see https://example.org/a/b for it", "see https://example.org/a/b for it"),
@@ -26,9 +26,9 @@ def test_folders_of_the_machine_are_left_out(said: str, shown: str) -> None:
 
 
 def test_where_the_config_lies_is_told() -> None:
-    error = ConfigError("/etc/holdfast/config.toml, line 3: no. Fix: mend it.")
+    error = ConfigError("/etc/perdure/config.toml, line 3: no. Fix: mend it.")
 
-    assert "/etc/holdfast/config.toml" in told(error, "recall", ENVIRON)
+    assert "/etc/perdure/config.toml" in told(error, "recall", ENVIRON)
 
 
 def test_an_error_of_the_system_is_told_without_its_file() -> None:

@@ -1,4 +1,4 @@
-"""The tools of `holdfast mcp`, through the SDK's own client, over real pipes."""
+"""The tools of `perdure mcp`, through the SDK's own client, over real pipes."""
 
 import json
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.testing.validate.tokens import token
+import perdure
+from perdure.testing.validate.tokens import token
 from tests.surfaces.mcp.agents import MEMORIES, Agent, answer, over_stdio, text, uris
 from tests.surfaces.mcp.checks import CHECKS, remember_tabs
 
@@ -136,7 +136,7 @@ def test_what_was_said_proves_what_was_learned(
 ) -> None:
     talk = [{"role": "user", "name": "ana", "content": "I prefer tabs over spaces."}]
     monkeypatch.setenv("USER", "ana")
-    with holdfast.open(home=home / ".holdfast") as memory:
+    with perdure.open(home=home / ".perdure") as memory:
         memory.commit_session(talk, session_id="march")
     (hit, *_) = agent.answer("recall", query="tabs over spaces", category="preference")["hits"]
     told = agent.answer("why", uri=hit["uri"])

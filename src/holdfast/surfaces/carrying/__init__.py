@@ -1,1 +1,0 @@
-"""`holdfast export` and `holdfast migrate`, and what `holdfast import` does with a whole memory."""

@@ -1,1 +1,0 @@
-"""Holdfast at work on half a year of a small team's conversations."""

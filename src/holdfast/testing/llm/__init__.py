@@ -1,6 +1,0 @@
-"""The contract of a language model as a suite, and a model that says what it is told to say."""
-
-from holdfast.testing.llm.llm import LLMSuite
-from holdfast.testing.llm.scripted import Script, Scripted, scripted_llm
-
-__all__ = ["LLMSuite", "Script", "Scripted", "scripted_llm"]

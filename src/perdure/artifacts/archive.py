@@ -1,0 +1,375 @@
+"""A history in one file, that another machine can take in.
+
+    opening    magic, version, how many segments there are, and how long each is
+    segments   each with its header and its frames, as they are on disk, without what is reserved
+    footer     the last position, its seal, the root of the log's tree, a signed checkpoint or none
+    digest     the SHA-256 of all that
+
+The same history in the same state gives the same bytes, whoever writes them. Content that the log
+says was swept is zeros, also where its bytes happen to be still there.
+"""
+
+import io
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+
+from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
+from perdure.artifacts.cid import Hash
+from perdure.artifacts.frame import SEAL_BYTES, encode_head, salt_of
+from perdure.artifacts.keys import PublicKey
+from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Header, Reader, decode_header
+from perdure.artifacts.state import IndexState
+from perdure.artifacts.survey import (
+    SLICE,
+    Placed,
+    Survey,
+    Window,
+    is_erased,
+    is_whole,
+    placed,
+    zeros,
+)
+from perdure.artifacts.verify import Progress
+from perdure.errors import ArchiveError, DamageError, InvalidCIDError, ProofError
+
+if TYPE_CHECKING:
+    from perdure.artifacts.disk import File
+
+DIGEST_BYTES = 32
+CHANGED = "the archive was changed while it was being taken in. Fix: take it in again."
+
+_MAGIC = b"PDarchiv"
+_VERSION = 1
+_OPENING = struct.Struct("<8sHHI")
+_LENGTH = struct.Struct("<Q")
+_FOOTER = struct.Struct("<Q32s32sI")
+_LONGEST_CHECKPOINT = 1 << 17
+
+
+def encode_opening(lengths: list[int]) -> bytes:
+    packed = _OPENING.pack(_MAGIC, _VERSION, 0, len(lengths))
+    return packed + b"".join(map(_LENGTH.pack, lengths))
+
+
+class Footer(NamedTuple):
+    position: int
+    seal: bytes
+    root: bytes
+    checkpoint: bytes
+    """Signed, as text; empty if nobody signed."""
+
+    def encode(self) -> bytes:
+        packed = _FOOTER.pack(self.position, self.seal, self.root, len(self.checkpoint))
+        return packed + self.checkpoint
+
+
+# ---------------------------------------------------------------- bytes
+class Source:
+    """A file that can be read anywhere, from where it stood to its end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        try:
+            self._begin = file.tell()
+            self.size = file.seek(0, io.SEEK_END) - self._begin
+        except io.UnsupportedOperation as error:
+            raise ArchiveError(
+                "an archive is read more than once, which a pipe can't be. Fix: save it to a file."
+            ) from error
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return the bytes there; fewer only where the file ends."""
+        self._file.seek(self._begin + offset)
+        data = self._file.read(length)
+        while len(data) < length and (more := self._file.read(length - len(data))):
+            data += more
+        return data
+
+
+class Section:
+    """One segment of an archive, read as the file that it is on disk."""
+
+    def __init__(self, source: Source, start: int, length: int) -> None:
+        self._source = source
+        self._start = start
+        self._length = length
+
+    def read(self, offset: int, length: int) -> bytes:
+        length = min(length, self._length - offset)
+        return self._source.read(self._start + offset, length) if length > 0 else b""
+
+    def size(self) -> int:
+        return self._length
+
+    def reader(self, history: bytes) -> Reader:
+        return Reader(cast("File", self), history)  # a reader writes nothing
+
+
+# ---------------------------------------------------------------- an archive
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive of which every byte was checked.
+
+    What its file gives later is not trusted more for that: who reads content checks it again.
+    """
+
+    header: Header
+    """That of the first segment."""
+    end: End
+    snapshots: int
+    root: bytes
+    checkpoint: SignedCheckpoint | None
+    """It fits to the log. That it is signed by somebody known holds only if a key was given."""
+    digest: bytes
+    footer: bytes
+    source: Source
+    sections: Mapping[int, Section]
+    survey: Survey
+
+    @property
+    def history(self) -> bytes:
+        return self.header.history
+
+    @property
+    def hash(self) -> Hash:
+        return self.header.hash
+
+    @property
+    def state(self) -> IndexState:
+        return IndexState(self.snapshots, self.end.position)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.source.size
+
+    def frames(self, after: int = 0) -> Iterator[Frame]:
+        """Yield the commits that end after a position, in order."""
+        with refusing():
+            headers = {number: self._header(number) for number in self.sections}
+            for number, section in self.sections.items():
+                following = headers.get(number + 1)
+                if following is not None and following.position <= after:
+                    continue
+                for frame in section.reader(self.history).frames(End.of(headers[number])):
+                    if frame.head.last_position > after:
+                        yield frame
+
+    def _header(self, number: int) -> Header:
+        return decode_header(self.sections[number].read(0, HEADER_BYTES))
+
+    def seals(self, positions: set[int]) -> dict[int, bytes]:
+        """Return the seal of each of these positions at which a commit ends."""
+        if not positions:
+            return {}
+        last, found = max(positions), {}
+        for frame in self.frames(after=min(positions) - 1):
+            position = frame.head.last_position
+            if position in positions:
+                found[position] = frame.seal
+            if position >= last:
+                break
+        return found
+
+    def content(self, segment: int, put: Placed) -> Iterator[bytes]:
+        """Yield content in slices; `ArchiveError` if it is no longer what it was."""
+        window = Window(self.sections[segment], put.place + put.length)
+        return self._checked(window, put)
+
+    def payload(self, frame: Frame) -> Iterator[bytes]:
+        """Yield the payload of a commit in slices; `ArchiveError` as above."""
+        window = Window(self.sections[frame.segment], frame.end.offset)
+        for put in placed(frame):
+            yield from zeros(put) if self.survey.is_swept(put) else self._checked(window, put)
+
+    def _checked(self, window: Window, put: Placed) -> Iterator[bytes]:
+        if put.length <= SLICE:
+            if not is_whole(window, put, self.hash):
+                raise ArchiveError(CHANGED)
+            yield window.read(put.place, put.length)
+            return
+        hasher = self.hash.hasher()
+        for data in window.slices(put.place, put.length):
+            hasher.update(data)
+            yield data
+        if hasher.digest() != put.digest:
+            raise ArchiveError(CHANGED)
+
+
+def read_archive(
+    source: BinaryIO, *, public_key: PublicKey | None = None, progress: Progress | None = None
+) -> Archive:
+    """Read a file from where it stands to its end, and return only if it is a whole archive.
+
+    All is checked: every hash, the chain, the tree's root, the checkpoint; and, with a public key,
+    that its owner signed it. Anything else is `ArchiveError`. Memory does not grow with the file,
+    but for the longest records of one commit and what was ever swept.
+    """
+    with refusing():
+        return _Reading(Source(source), progress or (lambda _done, _all: None)).run(public_key)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Say of an archive what is said of stored bytes or proofs."""
+    try:
+        yield
+    except (DamageError, ProofError, InvalidCIDError) as error:
+        raise ArchiveError(
+            f"the archive can't be taken in: {error}. Fix: get it again, whole and unchanged."
+        ) from error
+
+
+class _Reading:
+    def __init__(self, source: Source, progress: Progress) -> None:
+        self._source = source
+        self._progress = progress
+        self._total = 2 * source.size
+        self._sections: dict[int, Section] = {}
+
+    def run(self, public_key: PublicKey | None) -> Archive:
+        digest = self._check_digest()
+        stop = self._open()
+        footer = self._footer(stop)
+        headers = {number: self._header(number) for number in self._sections}
+        header = headers[1]
+        survey = Survey(End.of(header), header.hash)
+        if End.of(header)[2:] != (0, 0, 0, bytes(SEAL_BYTES)):
+            raise DamageError("its first segment is not the beginning of a history")
+        survey.walk(self._frames(headers))
+        if footer[:3] != (survey.end.position, survey.end.seal, survey.root):
+            raise DamageError("its last lines speak of another log")
+        checkpoint = _checkpoint(footer.checkpoint, header, survey, public_key)
+        self._check_contents(headers, survey)
+        return Archive(
+            header,
+            survey.end,
+            survey.snapshots,
+            survey.root,
+            checkpoint,
+            digest,
+            footer.encode(),
+            self._source,
+            self._sections,
+            survey,
+        )
+
+    def _check_digest(self) -> bytes:
+        source, hasher = self._source, sha256()
+        stop = source.size - DIGEST_BYTES
+        if source.read(0, len(_MAGIC)) != _MAGIC or stop < _OPENING.size:
+            raise DamageError("it does not begin as an archive does")
+        for at in range(0, stop, SLICE):
+            hasher.update(source.read(at, min(SLICE, stop - at)))
+            self._progress(min(at + SLICE, stop), self._total)
+        if source.read(stop, DIGEST_BYTES) != hasher.digest():
+            raise DamageError("it is not what was exported, by its own digest")
+        return hasher.digest()
+
+    def _open(self) -> int:
+        """Find the segments, and return where they end."""
+        source = self._source
+        _, version, unused, count = _OPENING.unpack(source.read(0, _OPENING.size))
+        if version != _VERSION or unused:
+            raise DamageError(f"an archive of version {version} can't be read by this version")
+        start: int = _OPENING.size + count * _LENGTH.size
+        if not count or start > source.size:
+            raise DamageError("it has no segments, or not room for as many as it says")
+        lengths = source.read(_OPENING.size, count * _LENGTH.size)
+        for number, (length,) in enumerate(_LENGTH.iter_unpack(lengths), 1):
+            if length <= HEADER_BYTES or start + length > source.size:
+                raise DamageError(f"there is no room in it for segment {number}")
+            self._sections[number] = Section(source, start, length)
+            start += length
+        return start
+
+    def _footer(self, start: int) -> Footer:
+        packed = self._source.read(start, _FOOTER.size)
+        if len(packed) != _FOOTER.size:
+            raise DamageError("it breaks off after its segments")
+        position, seal, root, length = _FOOTER.unpack(packed)
+        after = start + _FOOTER.size + length
+        if length > _LONGEST_CHECKPOINT or after + DIGEST_BYTES != self._source.size:
+            raise DamageError("it does not end where it should")
+        return Footer(position, seal, root, self._source.read(start + _FOOTER.size, length))
+
+    def _header(self, number: int) -> Header:
+        data = self._sections[number].read(0, HEADER_BYTES)
+        header = decode_header(data)
+        if header.number != number or header.encode() != data:
+            raise DamageError(f"segment {number} begins as no store would begin it")
+        return header
+
+    def _frames(self, headers: Mapping[int, Header]) -> Iterator[Frame]:
+        end, history = End.of(headers[1]), headers[1].history
+        for number, header in headers.items():
+            begin = End.of(header)
+            if begin[2:] != end[2:] or header[:2] != headers[1][:2]:
+                raise DamageError(f"segment {number} does not follow on the one before it")
+            end = begin
+            for frame in self._sections[number].reader(history).frames(begin):
+                yield frame
+                end = frame.end
+            if end.offset != self._sections[number].size():
+                raise DamageError(f"segment {number} does not end with a commit")
+
+    def _check_contents(self, headers: Mapping[int, Header], survey: Survey) -> None:
+        salt, done = salt_of(headers[1].history), self._source.size
+        for number, section in self._sections.items():
+            window = Window(section)
+            for frame in section.reader(headers[1].history).frames(End.of(headers[number])):
+                _check_outside(window, frame, salt)
+                for put in placed(frame):
+                    _check_content(window, put, survey, headers[1].hash)
+                self._progress(done + frame.end.offset, self._total)
+            done += section.size()
+        self._progress(self._total, self._total)
+
+
+def _check_outside(window: Window, frame: Frame, salt: int) -> None:
+    """Refuse what neither the seal nor the entries fix: the bits and bytes that are not used."""
+    head = encode_head(frame.head, salt)
+    unused = frame.head.length - frame.head.seal_offset - SEAL_BYTES
+    padding = window.read(frame.offset + frame.head.length - unused, unused)
+    if window.read(frame.offset, len(head)) != head or padding != bytes(unused):
+        raise DamageError(f"the commit of entry {frame.head.last_position} has strange bytes in it")
+
+
+def _check_content(window: Window, put: Placed, survey: Survey, algorithm: Hash) -> None:
+    if survey.is_swept(put):
+        if not is_erased(window, put):
+            raise DamageError(f"entry {put.position} was swept, but its bytes are still there")
+    elif not is_whole(window, put, algorithm):
+        raise DamageError(f"the content of entry {put.position} is not what was put")
+
+
+def _checkpoint(
+    text: bytes, header: Header, survey: Survey, public_key: PublicKey | None
+) -> SignedCheckpoint | None:
+    if not text:
+        if public_key is not None:
+            raise ArchiveError(
+                "the archive is not signed. Fix: ask its owner to export it with a key, or, if you "
+                "trust where it comes from, take it in without asking for a signature."
+            )
+        return None
+    try:
+        signed = SignedCheckpoint.from_text(text.decode())
+    except UnicodeDecodeError as error:
+        raise ProofError("its checkpoint is no text") from error
+    if signed.to_text().encode() != text or signed.claim != claim_of(header.history, survey):
+        raise ProofError("its checkpoint speaks of another log")
+    if public_key is not None:
+        signed.verify(public_key)
+    return signed
+
+
+def claim_of(history: bytes, survey: Survey) -> Checkpoint:
+    """Return what can be said of a log that was walked to its end."""
+    end = survey.end
+    origin = origin_of(history)
+    return Checkpoint(origin, end.position, survey.root, end.time, survey.snapshots)

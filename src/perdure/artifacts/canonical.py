@@ -1,0 +1,97 @@
+"""One encoding for each value: canonical CBOR, as DAG-CBOR has it.
+
+Keys sorted by length, then bytes; floats always in 64 bits; links as tag 42. So the same value has
+the same bytes on every machine, and IPFS tools can read them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import cbor2
+
+from perdure.artifacts.cid import CID
+from perdure.errors import InvalidArtifactError
+
+Value = None | bool | int | float | str | bytes | CID | Sequence["Value"] | Mapping[str, "Value"]
+"""What parameters can be made of."""
+
+_LINK_TAG = 42
+_LINK_PREFIX = b"\0"
+_INTEGERS = range(-(2**64), 2**64)
+_DEEPEST = 100
+_PLAIN = frozenset({type(None), bool, str, bytes})
+
+
+def encode(value: Value) -> bytes:
+    """Return the one encoding of `value`; `InvalidArtifactError` if it has none."""
+    try:
+        return cbor2.dumps(_canonical(value, _DEEPEST))
+    except UnicodeEncodeError as error:
+        raise InvalidArtifactError("a text in it holds half a character") from error
+
+
+def _canonical(value: Value, depth: int) -> object:
+    if depth == 0:
+        raise InvalidArtifactError(f"it is nested more than {_DEEPEST} deep")
+    if type(value) in _PLAIN or isinstance(value, str | bytes):  # the first is quick to say
+        return value
+    if isinstance(value, int):
+        if value not in _INTEGERS:
+            raise InvalidArtifactError(f"{value} does not fit into 64 bits")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidArtifactError(f"{value} is no number that can be compared")
+        return value
+    if isinstance(value, CID):
+        return cbor2.CBORTag(_LINK_TAG, _LINK_PREFIX + bytes(value))
+    if isinstance(value, Mapping):
+        return {key: _canonical(value[key], depth - 1) for key in sorted(value, key=_key_order)}
+    if isinstance(value, Sequence):
+        return [_canonical(item, depth - 1) for item in value]
+    raise InvalidArtifactError(f"{type(value).__name__} has no canonical form")
+
+
+def _key_order(key: object) -> tuple[int, bytes]:
+    if not isinstance(key, str):
+        raise InvalidArtifactError(f"a key must be text, not {type(key).__name__}")
+    encoded = key.encode()
+    return len(encoded), encoded
+
+
+def decode(data: bytes) -> Value:
+    """Read what `encode` wrote; anything that it would write otherwise is refused."""
+    try:
+        value = _from_cbor(cbor2.loads(data), _DEEPEST)
+    except (cbor2.CBORDecodeError, ValueError, RecursionError, OverflowError) as error:
+        raise InvalidArtifactError(f"it is no canonical CBOR: {error}") from error
+    if encode(value) != data:
+        raise InvalidArtifactError("it is CBOR, but not in the canonical form")
+    return value
+
+
+def _from_cbor(value: object, depth: int) -> Value:
+    if depth == 0:
+        raise InvalidArtifactError(f"it is nested more than {_DEEPEST} deep")
+    if type(value) in _PLAIN or isinstance(value, int | float):
+        return value  # type: ignore[return-value] # one of those
+    if isinstance(value, cbor2.CBORTag):
+        return _link(value)
+    if isinstance(value, Mapping):
+        return {_text(key): _from_cbor(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_from_cbor(item, depth - 1) for item in value]
+    raise InvalidArtifactError(f"{type(value).__name__} is not used here")
+
+
+def _link(tag: cbor2.CBORTag) -> CID:
+    content = tag.value
+    if tag.tag != _LINK_TAG or not isinstance(content, bytes) or content[:1] != _LINK_PREFIX:
+        raise InvalidArtifactError(f"the tag {tag.tag} is not used here")
+    return CID.from_bytes(content[1:])
+
+
+def _text(key: object) -> str:
+    if not isinstance(key, str):
+        raise InvalidArtifactError(f"a key must be text, not {type(key).__name__}")
+    return key

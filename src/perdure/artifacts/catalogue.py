@@ -1,0 +1,434 @@
+"""Names, structures and results: read from the log, and kept in a file to be asked quickly.
+
+All of it is derived. A file that is damaged, of another version, of another history or ahead of
+its log is thrown away and made again; where none can be had, memory does.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from perdure.artifacts import canonical
+from perdure.artifacts.artifact import SID, literal_structure
+from perdure.artifacts.cid import CID
+from perdure.artifacts.database import (
+    Database,
+    Facts,
+    NoFileError,
+    WrongFileError,
+    tells_of_damage,
+)
+from perdure.artifacts.state import Binding, IndexState, Logged
+from perdure.errors import DamageError, InvalidArtifactError, InvalidCIDError
+
+_BINDINGS = """SELECT name, position, "commit", time, cid, circumstances FROM binds
+    WHERE name = :name AND position <= :at AND "commit" <= :at ORDER BY position"""
+_LAST = f"{_BINDINGS} DESC LIMIT 1"
+_EACH_LAST = """WITH asked(name) AS (VALUES {}) SELECT name, (
+        SELECT cid FROM binds WHERE name = asked.name AND position <= ? AND "commit" <= ?
+        ORDER BY position DESC LIMIT 1) FROM asked"""
+# It steps from name to name, however many versions each has.
+_NAMES = """WITH RECURSIVE step(name) AS (
+        SELECT min(name) FROM binds WHERE name >= :start AND name < :stop
+        UNION ALL
+        SELECT (SELECT min(name) FROM binds WHERE name > step.name AND name < :stop)
+        FROM step WHERE step.name IS NOT NULL)
+    SELECT name FROM step WHERE name IS NOT NULL AND (
+        SELECT cid FROM binds WHERE name = step.name AND position <= :at AND "commit" <= :at
+        ORDER BY position DESC LIMIT 1) IS NOT NULL"""
+_COMMIT = "SELECT position, time FROM commits WHERE position <= ? ORDER BY position DESC LIMIT 1"
+_AFTER_EVERY_TEXT = b""  # to SQLite, bytes come after text
+_BATCH = 20_000
+_MOST_ASKED = 500
+_CID_BYTES = 36
+"""No structure that is encoded is as short."""
+_ATTEMPTS = 3
+_NO_END = 2**63 - 1
+
+_inherited: list[sqlite3.Connection] = []
+
+Answer = TypeVar("Answer")
+
+
+class Source(Protocol):
+    """The history that a catalogue is made from."""
+
+    @property
+    def history(self) -> bytes:
+        """Which one it is; empty as long as nothing was logged."""
+
+    def current(self) -> IndexState: ...
+
+    def log(self, after: int = 0) -> Iterator[Logged]: ...
+
+
+class Catalogue:
+    """What a history says, by name. Threads and processes may share its file.
+
+    An answer is as new as the last `follow`. A position inside a commit is answered as of the last
+    whole one.
+    """
+
+    def __init__(self, source: Source, path: str | None = None, *, patience: float = 10.0) -> None:
+        self._source = source
+        self._path = path
+        self._patience = patience
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        # Never held while the source is asked: it has locks of its own, and asks us under them.
+        self._guard = threading.RLock()
+        self._database: Database | None = None
+
+    def close(self) -> None:
+        """Let go of the file. The next question opens it again."""
+        with self._held():
+            if self._database is not None:
+                self._database.connection.close()
+            self._database = None
+
+    def __del__(self) -> None:
+        if self._database is not None and self._pid == os.getpid():
+            self._database.connection.close()
+
+    # ------------------------------------------------------------ following
+    def follow(self) -> int:
+        """Take in what the log has and the catalogue hasn't; return the position reached."""
+        return self._surely(self._catch_up)
+
+    def _catch_up(self) -> int:
+        known, end = self._followed(), self._source.current().position
+        if end == (known.cursor if known else 0):  # there may be nothing to make a file for
+            return end
+        for _ in range(_ATTEMPTS):
+            facts = known or self._on(_read)
+            end = self._source.current().position
+            if facts.cursor > end:
+                raise self._gone(WrongFileError())
+            # Of what another process wrote, the last entry is looked at again, to see that it is
+            # the log that was followed so far.
+            after = facts.cursor if known else max(0, facts.cursor - 1)
+            for batch in _batches(self._source.log(after=after)):
+                facts = self._take_in(batch, end)
+            if facts.cursor >= end:
+                return facts.cursor
+            known = None
+        raise _unfollowable()
+
+    def _take_in(self, batch: list[Logged], end: int) -> Facts:
+        """Add entries; if there are none left up to `end`, the file has followed the log."""
+        history = self._source.history
+
+        def change(database: Database) -> Facts:
+            with database.changing():
+                facts = database.take_in(batch, history)
+            before = database.followed
+            if facts.cursor >= end and (before is None or before.cursor < facts.cursor):
+                database.followed = facts
+            return facts
+
+        return self._on(change)
+
+    def _followed(self) -> Facts | None:
+        """Return how far we have followed, if we have, with the file that is open."""
+        database = self._database if self._pid == os.getpid() else None
+        return None if database is None else database.followed
+
+    # ------------------------------------------------------------ names
+    def bound(self, name: str, position: int) -> Binding | None:
+        """Return what was last said of `name`; None if nothing ever was."""
+        found = self._bindings(_LAST, name, position)
+        return found[0] if found else None
+
+    def content(self, name: str, position: int) -> CID | None:
+        """Return what `name` stood for; None if nothing."""
+        wanted = {"name": name, "at": position}
+        return self._answer(lambda database: _content(database.ask(_LAST, wanted)))
+
+    def contents(self, names: Sequence[str], position: int) -> dict[str, CID | None]:
+        """Return what `content` would for each of many names, in few questions."""
+        found: dict[str, CID | None] = {}
+        for start in range(0, len(names), _MOST_ASKED):
+            asked = names[start : start + _MOST_ASKED]
+            found |= self._answer(partial(_contents, names=asked, position=position))
+        return found
+
+    def versions(self, name: str, position: int) -> list[Binding]:
+        """Return all that was said of `name`, oldest first."""
+        return self._bindings(_BINDINGS, name, position)
+
+    def _bindings(self, query: str, name: str, position: int) -> list[Binding]:
+        wanted = {"name": name, "at": position}
+        return self._answer(lambda database: [_binding(r) for r in database.ask(query, wanted)])
+
+    def count_versions(self, position: int) -> int:
+        """Return how often something was said of any name."""
+        query = "SELECT count(*) FROM binds WHERE position <= ?"
+        rows = self._ask(query, (position,))
+        return int(rows[0][0]) if rows else 0
+
+    def names(self, prefix: str, position: int) -> list[str]:
+        """Return the names with this beginning that stood for something, in key order."""
+        return [name for (name,) in self._ask(_NAMES, _range(prefix, position))]
+
+    def children(self, folder: str, position: int) -> list[tuple[str, bool]]:
+        """Return what lies directly in a folder, in key order, and whether it is a folder.
+
+        A folder is there while a name below it stands for something. Once that is known, what
+        else is below it is passed over.
+        """
+        return self._answer(lambda database: sorted(_children(database, folder, position)))
+
+    def any_below(self, folder: str, position: int) -> bool:
+        return bool(self._ask(f"{_NAMES} LIMIT 1", _range(_inside(folder), position)))
+
+    def named_since(self, position: int, until: int | None = None) -> list[str]:
+        """Return the names of which something was said after a position, in key order.
+
+        With `until`, what was said after that does not count.
+        """
+        if self.last_named() <= position:
+            return []
+        query = "SELECT DISTINCT name FROM binds WHERE position > ? AND position <= ? ORDER BY name"
+        last = _NO_END if until is None else until
+        return [name for (name,) in self._ask(query, (position, last))]
+
+    def hides_since(self, position: int, until: int) -> bool:
+        """Whether content was hidden, shown again or erased after a position, up to another."""
+        query = "SELECT 1 FROM hidings WHERE position > ? AND position <= ? LIMIT 1"
+        return bool(self._ask(query, (position, until)))
+
+    def last_named(self) -> int:
+        """Return the last position at which something was said of a name."""
+        followed = self._followed()
+        return self._answer(_read).bound if followed is None else followed.bound
+
+    # ------------------------------------------------------------ structures, results, times
+    def structure(self, sid: SID) -> bytes | None:
+        query = "SELECT encoded FROM structures WHERE sid = ? ORDER BY position LIMIT 1"
+        rows = self._ask(query, (bytes(sid),))
+        if not rows:
+            return None
+        encoded: bytes = rows[0][0]
+        is_cid = len(encoded) == _CID_BYTES
+        return literal_structure(CID.from_bytes(encoded)).encoded if is_cid else encoded
+
+    def results(self, sid: SID) -> list[tuple[CID, int]]:
+        """Return each different content that a structure gave, and the position that first said so.
+
+        More than one is a fault of its operation.
+        """
+        query = "SELECT cid, min(position) FROM results WHERE sid = ? GROUP BY cid ORDER BY 2"
+        return [(CID.from_bytes(cid), at) for cid, at in self._ask(query, (bytes(sid),))]
+
+    def first_results(self, sids: Sequence[SID]) -> dict[SID, CID]:
+        """Return the content that each structure gave first; those that gave none are left out."""
+        query = "SELECT sid, cid, min(position) FROM results WHERE sid IN (%s) GROUP BY sid"
+        rows = self._ask_for_each(query, sids)
+        return {CID.from_bytes(sid): CID.from_bytes(cid) for sid, cid, _ in rows}
+
+    def registered(self, sids: Sequence[SID]) -> set[SID]:
+        """Return which of these structures are known."""
+        query = "SELECT DISTINCT sid FROM structures WHERE sid IN (%s)"
+        return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
+
+    def made(self, sids: Sequence[SID]) -> set[SID]:
+        """Return which of these structures gave a result."""
+        query = "SELECT DISTINCT sid FROM results WHERE sid IN (%s)"
+        return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
+
+    def _ask_for_each(self, query: str, sids: Sequence[SID]) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(sids), _MOST_ASKED):
+            asked = tuple(map(bytes, sids[start : start + _MOST_ASKED]))
+            yield from self._ask(query % ",".join("?" * len(asked)), asked)
+
+    def position_at(self, milliseconds: int) -> int:
+        """Return the position of the last commit at or before a time; 0 if there was none."""
+        return self._answer(lambda database: _position_at(database, milliseconds))
+
+    def commit_at(self, position: int) -> tuple[int, int]:
+        """Return the last whole commit at a position, and its time; zeros if there was none."""
+        rows = self._ask(_COMMIT, (position,))
+        return rows[0] if rows else (0, 0)
+
+    # ------------------------------------------------------------ keeping the file right
+    def _ask(self, query: str, parameters: Mapping[str, object] | tuple[object, ...]) -> list[Any]:
+        return self._answer(lambda database: database.ask(query, parameters))
+
+    def _answer(self, ask: Callable[[Database], Answer]) -> Answer:
+        def follow_and_ask() -> Answer:
+            if self._followed() is None and self._catch_up() == 0:
+                return _ask_nothing(ask)
+            return self._on(ask)
+
+        return self._surely(follow_and_ask)
+
+    def _surely(self, attempt: Callable[[], Answer]) -> Answer:
+        """Do it; and if the file proves unusable, do it again with one that is made anew."""
+        for _ in range(_ATTEMPTS):
+            with suppress(_GoneError):
+                return attempt()
+        self._use_memory()
+        try:
+            return attempt()
+        except _GoneError as error:
+            raise _unfollowable() from error
+
+    def _on(self, ask: Callable[[Database], Answer]) -> Answer:
+        """Ask the file that is in place; `_GoneError` if it had to be given up."""
+        with self._held():
+            try:
+                database = self._opened()
+                answer = ask(database)
+                database.refuse_unless_in_place()
+            except (sqlite3.DatabaseError, WrongFileError, NoFileError) as error:
+                raise self._gone(error) from error
+            except BaseException:
+                self.close()
+                raise
+            return answer
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        if self._pid != os.getpid():  # a fork may not use what it inherited, not even to close it
+            if self._database is not None:
+                _inherited.append(self._database.connection)
+            self._start()
+        with self._guard:
+            yield
+
+    def _opened(self) -> Database:
+        if self._database is None:
+            self._database = Database(self._path, self._patience)
+            self._database.prepare()
+        return self._database
+
+    def _gone(self, error: Exception) -> Exception:
+        """Let go of what can't be used: what is damaged is removed, what can't be had is left."""
+        with self._held():
+            database = self._database
+            if self._path is None and isinstance(error, sqlite3.DatabaseError):
+                self.close()
+                return error
+            if database is not None and tells_of_damage(error):
+                database.remove()
+            elif database is None or database.is_in_place():
+                self._path = None
+            self.close()
+        return _GoneError()
+
+    def _use_memory(self) -> None:
+        with self._held():
+            self.close()
+            self._path = None
+
+
+def _read(database: Database) -> Facts:
+    return database.facts()
+
+
+def _ask_nothing(ask: Callable[[Database], Answer]) -> Answer:
+    database = Database(None, 0)
+    with closing(database.connection):
+        database.prepare()
+        return ask(database)
+
+
+class _GoneError(Exception):
+    """The file was given up."""
+
+
+def _unfollowable() -> DamageError:
+    return DamageError("the log does not lead to its own end. Fix: run `perdure history verify`.")
+
+
+# ---------------------------------------------------------------- rows
+def _batches(log: Iterable[Logged]) -> Iterator[list[Logged]]:
+    """Yield the entries by whole commits, many at a time."""
+    batch: list[Logged] = []
+    whole = 0
+    for logged in log:
+        batch.append(logged)
+        if logged.position == logged.commit:
+            whole = len(batch)
+            if whole >= _BATCH:
+                yield batch
+                batch, whole = [], 0
+    if whole:
+        yield batch[:whole]
+
+
+def _binding(row: tuple[Any, ...]) -> Binding:
+    name, position, commit, when, _, encoded = row
+    content = _content([row])
+    try:
+        circumstances = canonical.decode(encoded)
+    except (InvalidArtifactError, TypeError) as error:
+        raise WrongFileError from error
+    if not isinstance(circumstances, Mapping):
+        raise WrongFileError
+    return Binding(name, position, commit, when, content, circumstances)
+
+
+def _content(rows: list[tuple[Any, ...]]) -> CID | None:
+    return _cid(rows[0][4]) if rows else None
+
+
+def _contents(database: Database, names: Sequence[str], position: int) -> dict[str, CID | None]:
+    query = _EACH_LAST.format(",".join(["(?)"] * len(names)))
+    rows = database.ask(query, (*names, position, position))
+    return {name: _cid(content) for name, content in rows}
+
+
+def _cid(content: bytes | None) -> CID | None:
+    try:
+        return None if content is None else CID.from_bytes(content)
+    except (InvalidCIDError, TypeError) as error:
+        raise WrongFileError from error
+
+
+def _inside(folder: str) -> str:
+    return f"{folder}/" if folder else ""
+
+
+def _range(prefix: str, position: int) -> dict[str, object]:
+    """Return what selects the names with this beginning."""
+    stop: str | bytes = _AFTER_EVERY_TEXT
+    if prefix.endswith("/"):
+        stop = f"{prefix[:-1]}0"  # which follows on the slash
+    elif prefix:
+        raise ValueError("names are asked for by folder. Fix: end the prefix with a slash.")
+    return {"start": prefix, "stop": stop, "at": position}
+
+
+def _children(database: Database, folder: str, position: int) -> Iterator[tuple[str, bool]]:
+    prefix = _inside(folder)
+    wanted = _range(prefix, position)
+    while True:
+        for (name,) in database.connection.execute(_NAMES, wanted):
+            child, slash, _ = name[len(prefix) :].partition("/")
+            yield f"{prefix}{child}", bool(slash)
+            if slash:
+                wanted["start"] = f"{prefix}{child}0"
+                break
+        else:
+            return
+
+
+def _position_at(database: Database, milliseconds: int) -> int:
+    """Search, because times rise with positions."""
+    found, low, high = 0, 1, database.facts().cursor
+    while low <= high:
+        middle = (low + high) // 2
+        rows = database.ask(_COMMIT, (middle,))
+        position, when = rows[0] if rows else (0, 0)
+        if when <= milliseconds:
+            found, low = max(found, position), middle + 1
+        else:
+            high = position - 1
+    return found

@@ -1,0 +1,122 @@
+"""Names made from content, as the standard CIDv1 that other tools can check."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from perdure.errors import InvalidCIDError
+
+_VERSION = 1
+_DIGEST_BYTES = 32
+
+
+class Codec(Enum):
+    """What the named bytes are."""
+
+    RAW = 0x55
+    """Anything."""
+    DAG_CBOR = 0x71
+    """A structure, in canonical CBOR."""
+
+
+class Hash(Enum):
+    """How the digest was made; a parameter of a store's format."""
+
+    SHA2_256 = 0x12
+    BLAKE3 = 0x1E
+
+    def digest(self, data: bytes) -> bytes:
+        return self.hasher(data).digest()
+
+    def hasher(self, data: bytes = b"") -> "Hasher":
+        """Return a running hash that has taken in `data`."""
+        if self is Hash.SHA2_256:
+            return hashlib.sha256(data)
+        try:
+            import blake3  # noqa: PLC0415 - an optional dependency
+        except ImportError as error:
+            raise InvalidCIDError(
+                "blake3 is not installed. "
+                "Fix: pip install '.[blake3]' from a checkout, or use sha2-256."
+            ) from error
+        return blake3.blake3(data)
+
+
+class Hasher(Protocol):
+    def update(self, data: bytes, /) -> object: ...
+
+    def digest(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CID:
+    """The name of some bytes: whoever has them can make it, and check it."""
+
+    digest: bytes
+    hash: Hash = Hash.SHA2_256
+    codec: Codec = Codec.RAW
+
+    def __post_init__(self) -> None:
+        if len(self.digest) != _DIGEST_BYTES:
+            raise InvalidCIDError(f"a digest has {_DIGEST_BYTES} bytes, not {len(self.digest)}")
+
+    @classmethod
+    def of(cls, data: bytes, hash: Hash = Hash.SHA2_256, codec: Codec = Codec.RAW) -> "CID":  # noqa: A002 - the standard's own word
+        return cls(hash.digest(data), hash, codec)
+
+    @classmethod
+    def many(cls, digests: Iterable[bytes], hash: Hash) -> "list[CID]":  # noqa: A002 - the standard's own word
+        """Return the CIDs of raw content with these digests, which are known to be right."""
+        cids = []
+        for digest in digests:
+            cid = _new(cls)
+            _set_digest(cid, digest)
+            _set_hash(cid, hash)
+            _set_codec(cid, Codec.RAW)
+            cids.append(cid)
+        return cids
+
+    @classmethod
+    def parse(cls, text: str) -> "CID":
+        """Read the form that `str` gives; anything else is `InvalidCIDError`."""
+        try:
+            padding = "=" * (-(len(text) - 1) % 8)
+            data = base64.b32decode(text[1:].upper() + padding)
+        except (binascii.Error, ValueError) as error:
+            raise _invalid(text, "it is not base32") from error
+        cid = cls.from_bytes(data)
+        if str(cid) != text:
+            raise _invalid(text, "it is not written in the one usual way")
+        return cid
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "CID":
+        if len(data) != _DIGEST_BYTES + 4 or data[0] != _VERSION or data[3] != _DIGEST_BYTES:
+            raise _invalid(data.hex(), "it is no CIDv1 with a digest of 32 bytes")
+        try:
+            return cls(data[4:], Hash(data[2]), Codec(data[1]))
+        except ValueError as error:
+            raise _invalid(data.hex(), "its codec or hash is none of ours") from error
+
+    def __bytes__(self) -> bytes:
+        return bytes((_VERSION, self.codec.value, self.hash.value, _DIGEST_BYTES)) + self.digest
+
+    def __str__(self) -> str:
+        return "b" + base64.b32encode(bytes(self)).decode().lower().rstrip("=")
+
+
+# A frozen value is made by its fields' own setters; thousands at once come through here.
+_new = object.__new__
+_set_digest, _set_hash, _set_codec = (
+    CID.__dict__[name].__set__ for name in ("digest", "hash", "codec")
+)
+
+
+def _invalid(shown: str, what: str) -> InvalidCIDError:
+    return InvalidCIDError(
+        f"{shown[:80]!a} is no usable CID: {what}. Fix: copy it whole, as in 'bafkrei...'."
+    )

@@ -1,0 +1,241 @@
+"""What a log can say, and how it is written."""
+
+import struct
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from perdure.artifacts import canonical
+from perdure.artifacts.artifact import SID
+from perdure.artifacts.canonical import Value
+from perdure.artifacts.cid import CID
+from perdure.errors import DamageError, InvalidArtifactError, InvalidCIDError
+
+_PREFIX = struct.Struct("<BI")
+_PUT = struct.Struct("<36sQQI")
+_NONE: Mapping[str, Value] = MappingProxyType({})
+
+
+class Put(NamedTuple):
+    """Content became visible: it is these bytes of its frame's payload."""
+
+    cid: CID
+    offset: int
+    length: int
+    crc: int
+
+
+class Register(NamedTuple):
+    """A structure became known."""
+
+    sid: SID
+    encoded: bytes
+
+
+class Bind(NamedTuple):
+    """A name stands for this content from here on, or for nothing; and why."""
+
+    name: str
+    cid: CID | None
+    circumstances: Mapping[str, Value] = _NONE
+
+
+class Tombstone(NamedTuple):
+    """Content is no longer to be had."""
+
+    cid: CID
+    reason: str
+
+
+class Lift(NamedTuple):
+    """A tombstone is taken away."""
+
+    cid: CID
+
+
+class SnapshotAnchor(NamedTuple):
+    """The index as of `position` was written whole; `digest` names what was written."""
+
+    snapshot: int
+    position: int
+    digest: bytes
+
+
+class Result(NamedTuple):
+    """Materializing a structure gave this content."""
+
+    sid: SID
+    cid: CID
+
+
+class Sweep(NamedTuple):
+    """States before `horizon` can no longer be asked for, and the bytes of these are gone."""
+
+    horizon: int
+    cids: tuple[CID, ...]
+
+
+class Imported(NamedTuple):
+    """Another history was taken in up to `position`, where its seal was this."""
+
+    history: bytes
+    position: int
+    seal: bytes
+
+
+class Unknown(NamedTuple):
+    """An entry of a later version; it counts as a position and is passed over."""
+
+    kind: int
+    body: bytes
+
+
+Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep | Imported
+Entry = Known | Unknown
+
+_KINDS: dict[type[Known], int] = {
+    Put: 1,
+    Register: 2,
+    Bind: 3,
+    Tombstone: 4,
+    Lift: 5,
+    SnapshotAnchor: 6,
+    Result: 7,
+    Sweep: 8,
+    Imported: 9,
+}
+
+
+def encode(entry: Entry) -> bytes:
+    """Return the entry with its kind and length, so that any reader can pass over it."""
+    if isinstance(entry, Unknown):
+        return _PREFIX.pack(entry.kind, len(entry.body)) + entry.body
+    body = _body(entry)
+    return _PREFIX.pack(_KINDS[type(entry)], len(body)) + body
+
+
+def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
+    match entry:
+        case Put(cid, offset, length, crc):
+            return _PUT.pack(bytes(cid), offset, length, crc)
+        case Register(sid, encoded):
+            return bytes(sid) + encoded
+        case Bind(name, cid, circumstances):
+            return canonical.encode([name, cid, circumstances])
+        case Tombstone(cid, reason):
+            return canonical.encode([cid, reason])
+        case Lift(cid):
+            return bytes(cid)
+        case SnapshotAnchor(snapshot, position, digest):
+            return canonical.encode([snapshot, position, digest])
+        case Result(sid, cid):
+            return bytes(sid) + bytes(cid)
+        case Sweep(horizon, cids):
+            return canonical.encode([horizon, cids])
+        case Imported(history, position, seal):
+            return canonical.encode([history, position, seal])
+
+
+def decode_all(records: bytes) -> list[Entry]:
+    """Read entries that stand one after the other; anything malformed is `DamageError`."""
+    entries: list[Entry] = []
+    at = 0
+    while at < len(records):
+        if at + _PREFIX.size > len(records):
+            raise DamageError("a log entry breaks off in its first bytes")
+        kind, length = _PREFIX.unpack_from(records, at)
+        at += _PREFIX.size
+        body = records[at : at + length]
+        if len(body) != length:
+            raise DamageError(f"a log entry of {length} bytes breaks off after {len(body)}")
+        entries.append(decode(kind, body))
+        at += length
+    return entries
+
+
+def decode(kind: int, body: bytes) -> Entry:
+    reader = _READERS.get(kind)
+    if reader is None:
+        return Unknown(kind, body)
+    try:
+        return reader(body)
+    except (InvalidArtifactError, InvalidCIDError, struct.error, ValueError, TypeError) as error:
+        raise DamageError(f"a log entry of kind {kind} can't be read: {error}") from error
+
+
+def _put(body: bytes) -> Put:
+    cid, offset, length, crc = _PUT.unpack(body)
+    return Put(CID.from_bytes(cid), offset, length, crc)
+
+
+def _register(body: bytes) -> Register:
+    return Register(CID.from_bytes(body[:36]), body[36:])
+
+
+def _bind(body: bytes) -> Bind:
+    name, cid, circumstances = _items(body)
+    if not isinstance(name, str) or not isinstance(circumstances, Mapping):
+        raise TypeError("a name is text, and its circumstances are a table")
+    return Bind(name, None if cid is None else _cid(cid), circumstances)
+
+
+def _tombstone(body: bytes) -> Tombstone:
+    cid, reason = _items(body)
+    if not isinstance(reason, str):
+        raise TypeError("a reason is text")
+    return Tombstone(_cid(cid), reason)
+
+
+def _anchor(body: bytes) -> SnapshotAnchor:
+    snapshot, position, digest = _items(body)
+    if not isinstance(snapshot, int) or not isinstance(position, int):
+        raise TypeError("a snapshot and its position are numbers")
+    if not isinstance(digest, bytes):
+        raise TypeError("a digest is bytes")
+    return SnapshotAnchor(snapshot, position, digest)
+
+
+def _result(body: bytes) -> Result:
+    return Result(CID.from_bytes(body[:36]), CID.from_bytes(body[36:]))
+
+
+def _sweep(body: bytes) -> Sweep:
+    horizon, cids = _items(body)
+    if not isinstance(horizon, int) or not isinstance(cids, list):
+        raise TypeError("a sweep has a horizon and a list of contents")
+    return Sweep(horizon, tuple(map(_cid, cids)))
+
+
+def _imported(body: bytes) -> Imported:
+    history, position, seal = _items(body)
+    if not isinstance(history, bytes) or not isinstance(seal, bytes):
+        raise TypeError("a history and its seal are bytes")
+    if not isinstance(position, int):
+        raise TypeError("a position is a number")
+    return Imported(history, position, seal)
+
+
+def _items(body: bytes) -> list[Value]:
+    items = canonical.decode(body)
+    if not isinstance(items, list):
+        raise TypeError("an entry is a list")
+    return items
+
+
+def _cid(value: Value) -> CID:
+    if not isinstance(value, CID):
+        raise TypeError("content is named by its CID")
+    return value
+
+
+_READERS: dict[int, Callable[[bytes], Known]] = {
+    1: _put,
+    2: _register,
+    3: _bind,
+    4: _tombstone,
+    5: lambda body: Lift(CID.from_bytes(body)),
+    6: _anchor,
+    7: _result,
+    8: _sweep,
+    9: _imported,
+}

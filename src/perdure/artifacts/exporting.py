@@ -1,0 +1,180 @@
+"""Write a history into one file."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import BinaryIO
+
+from google_crc32c import extend as extend_crc32c
+from google_crc32c import value as crc32c
+
+from perdure.artifacts.archive import Footer, claim_of, encode_opening
+from perdure.artifacts.cid import CID
+from perdure.artifacts.frame import encode_head, salt_of
+from perdure.artifacts.journal import Journal
+from perdure.artifacts.keys import SigningKey
+from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Reader, decode_header
+from perdure.artifacts.state import IndexState
+from perdure.artifacts.store import ArtifactStore
+from perdure.artifacts.survey import SLICE, Placed, Survey, Window, placed, zeros
+from perdure.artifacts.verify import Progress
+from perdure.errors import ArchiveError, DamageError
+
+_AT_ONCE = 4 * SLICE
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an archive holds."""
+
+    history: bytes
+    state: IndexState
+    """The last one."""
+    root: bytes
+    """Of the log's tree."""
+    digest: bytes
+    """The SHA-256 of the archive without its last 32 bytes, which are this."""
+    size: int
+    """In bytes."""
+
+
+def export(
+    store: ArtifactStore,
+    target: BinaryIO,
+    *,
+    key: SigningKey | None = None,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write the history up to the current state, and with a key sign for it.
+
+    Nobody is kept from writing meanwhile. If this raises, what was written is no archive. Content
+    that is damaged is not exported: that is a `DamageError`, and `verify` shows all there is.
+    """
+    journal = store._journal  # noqa: SLF001 - this is the store's own verb
+    state = journal.refresh()
+    if not state.position:
+        raise ArchiveError("the history has nothing in it to export. Fix: put something first.")
+    return _Export(journal, state.position, _Output(target, progress)).run(key)
+
+
+class _Output:
+    """Gathers what is written to slices, and hashes it."""
+
+    def __init__(self, target: BinaryIO, progress: Progress | None) -> None:
+        self._target = target
+        self._progress = progress or (lambda _done, _all: None)
+        self._hasher = sha256()
+        self._parts: list[bytes] = []
+        self._waiting = 0
+        self.size = 0
+        self.total = 0
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._waiting += len(data)
+        if self._waiting >= SLICE:
+            self._flush()
+
+    def finish(self) -> bytes:
+        self._flush()
+        digest = self._hasher.digest()
+        self._put(digest)
+        return digest
+
+    def _flush(self) -> None:
+        data = b"".join(self._parts) if len(self._parts) > 1 else b"".join(self._parts[:1])
+        self._parts, self._waiting = [], 0
+        self._hasher.update(data)
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._target.write(rest) :]
+        self.size += len(data)
+        self._progress(self.size, max(self.size, self.total))
+
+
+class _Export:
+    def __init__(self, journal: Journal, position: int, output: _Output) -> None:
+        self._journal = journal
+        self._log = journal.log
+        self._position = position
+        self._output = output
+        self._salt = salt_of(self._log.history)
+
+    def run(self, key: SigningKey | None) -> Exported:
+        log, output = self._log, self._output
+        begin = log.start_of(0)
+        survey = Survey(begin, log.hash)
+        survey.walk(_until(log.frames(begin), self._position))
+        claim = claim_of(log.history, survey)
+        text = claim.signed(key).to_text().encode() if key else b""
+        lengths = list(survey.stops.values())
+        output.total = sum(lengths)
+        output.write(encode_opening(lengths))
+        for number in survey.stops:
+            self._segment(number, survey)
+        output.write(Footer(survey.end.position, survey.end.seal, survey.root, text).encode())
+        state = IndexState(survey.snapshots, survey.end.position)
+        digest = output.finish()
+        return Exported(log.history, state, survey.root, digest, output.size)
+
+    def _segment(self, number: int, survey: Survey) -> None:
+        file = self._log.file(number)
+        header = file.read(0, HEADER_BYTES)
+        self._output.write(header)
+        window = Window(file)
+        begin = End.of(decode_header(header))
+        for frame in _until(Reader(file, self._log.history).frames(begin), self._position):
+            self._frame(window, frame, survey)
+
+    def _frame(self, window: Window, frame: Frame, survey: Survey) -> None:
+        write, head = self._output.write, frame.head
+        write(encode_head(head, self._salt) + frame.records)
+        if head.payload_length <= _AT_ONCE and not survey.has_swept:
+            write(self._payload(window, frame))
+            write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
+            return
+        for put in placed(frame):
+            for data in zeros(put) if survey.is_swept(put) else self._content(window, put, frame):
+                write(data)
+        write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
+
+    def _payload(self, window: Window, frame: Frame) -> bytes:
+        """Return the whole payload, which is as short as most, and the faster for it."""
+        data = window.read(frame.payload, frame.head.payload_length)
+        begin = frame.payload
+        for put in placed(frame):
+            at = put.place - begin
+            if crc32c(data[at : at + put.length]) != put.crc:
+                raise self._explain(put, frame)
+        if len(data) != frame.head.payload_length:
+            raise DamageError("a segment ends in the middle of a commit. Fix: restore the file.")
+        return data
+
+    def _content(self, window: Window, put: Placed, frame: Frame) -> Iterator[bytes]:
+        crc, found = 0, 0
+        for data in window.slices(put.place, put.length):
+            crc = extend_crc32c(crc, data)
+            found += len(data)
+            yield data
+        if crc != put.crc or found != put.length:
+            raise self._explain(put, frame)
+
+    def _explain(self, put: Placed, frame: Frame) -> ArchiveError | DamageError:
+        self._journal.refresh()
+        row = self._journal.index.find(put.digest)
+        if row is None or row.block != frame.head.first_position:
+            return ArchiveError("content was swept while it was being exported. Fix: export again.")
+        return DamageError(
+            f"the bytes of {CID.from_bytes(put.cid)} are not what was put, so they can't be "
+            "exported. Fix: run `perdure history verify` to see what is damaged, and restore it."
+        )
+
+
+def _until(frames: Iterable[Frame], position: int) -> Iterator[Frame]:
+    for frame in frames:
+        yield frame
+        if frame.head.last_position >= position:
+            return

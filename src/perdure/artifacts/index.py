@@ -1,0 +1,297 @@
+"""The content index: from a CID to where its bytes are, as of any position.
+
+A table holds what was there when it was written, a dict what came since. Every row says from when
+to when it can be seen, so a question about the past costs what one about the present does.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from operator import or_
+
+from perdure.artifacts.bulk import WORTHWHILE, Bulk, Spot, is_available
+from perdure.artifacts.cid import CID, Codec, Hash
+from perdure.artifacts.disk import Disk
+from perdure.artifacts.entry import Entry, Lift, SnapshotAnchor, Sweep, Tombstone, decode
+from perdure.artifacts.frame import FIRST_SEAL
+from perdure.artifacts.log import Log
+from perdure.artifacts.records import PUT, decode_put, only_puts, raw_entries
+from perdure.artifacts.segment import End, Frame
+from perdure.artifacts.table import (
+    OFTEN,
+    Facts,
+    Row,
+    Table,
+    table_name,
+    table_position,
+    write_table,
+)
+from perdure.errors import DamageError, StaleIndexError
+
+_TOMBSTONE, _LIFT, _ANCHOR, _SWEEP = 4, 5, 6, 8
+_DECODED = {_TOMBSTONE, _LIFT, _ANCHOR, _SWEEP}
+_SMALLEST_TAIL = 1 << 14
+_TAIL_SHARE = 16
+_SMALLEST_LEFT = 1 << 10
+_LEFT_SHARE = 64
+_UNFINISHED = ".new"
+_NEW = tuple.__new__
+"""Makes a row of its fields without looking at each."""
+
+Placed = tuple[bytes, int, int, int]
+"""Content on its way: digest, offset in the payload, length, checksum."""
+
+
+class Index:
+    def __init__(self) -> None:
+        self._table: Table | None = None
+        self._tail: dict[bytes, Row | None] = {}
+        self._often: dict[bytes, tuple[int, ...]] = {}
+        self._prefix = b""
+        self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
+        self.snapshots: list[int] = []
+        """The position of each."""
+        self.horizon = 0
+        self._last = 0
+        self._bulk: Bulk | None = None
+        self._is_plain = True
+        """Whether everything in the tail can be seen at the newest position."""
+
+    # ------------------------------------------------------------ asking
+    def find(self, digest: bytes) -> Row | None:
+        tail, table = self._tail, self._table
+        if digest in tail:
+            return tail[digest]
+        return table.find(digest) if table else None
+
+    def is_visible(self, digest: bytes, row: Row, position: int) -> bool:
+        if row.since > position:
+            return False
+        hidden = row.hidden
+        if hidden == 0:
+            return True
+        if hidden == OFTEN:
+            return bisect_right(self._often.get(digest, ()), position) % 2 == 0
+        return position < hidden or 0 < row.shown <= position
+
+    def known_many(self, digests: Sequence[bytes]) -> bool:
+        """Whether there is a row for any of these, be it hidden or not."""
+        tail, table = self._tail, self._table
+        if any(map(tail.__contains__, digests)):
+            return True
+        if table is None or not table.count:
+            return False
+        if len(digests) >= WORTHWHILE and is_available():
+            return self._in_bulk(table).any_of(digests)
+        return any(table.find(digest) is not None for digest in digests)
+
+    def visible_many(self, digests: Sequence[bytes], position: int) -> list[bool]:
+        """Say of each whether it can be seen at a position; much faster than one by one."""
+        tail, table = self._tail, self._table
+        if len(digests) < WORTHWHILE or not (table is None or (table.count and is_available())):
+            return [self._is_seen(digest, position) for digest in digests]
+        if table is None:
+            seen, unsure = [False] * len(digests), list[int]()
+        else:
+            seen, unsure = self._in_bulk(table).visible(digests, position)
+        if tail and self._is_plain and position >= self.end.position:
+            in_tail = map(tail.__contains__, digests)
+            seen = list(map(or_, seen, in_tail)) if table else list(in_tail)
+        elif tail:
+            unsure = [*unsure, *(n for n, digest in enumerate(digests) if digest in tail)]
+        for which in unsure:
+            seen[which] = self._is_seen(digests[which], position)
+        return seen
+
+    def _is_seen(self, digest: bytes, position: int) -> bool:
+        row = self.find(digest)
+        return row is not None and self.is_visible(digest, row, position)
+
+    def spots(self, digests: Sequence[bytes], position: int) -> list[Spot]:
+        """Return where those lie that can be seen at a position, in no order."""
+        tail, table = self._tail, self._table
+        spots: list[Spot] = []
+        unsure = [which for which, digest in enumerate(digests) if digest in tail]
+        if table is not None and table.count:
+            if len(digests) >= WORTHWHILE and is_available():
+                spots, more = self._in_bulk(table).spots(digests, position)
+                if unsure:
+                    spots = [spot for spot in spots if digests[spot.which] not in tail]
+                unsure += [which for which in more if digests[which] not in tail]
+            else:
+                unsure = list(range(len(digests)))
+        for which in unsure:
+            digest = digests[which]
+            row = self.find(digest)
+            if row is not None and self.is_visible(digest, row, position):
+                spots.append(Spot(row.segment, row.place, row.length, row.crc, which))
+        return spots
+
+    def _in_bulk(self, table: Table) -> Bulk:
+        if self._bulk is None or self._bulk.table is not table:
+            self._bulk = Bulk(table)
+        return self._bulk
+
+    def rows(self) -> Iterator[tuple[bytes, Row]]:
+        """Yield every row, in no order."""
+        tail = self._tail
+        for digest, row in self._table.rows() if self._table else ():
+            if digest not in tail:
+                yield digest, row
+        yield from ((digest, row) for digest, row in tail.items() if row is not None)
+
+    def last_hidden(self, digest: bytes, row: Row) -> int:
+        """Return the position from which on it is hidden for good so far; 0 if it is not."""
+        if row.hidden == OFTEN:
+            changes = self._often[digest]
+            return changes[-1] if len(changes) % 2 else 0
+        return 0 if row.shown else row.hidden
+
+    def __len__(self) -> int:
+        return len(self._tail) + (self._table.count if self._table else 0)
+
+    # ------------------------------------------------------------ following the log
+    def apply(self, frame: Frame, algorithm: Hash) -> None:
+        """Take a commit in."""
+        head = frame.head
+        prefix = self._prefix or self._begin(algorithm)
+        available = head.payload_length
+        puts: list[Placed] = []
+        for _, _, cid, offset, length, crc in only_puts(frame) or self._others(frame):
+            if offset + length > available:
+                raise DamageError("an entry puts more than its commit holds")
+            if cid[:4] == prefix:
+                puts.append((cid[4:], offset, length, crc))
+        self.add(frame, frame.end, puts, algorithm)
+
+    def add(self, frame: Frame, end: End, puts: Sequence[Placed], algorithm: Hash) -> None:
+        """Take in what a commit puts. `end` is where it ends."""
+        if not self._prefix:
+            self._begin(algorithm)
+        segment, start, head, _, _ = frame
+        commit, block, payload = end.position, head.first_position, frame.payload
+        tail, row = self._tail, Row
+        for digest, offset, length, crc in puts:
+            fields = (commit, block, offset, payload + offset, length, 0, 0, segment, crc)
+            tail[digest] = _NEW(row, fields)
+        self.end, self._last = end, start
+
+    def _begin(self, algorithm: Hash) -> bytes:
+        self._prefix = bytes(CID(bytes(32), algorithm, Codec.RAW))[:4]
+        return self._prefix
+
+    def _others(self, frame: Frame) -> Iterator[tuple[int, int, bytes, int, int, int]]:
+        """Yield what the frame puts, and take in everything else on the way."""
+        commit = frame.head.last_position
+        for kind, body in raw_entries(frame.records):
+            if kind == PUT:
+                yield (kind, len(body), *decode_put(body))
+            elif kind in _DECODED:
+                self._take_in(decode(kind, body), commit)
+
+    def _take_in(self, entry: Entry, commit: int) -> None:
+        match entry:
+            case Tombstone(cid, _):
+                self._toggle(cid.digest, commit, visible=False)
+            case Lift(cid):
+                self._toggle(cid.digest, commit, visible=True)
+            case SnapshotAnchor(_, position, _):
+                self.snapshots.append(position)
+            case Sweep(horizon, cids):
+                self.horizon = horizon
+                for cid in cids:
+                    self._is_plain = False
+                    self._tail[cid.digest] = None
+                    self._often.pop(cid.digest, None)
+
+    def _toggle(self, digest: bytes, commit: int, *, visible: bool) -> None:
+        row = self.find(digest)
+        if row is None or self.is_visible(digest, row, commit) == visible:
+            return
+        self._is_plain = False
+        if row.hidden == OFTEN:
+            self._often[digest] = (*self._often[digest], commit)
+        elif row.hidden == 0:
+            self._tail[digest] = row._replace(hidden=commit)
+        elif row.shown == 0:
+            self._tail[digest] = row._replace(shown=commit)
+        else:
+            self._often[digest] = (row.hidden, row.shown, commit)
+            self._tail[digest] = row._replace(hidden=OFTEN, shown=0)
+
+    # ------------------------------------------------------------ tables
+    def load(self, disk: Disk, log: Log) -> None:
+        """Begin with the newest table that is whole and of this log, if there is one."""
+        positions = (table_position(name) for name in disk.names())
+        for position in sorted((p for p in positions if p is not None), reverse=True):
+            try:
+                table = Table.open(disk.open(table_name(position)))
+            except (StaleIndexError, FileNotFoundError):
+                continue
+            facts = table.facts
+            if facts.history == log.history and log.stands_at(facts.end, facts.last):
+                self._use(table)
+                return
+
+    def _use(self, table: Table) -> None:
+        facts = table.facts
+        self._begin(facts.hash)
+        self._often = dict(facts.often)
+        self.snapshots = list(facts.snapshots)
+        self.horizon = facts.horizon
+        self.end, self._last = facts.end, facts.last
+        self._tail, self._table = {}, table
+
+    @property
+    def table_position(self) -> int:
+        """Up to where the table goes; 0 without one."""
+        return self._table.facts.end.position if self._table else 0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether so much came since the last table that it is time for another."""
+        rows = self._table.count if self._table else 0
+        return len(self._tail) > max(_SMALLEST_TAIL, rows // _TAIL_SHARE)
+
+    @property
+    def is_worth_a_table(self) -> bool:
+        """Whether so much came since the last table that who opens it next would feel it."""
+        rows = self._table.count if self._table else 0
+        return len(self._tail) > max(_SMALLEST_LEFT, rows // _LEFT_SHARE)
+
+    def last_in_table(self, log: Log) -> Frame | None:
+        """Return the last commit that the table knows; None if it can't be told."""
+        table = self._table
+        return log.last_before(table.facts.end, table.facts.last) if table else None
+
+    def save(self, disk: Disk, history: bytes, algorithm: Hash) -> None:
+        """Write all of it as a table, and remove the tables before it."""
+        facts = Facts(
+            history,
+            algorithm,
+            self.end,
+            self._last,
+            self.horizon,
+            tuple(self.snapshots),
+            self._often,
+        )
+        name = table_name(self.end.position)
+        table = write_table(disk, name + _UNFINISHED, self._table, self._tail, facts)
+        disk.rename(name + _UNFINISHED, name)
+        # A reader that finds the tail empty must find the table full.
+        self._table = table
+        self._tail, self._is_plain = {}, True
+        remove_tables(disk, keep=name)
+
+
+def remove_tables(disk: Disk, keep: str | None = None) -> None:
+    """Remove every table but one; nothing is lost."""
+    for name in disk.names():
+        if table_position(name.removesuffix(_UNFINISHED)) is not None and name != keep:
+            _remove(disk, name)
+
+
+def _remove(disk: Disk, name: str) -> None:
+    try:
+        disk.remove(name)
+    except FileNotFoundError:  # another process was faster
+        return

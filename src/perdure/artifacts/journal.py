@@ -1,0 +1,644 @@
+"""The log and the index as one: kept together, shared between threads and processes.
+
+A caller says what it wants done; whoever comes to the turn first does it for all who wait, in one
+commit. Readers take no lock: they see the last state that was published.
+"""
+
+import os
+import time as clocks
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from threading import Lock, RLock
+from typing import NamedTuple
+from weakref import WeakSet
+
+from perdure.artifacts.arrival import finish, has_arrived
+from perdure.artifacts.cid import Hash
+from perdure.artifacts.disk import UNWRITABLE, Disk, Held, holder_of
+from perdure.artifacts.draft import Content, Draft
+from perdure.artifacts.entry import decode_all
+from perdure.artifacts.index import Index, Placed, remove_tables
+from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
+from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode
+from perdure.artifacts.records import encode_put
+from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
+from perdure.artifacts.state import IndexState, Logged
+from perdure.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError
+from perdure.faults import explain
+
+LOCK = "lock"
+NOTE = "erase"
+"""Says what a sweep has yet to erase."""
+
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.05
+_REMEMBERED_ENDS = 256
+"""How many of the last commits are found again without reading their segment."""
+
+Plan = Callable[[Draft], None]
+
+
+def milliseconds() -> int:
+    return clocks.time_ns() // 1_000_000
+
+
+class _Request:
+    """Somebody waits for this to be done."""
+
+    __slots__ = ("alone", "done", "error", "plan", "state", "then", "woken")
+
+    def __init__(self, plan: Plan, *, alone: bool, then: Callable[[], None] | None = None) -> None:
+        self.plan = plan
+        self.alone = alone
+        self.then = then
+        self.woken = Lock()
+        self.woken.acquire()
+        self.done = False
+        self.error: Exception | None = None
+        self.state = IndexState(0, 0)
+
+    def finish(self) -> None:
+        self.done = True
+        self.woken.release()
+
+
+class _Attempt(NamedTuple):
+    """A commit of which it is not known whether it became durable."""
+
+    position: int
+    records: bytes
+    requests: list[_Request]
+    """Those that are still to be told."""
+
+
+class Journal:
+    def __init__(
+        self,
+        disk: Disk,
+        algorithm: Hash = Hash.SHA2_256,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        clock: Callable[[], int] = milliseconds,
+        wait: float = 10.0,
+    ) -> None:
+        self._disk = disk
+        self._algorithm = algorithm
+        self._segment_bytes = segment_bytes
+        self._clock = clock
+        self._wait = wait
+        self._make_locks()
+        self._closed = False
+        self._epoch: int | None = None
+        self._boot = boot_of(disk)
+        self._mark: MarkFile | None = None
+        self._seen = b""
+        self._broken: str | None = None
+        self._attempt: _Attempt | None = None
+        self._ends: deque[End] = deque(maxlen=_REMEMBERED_ENDS)
+        self.cuts: list[Cut] = []
+        self._open()
+        _journals.add(self)
+
+    def _make_locks(self) -> None:
+        self._queue: deque[_Request] = deque()
+        self._queueing = Lock()
+        self._leader: _Request | None = None
+        self._turn = Lock()
+        self._taking_in = RLock()
+
+    def begin_anew(self) -> None:
+        """Go on in a fork: what other threads held there is held by nobody now."""
+        self._make_locks()
+        self._attempt = None
+        self._broken = self._broken or "it was forked"
+
+    # ------------------------------------------------------------ opening
+    def _open(self) -> None:
+        """Read the state from disk, and settle what a writer left, unless one is at it."""
+        try:
+            self._read(tables=True)
+        except StaleIndexError:
+            self._read_without_tables()
+        except OSError as error:
+            self._broken = str(error)
+            raise self._explained(error) from error
+        self._publish()
+        self._broken = None
+
+    def _read_without_tables(self) -> None:
+        with suppress(OSError):  # derived, and perhaps not ours to remove
+            remove_tables(self._disk)
+        self._read(tables=False)
+
+    def _read(self, *, tables: bool) -> None:
+        self.log = Log(self._disk, self._segment_bytes)
+        self.index = Index()
+        self._ends.clear()
+        self._epoch = None
+        self._mark = MarkFile.open(self._disk)
+        if self.log.begin() and tables:
+            self.index.load(self._disk, self.log)
+            if self.index.end.position:
+                self.log.end = self.index.end
+                self._ends.append(self.index.end)
+        if self.log.segments() or has_arrived(self._disk):
+            held = self._try_lock()
+            if held is None:
+                self._follow_unlocked()
+            else:
+                try:
+                    self._settle(thorough=True)
+                finally:
+                    held.release()
+        else:
+            self._refuse_lost_log()
+
+    def _refuse_lost_log(self) -> None:
+        mark = self._mark.read() if self._mark else None
+        if mark is not None and mark.position:
+            raise self.log.missing(mark.position)
+
+    def _try_lock(self) -> Held | None:
+        try:
+            return self._disk.lock(LOCK)
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            return None  # not ours to write; reading needs no lock
+
+    def _follow_unlocked(self) -> None:
+        if not self.log.history:  # it is being begun just now
+            return
+        mark = self._mark.read() if self._mark else None
+        if mark is not None and mark.history == self.log.history:
+            self.log.follow(mark.position, self._apply)
+            return
+        try:
+            for frame in self.log.frames(self.log.end):
+                self._apply(frame)
+                self.log.end = frame.end
+        except DamageError:  # being written just now, or for a writer to settle
+            return
+
+    def _apply(self, frame: Frame) -> None:
+        self.index.apply(frame, self.log.hash)
+        self._ends.append(frame.end)
+
+    def _is_settled(self) -> bool:
+        """Whether nobody wrote anything since we last looked, nor began to."""
+        mark = self._mark
+        return mark is not None and mark.raw() == self._seen and self.log.is_at_end()
+
+    def _settle(self, *, thorough: bool) -> None:
+        if not self.log.history:
+            finish(self._disk)
+        self._mark = self._mark or MarkFile.create(self._disk)
+        mark = self._mark.read()
+        before = self.log.end.position
+        with self._taking_in:
+            self.log.settle(mark, self._apply, thorough=thorough)
+            self.cuts += self.log.cuts
+            self.log.cuts = []
+            if self.log.end.position != before:
+                self._epoch = None  # somebody else wrote since our last turn
+            now = (self.log.history, self.log.end.position)
+            if self.log.history and (mark is None or mark[:2] != now):
+                self._write_mark()
+            self._publish()
+
+    def _write_mark(self) -> None:
+        if self._mark is None:
+            self._mark = MarkFile.create(self._disk)
+        end = self.log.end
+        mark = Mark(self.log.history, end.position, end.segment, self._boot)
+        self._seen = self._mark.write(mark)
+
+    def _publish(self) -> None:
+        self.state = IndexState(len(self.index.snapshots), self.log.end.position)
+
+    # ------------------------------------------------------------ reading
+    def refresh(self) -> IndexState:
+        """Return the current state, with what other processes have committed."""
+        if self._broken is not None:
+            self._reopen()
+        mark = self._mark
+        try:
+            if mark is None or mark.raw() != self._seen:
+                self._take_in()
+        except StaleIndexError:
+            self.rebuild()
+        except OSError as error:
+            raise self._explained(error) from error
+        return self.state
+
+    def _take_in(self) -> None:
+        with self._taking_in:
+            if self._mark is None:
+                self._mark = MarkFile.open(self._disk)
+                if self._mark is None:
+                    return
+            raw = self._mark.raw()
+            mark = decode(raw)
+            if mark is None or not self.log.begin() or mark.history != self.log.history:
+                return
+            if mark.position > self.log.end.position:
+                self.log.follow(mark.position, self._apply)
+                self._epoch = None
+                self._publish()
+                if self.index.is_long:
+                    self._renew_index()
+            self._seen = raw
+
+    def _renew_index(self) -> None:
+        """Take a table that another process has written in place of a tail that grew long."""
+        index = Index()
+        index.load(self._disk, self.log)
+        if index.end.position > self.index.table_position:
+            for frame in self.log.frames(index.end):
+                if frame.head.last_position > self.log.end.position:
+                    break
+                index.apply(frame, self.log.hash)
+            self.index = index
+
+    def entries(self, after: int) -> Iterator[Logged]:
+        """Yield the entries after a position, in order, up to the state as it is now."""
+        try:
+            yield from self._entries(after)
+        except OSError as error:
+            raise self._explained(error) from error
+
+    def _entries(self, after: int) -> Iterator[Logged]:
+        stop = self.state.position
+        if after >= stop:
+            return
+        for frame in self._frames_after(after):
+            head = frame.head
+            if head.last_position > after:
+                for position, entry in enumerate(decode_all(frame.records), head.first_position):
+                    if position > after:
+                        yield Logged(position, head.last_position, head.time, entry)
+            if head.last_position >= stop:
+                return
+        raise self.log.missing(stop)
+
+    def _frames_after(self, position: int) -> Iterator[Frame]:
+        """Yield the frames in which what follows a position is, and perhaps some before them."""
+        index = self.index
+        last = index.last_in_table(self.log) if position < index.table_position else None
+        if last is not None and last.head.first_position <= position + 1 <= last.end.position:
+            yield last
+            yield from self.log.frames(last.end)
+        else:
+            yield from self.log.frames(self._end_before(position))
+
+    def _end_before(self, position: int) -> End:
+        """Return an end of a commit at or before a position, the nearest that is known."""
+        for end in reversed(tuple(self._ends)):
+            if end.position <= position:
+                return end
+        return self.log.start_of(position)
+
+    def commit_before(self, position: int) -> int:
+        """Return the last position of the last commit that was whole at a position."""
+        if position <= 0:
+            return 0
+        end = self._end_before(position)
+        if end.position < position:
+            for frame in self.log.frames(end):
+                if frame.head.last_position > position:
+                    break
+                end = frame.end
+        return end.position
+
+    def _reopen(self) -> None:
+        self._check_open()
+        with self._turn, self._taking_in:
+            if self._broken is not None:
+                self._open()
+
+    def rebuild(self) -> None:
+        """Make the index anew from the log alone, and remove the tables."""
+        with self._turn, self._taking_in:
+            self._read_without_tables()
+            self._publish()
+            self._broken = None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the store is closed. Fix: open it again.")
+
+    def close(self) -> None:
+        with self._turn:
+            if self._broken is None and self.index.is_worth_a_table:
+                with suppress(OSError, StaleIndexError):  # derived; the next one takes it in
+                    self._leave_table()
+            self._closed = True
+            self._broken = "it is closed"
+            self.log.forget_files()
+
+    def _leave_table(self) -> None:
+        """Save who opens the history next what we had to take in, unless somebody is at it."""
+        held = self._disk.lock(LOCK)
+        if held is None:
+            return
+        try:
+            if self.log.is_at_end():
+                self.save_table()
+        finally:
+            held.release()
+
+    # ------------------------------------------------------------ writing
+    def commit(
+        self, plan: Plan, *, alone: bool = False, then: Callable[[], None] | None = None
+    ) -> IndexState:
+        """Do what `plan` drafts and return the state after it, when it is durable.
+
+        The plan is run while the lock is held, on the newest state, together with others unless
+        it wants to be alone. If it raises, nothing of it is done. A plan that drafts nothing
+        writes nothing. `then` is called after it, while the lock is still held.
+        """
+        request = _Request(plan, alone=alone, then=then)
+        try:
+            if not self._join(request):
+                request.woken.acquire()
+            if not request.done:
+                self._lead(request)
+        except BaseException:
+            self._leave(request)
+            raise
+        if request.error is not None:
+            raise request.error
+        return request.state
+
+    def put_alone(self, content: Content) -> IndexState | None:
+        """Commit this one content, as `commit` would, where there is nothing else to be done.
+
+        None, and nothing was done, if others wait, or it was known, or something is to be settled
+        first. It saves what sharing a commit costs, which for a small content is half of the work.
+        """
+        with self._queueing:
+            if self._leader is not None or self._queue:
+                return None
+            self._leader = _NOBODY
+        try:
+            with self._turn:
+                return self._put_alone(content)
+        except OSError as error:
+            self._broken = self._broken or str(error)
+            raise self._explained(error) from error
+        except StaleIndexError:
+            return None
+        finally:
+            self._hand_over()
+
+    def _put_alone(self, content: Content) -> IndexState | None:
+        if self._broken is not None or not self.log.history:
+            return None
+        held = self._disk.lock(LOCK)
+        if held is None:
+            return None
+        try:
+            cid, crc, data = content
+            digest, length = cid[4:], len(data)
+            if not self._is_settled() or self.index.find(digest) is not None:
+                return None
+            records = encode_put(cid, 0, length, crc)
+            self._append_frame(records, 1, [data], [(digest, 0, length, crc)])
+        finally:
+            held.release()
+        return self.state
+
+    def _join(self, request: _Request) -> bool:
+        """Queue; return whether it is ours to serve, because nobody else is at it."""
+        with self._queueing:
+            self._queue.append(request)
+            if self._leader is not None:
+                return False
+            self._leader = request
+            return True
+
+    def _lead(self, own: _Request) -> None:
+        """Serve all who wait until we are served ourselves, then let the next one do so."""
+        with self._turn:
+            while not own.done:
+                self._serve(own)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        with self._queueing:
+            while self._queue and self._queue[0].done:
+                self._queue.popleft()
+            self._leader = self._queue[0] if self._queue else None
+            if self._leader is not None:
+                self._leader.woken.release()
+
+    def _leave(self, request: _Request) -> None:
+        """Withdraw what was asked for, if nobody took it yet; and let another lead."""
+        with self._queueing:
+            with suppress(ValueError):
+                self._queue.remove(request)
+            leads = self._leader is request
+        if leads:
+            self._hand_over()
+
+    def _serve(self, own: _Request) -> None:
+        """Do what those wait for who came first, in one commit."""
+        requests: list[_Request] = []
+        try:
+            self._check_open()
+            if self._broken is not None:
+                self._open()
+            self._settle_attempt()
+            requests = self._take_requests()
+            held = self._lock()
+            try:
+                if not self._is_settled():
+                    self._settle(thorough=False)
+                self._commit(requests)
+            finally:
+                held.release()
+        except StaleIndexError:
+            self._put_off(requests)
+            self._read_without_tables()
+            self._publish()
+        except OSError as error:
+            self._fail(requests or [own], error)
+        except Exception as error:  # noqa: BLE001 - it is raised to whom it belongs
+            _tell(requests or [own], error)
+        except BaseException:
+            # An interrupt is for this thread; the others are served by whoever comes next.
+            self._put_off([request for request in requests if request is not own])
+            raise
+
+    def _put_off(self, requests: list[_Request]) -> None:
+        """Let these be served by the next turn, unless they turn out to be done."""
+        self._broken = self._broken or "it was interrupted"
+        waiting = [request for request in requests if not request.done]
+        if self._attempt is None:
+            self._queue.extendleft(reversed(waiting))
+        else:
+            self._attempt = self._attempt._replace(requests=waiting)
+
+    def _settle_attempt(self) -> None:
+        """Find out whether a commit that was interrupted is in the log after all."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is None or not attempt.requests:
+            return
+        if attempt.position <= self.state.position:
+            start = self.log.start_of(attempt.position - 1)
+            for frame in self.log.frames(start):
+                if frame.head.first_position >= attempt.position:
+                    if frame.records == attempt.records:
+                        self._done(attempt.requests)
+                    break
+        self._queue.extendleft(reversed([r for r in attempt.requests if not r.done]))
+
+    def _take_requests(self) -> list[_Request]:
+        requests: list[_Request] = []
+        while self._queue:
+            if requests and (self._queue[0].alone or requests[0].alone):
+                break
+            request = self._queue.popleft()
+            if not request.done:  # it may have been told of a failure before its turn
+                requests.append(request)
+        return requests
+
+    def _commit(self, requests: list[_Request]) -> None:
+        draft = Draft(self.index, self._algorithm, self.log.end.position)
+        for request in requests:
+            begun = draft.begin()
+            try:
+                request.plan(draft)
+            except StaleIndexError:
+                raise
+            except OSError as error:
+                draft.undo(begun)
+                request.error = self._explained(error)
+            except Exception as error:  # noqa: BLE001 - it is raised to whom it belongs
+                draft.undo(begun)
+                request.error = error
+        if draft.records:
+            self._append(draft)
+        self._done(requests)
+
+    def _done(self, requests: list[_Request]) -> None:
+        for request in requests:
+            request.state = self.state
+            if request.then is not None and request.error is None:
+                request.then()
+            request.finish()
+
+    def _append(self, draft: Draft) -> None:
+        if not self.log.history:
+            self._create()
+        records = b"".join(draft.records)
+        self._attempt = _Attempt(self.log.end.position + 1, records, [])
+        puts = draft.puts if draft.only_puts else None
+        self._append_frame(records, len(draft.records), draft.payload, puts)
+        self._attempt = None
+
+    def _append_frame(
+        self, records: bytes, entries: int, payload: Sequence[Piece], puts: list[Placed] | None
+    ) -> None:
+        """Make a frame durable, then visible. `puts` is what it puts, if it does nothing else."""
+        log = self.log
+        before = log.end
+        if self._epoch is None:
+            self._epoch = before.epoch + 1
+        self._broken = "a commit failed"
+        time = max(self._clock(), before.time)
+        frame = log.append(Moment(time, self._epoch, entries), records, payload)
+        with self._taking_in:
+            if puts is None:
+                self._apply(frame)
+            else:
+                self.index.add(frame, log.end, puts, log.hash)
+                self._ends.append(log.end)
+            self._write_mark()
+            self._publish()
+            self._broken = None
+        if self.index.is_long:
+            with suppress(OSError):  # derived; the commit stands, and the next one tries again
+                self.save_table()
+
+    def _create(self) -> None:
+        """Begin the history. The mark is there first: should the rest fail, it tells when."""
+        history = os.urandom(HISTORY_BYTES)
+        self._mark = self._mark or MarkFile.create(self._disk)
+        self._seen = self._mark.write(Mark(history, 0, 0, self._boot))
+        self.log.create(history, self._algorithm)
+
+    def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> None:
+        """Append a frame as another copy of this history has it. Only while the lock is held."""
+        self._broken = "a commit failed"
+        appended = self.log.append_as(frame, records, payload)
+        with self._taking_in:
+            self._apply(appended)
+            self._epoch = None
+            self._write_mark()
+            self._publish()
+            self._broken = None
+
+    def save_table(self) -> None:
+        """Write the index whole. Only while the lock is held."""
+        with self._taking_in:
+            self.index.save(self._disk, self.log.history, self.log.hash)
+
+    def _fail(self, requests: list[_Request], error: OSError) -> None:
+        """Tell everybody who waits; the next call reads the state from disk again."""
+        self._broken = self._broken or str(error)
+        for request in requests:
+            _tell([request], self._explained(error))
+
+    def has_file(self, name: str) -> bool:
+        try:
+            return name in self._disk.names()
+        except OSError as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: OSError) -> StorageError:
+        if isinstance(error, StorageError):
+            return error
+        return explain(error, self._disk.whereabouts, str(error.filename or "the log"))
+
+    def _lock(self) -> Held:
+        held = self._disk.lock(LOCK)
+        return held if held is not None else self._wait_for_lock()
+
+    def _wait_for_lock(self) -> Held:
+        deadline = clocks.monotonic() + self._wait
+        pause = _FIRST_PAUSE
+        while True:
+            held = self._disk.lock(LOCK)
+            if held is not None:
+                return held
+            if clocks.monotonic() >= deadline:
+                raise LockTimeout(
+                    f"the history in {self._disk.whereabouts!a} is being written by "
+                    f"{holder_of(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
+                    "Fix: wait for it to finish, or end that process."
+                )
+            clocks.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+_NOBODY = _Request(lambda _: None, alone=True)
+"""Leads while one content is put that nobody waits for but its caller."""
+
+_journals: WeakSet[Journal] = WeakSet()
+
+
+def _go_on_in_a_fork() -> None:
+    for journal in list(_journals):
+        journal.begin_anew()
+
+
+os.register_at_fork(after_in_child=_go_on_in_a_fork)
+
+
+def _tell(requests: list[_Request], error: Exception) -> None:
+    for request in requests:
+        if not request.done:
+            request.error = error
+            request.finish()

@@ -1,0 +1,471 @@
+"""The log: frames on segments, one after the other, each made durable by one sync.
+
+Only its writer changes anything, and only while it holds the lock. What a writer that died left
+behind is settled by the next one: a frame that is whole is made durable and kept, one that isn't
+is cut off. A frame that was acknowledged is never cut off.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from perdure.artifacts.cid import Hash
+from perdure.artifacts.disk import Buffer, Disk, File
+from perdure.artifacts.frame import (
+    FIRST_SEAL,
+    HEAD_BYTES,
+    MAGIC,
+    SEAL_BYTES,
+    Head,
+    encode_head,
+    records_checksum,
+    salt_of,
+    seal,
+)
+from perdure.artifacts.mark import Mark, boot_of
+from perdure.artifacts.records import damaged_puts
+from perdure.artifacts.segment import (
+    HEADER_BYTES,
+    End,
+    Frame,
+    Header,
+    Reader,
+    decode_header,
+    segment_name,
+    segment_number,
+)
+from perdure.errors import DamageError
+
+SEGMENT_BYTES = 64 << 20
+
+_SMALLEST_RESERVE = 1 << 18
+_LARGEST_RESERVE = 1 << 22
+_LARGE = 1 << 17
+"""A frame from which on the file had better grow by writing it."""
+_NEVER_FULL = 1 << 63
+_MOST_OPEN_FILES = 64
+_SLICE = 1 << 20
+_PADDING = bytes(8)
+_BLANK = bytes(HEAD_BYTES)
+_SECTOR = 512
+"""Written as one, so what is torn in a header can reach to here."""
+
+Apply = Callable[[Frame], None]
+"""Takes each new frame in, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Bytes that come in slices, because they are too many to hold."""
+
+    length: int
+    slices: Callable[[], Iterator[bytes]]
+    """Raises if it can't give what it was promised to."""
+
+    def __len__(self) -> int:
+        return self.length
+
+
+Piece = Buffer | Stream
+
+
+class Cut(NamedTuple):
+    """What was cut off: a commit that never finished, and that nobody was told had."""
+
+    after: int
+    """The last position that is kept."""
+    segment: str
+    offset: int
+    length: int
+    reason: str
+
+
+class Moment(NamedTuple):
+    """When a commit is made, in whose turn, and of how many entries it is."""
+
+    time: int
+    epoch: int
+    entries: int
+
+
+class Log:
+    """The frames of one history."""
+
+    def __init__(self, disk: Disk, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._disk = disk
+        self._segment_bytes = segment_bytes
+        self._files: dict[int, File] = {}
+        self._reserved = 0
+        self._salt = 0
+        self.history = b""
+        """Empty until the first segment exists."""
+        self.hash = Hash.SHA2_256
+        self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
+        self.cuts: list[Cut] = []
+
+    # ------------------------------------------------------------ opening
+    def segments(self) -> list[int]:
+        numbers = (segment_number(name) for name in self._disk.names())
+        return sorted(number for number in numbers if number is not None)
+
+    def begin(self) -> bool:
+        """Find the first segment, if there is one that is whole; say so."""
+        if self.history:
+            return True
+        try:
+            header = self._header(1)
+        except (FileNotFoundError, DamageError):
+            return False
+        self._adopt_header(header)
+        self.end = End.of(header)
+        return True
+
+    def _adopt_header(self, header: Header) -> None:
+        self.history = header.history
+        self.hash = header.hash
+        self._salt = salt_of(header.history)
+
+    def _header(self, number: int) -> Header:
+        header = decode_header(self.file(number).read(0, HEADER_BYTES))
+        if header.number != number or (self.history and header.history != self.history):
+            raise DamageError(f"{segment_name(number)} is a segment of something else")
+        return header
+
+    def file(self, number: int) -> File:
+        found = self._files.get(number)
+        if found is None:
+            if len(self._files) >= _MOST_OPEN_FILES:
+                self._files.pop(next(iter(self._files)))
+            found = self._files[number] = self._disk.open(segment_name(number))
+        return found
+
+    def forget_files(self) -> None:
+        """Open every file anew before it is used again."""
+        self._files = {}
+        self._reserved = 0
+
+    # ------------------------------------------------------------ reading
+    def frames(self, end: End) -> Iterator[Frame]:
+        """Yield the frames that follow `end`, over all segments."""
+        while True:
+            reader = Reader(self.file(end.segment), self.history)
+            for frame in reader.frames(end):
+                yield frame
+                end = frame.end
+            following = self._following(end)
+            if following is None:
+                return
+            end = following
+
+    def _following(self, end: End) -> End | None:
+        """Return where the next segment takes up from `end`; None if there is none."""
+        try:
+            header = self._header(end.segment + 1)
+        except FileNotFoundError:
+            return None
+        begin = End.of(header)
+        if begin[2:] != end[2:]:
+            raise DamageError(
+                f"{segment_name(header.number)} follows on entry {header.position}, but the log "
+                f"before it ends with entry {end.position}"
+            )
+        return begin
+
+    def follow(self, position: int, apply: Apply) -> None:
+        """Take in the frames up to a position that was acknowledged."""
+        if self.end.position >= position or not self.begin():
+            return
+        for frame in self.frames(self.end):
+            apply(frame)
+            self.end = frame.end
+            if frame.head.last_position >= position:
+                return
+        raise self.missing(position)
+
+    def stands_at(self, end: End, last: int) -> bool:
+        """Whether the log reaches `end`, and its last frame there is the one at `last`."""
+        try:
+            if last == 0:
+                return End.of(self._header(end.segment)) == end
+            return Reader(self.file(end.segment), self.history).ends_at(last, end)
+        except (FileNotFoundError, DamageError):
+            return False
+
+    def last_before(self, end: End, last: int) -> Frame | None:
+        """Return the frame at `last`, if it is the last before `end`, to all appearance."""
+        if last == 0:
+            return None
+        frame = Reader(self.file(end.segment), self.history).frame_at(end.segment, last)
+        return frame if frame is not None and frame.end == end else None
+
+    def is_at_end(self) -> bool:
+        """Whether nothing follows, as a look at the disk's next bytes can tell.
+
+        A writer cuts off what was reserved before it begins another segment, so none was begun
+        while there is room in this one.
+        """
+        end = self.end
+        return bool(self.history) and self.file(end.segment).read(end.offset, HEAD_BYTES) == _BLANK
+
+    def start_of(self, after: int) -> End:
+        """Return the beginning of the segment in which what follows a position is."""
+        # Another process may just be beginning the next one.
+        numbers = [number for number in self.segments() if number <= self.end.segment]
+        low, high = 0, len(numbers) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._header(numbers[middle]).position <= after:
+                low = middle
+            else:
+                high = middle - 1
+        return End.of(self._header(numbers[low]))
+
+    # ------------------------------------------------------------ settling
+    def settle(self, mark: Mark | None, apply: Apply, *, thorough: bool) -> None:
+        """Take in every whole frame and leave the log so that it can be appended to.
+
+        Only while the lock is held. `thorough` also looks at what lies beyond the last frame.
+        """
+        if not self.begin() and not self._settle_first(mark):
+            return
+        ours = mark if mark and mark.history == self.history else None
+        acknowledged = ours.position if ours else 0
+        # What was written since the machine started may be readable and yet not durable.
+        boot = boot_of(self._disk)
+        is_doubtful = ours is not None and (not boot or ours.boot == boot)
+        last, damage = self._take_in(apply)
+        try:
+            if last is not None:
+                self._advance(last.segment)
+                if last.head.last_position > acknowledged:
+                    self._keep(last, is_doubtful=is_doubtful)
+                apply(last)
+                self.end = last.end
+            self._advance()
+            if thorough:
+                self._make_sure_of_segment(is_doubtful=is_doubtful)
+            if thorough and damage is None:
+                self._look_beyond()
+        except DamageError as error:
+            damage = error
+        if damage is not None:
+            self._cut(damage, acknowledged)
+        if self.end.position < acknowledged:
+            raise self.missing(acknowledged)
+
+    def _take_in(self, apply: Apply) -> tuple[Frame | None, DamageError | None]:
+        """Apply all new frames but the last; return that one, and what is wrong after it.
+
+        Whatever another frame follows on was durable before that was begun; of the last one this
+        can't be known.
+        """
+        last: Frame | None = None
+        try:
+            for frame in self.frames(self.end):
+                if last is not None:
+                    apply(last)
+                    self.end = last.end
+                last = frame
+        except DamageError as damage:
+            return last, damage
+        return last, None
+
+    def _make_sure_of_segment(self, *, is_doubtful: bool) -> None:
+        """Make durable what was to be so before the first frame of a segment was written."""
+        if self.end.offset == HEADER_BYTES and is_doubtful:
+            file = self.file(self.end.segment)
+            file.write(0, [file.read(0, HEADER_BYTES)])
+            file.sync()
+        self._disk.sync()
+
+    def _look_beyond(self) -> None:
+        """Return only if nothing follows on the end."""
+        if self.segments()[-1] > self.end.segment:
+            raise DamageError(f"{segment_name(self.end.segment + 1)} is missing")
+        if not self._reader().is_blank(self.end.offset):
+            raise DamageError("bytes that belong to no frame follow on the last one")
+
+    def _advance(self, last: int | None = None) -> None:
+        """Go to the last segment that was begun, even if no frame is in it yet; or to `last`."""
+        with suppress(DamageError):  # one that was never begun; it is met when we cut
+            while self.end.segment != last and (following := self._following(self.end)):
+                self.end = following
+
+    def _keep(self, frame: Frame, *, is_doubtful: bool) -> None:
+        """Make sure of a frame that was promised to nobody, as far as we know."""
+        file = self.file(frame.segment)
+        stop = frame.offset + frame.head.length
+        ending = frame.offset + frame.head.seal_offset + SEAL_BYTES
+        if any(file.read(ending, stop - ending)) or damaged_puts(file, frame, self.hash):
+            raise DamageError("the payload of the last frame is not whole")
+        if not is_doubtful:  # it was read from the disk itself; writing it could only harm it
+            return
+        # Written again, because a sync that failed once leaves nothing for a second one to do.
+        for at in range(frame.offset, stop, _SLICE):
+            file.write(at, [file.read(at, min(_SLICE, stop - at))])
+        file.sync()
+
+    def _cut(self, damage: DamageError, acknowledged: int) -> None:
+        """Cut off what follows the end, if it can only be a commit that never finished."""
+        end = self.end
+        later = self._reader().search(end) is not None
+        following = [number for number in self.segments() if number > end.segment]
+        if following and not later and acknowledged <= end.position:
+            later = not self._remove_never_begun(following)
+        if later or acknowledged > end.position:
+            raise self._refusal(damage, later=later)
+        file = self.file(end.segment)
+        length = file.size() - end.offset
+        file.truncate(end.offset)
+        file.sync()
+        self._reserved = 0
+        name = segment_name(end.segment)
+        if length > 0:
+            self.cuts.append(Cut(end.position, name, end.offset, length, str(damage)))
+
+    def _remove_never_begun(self, numbers: Sequence[int]) -> bool:
+        """Remove these segments if none of them has a frame in it; say so."""
+        before = self.end._replace(offset=0, position=self.end.position - 1)
+        if any(Reader(self.file(n), self.history).search(before) is not None for n in numbers):
+            return False
+        for number in reversed(numbers):
+            name = segment_name(number)
+            length = self.file(number).size()
+            self._files.pop(number).close()
+            self._disk.remove(name)
+            self._disk.sync()
+            self.cuts.append(Cut(self.end.position, name, 0, length, "it was never begun"))
+        return True
+
+    def _settle_first(self, mark: Mark | None) -> bool:
+        """Remove a first segment that was never begun. Say whether there is one that was."""
+        numbers = self.segments()
+        if not numbers:
+            if mark and mark.position:
+                raise self.missing(mark.position)
+            return False
+        was_used = bool(mark and mark.position) or numbers != [1]
+        if was_used or self._was_begun(self.file(1)):
+            raise DamageError(
+                f"{segment_name(1)} in {self._disk.whereabouts!a} is missing or its beginning is "
+                "damaged, so nothing after it can be trusted. Fix: restore the file from a backup."
+            )
+        self._files.pop(1).close()
+        self._disk.remove(segment_name(1))
+        self._disk.sync()
+        return False
+
+    def _was_begun(self, file: File) -> bool:
+        """Whether a segment whose header can't be read has a frame, or something else, in it."""
+        first = file.read(HEADER_BYTES, len(MAGIC))
+        return first == MAGIC or not Reader(file, b"").is_blank(_SECTOR)
+
+    def _reader(self) -> Reader:
+        return Reader(self.file(self.end.segment), self.history)
+
+    def _refusal(self, damage: DamageError, *, later: bool) -> DamageError:
+        end = self.end
+        more = " Commits after it can still be read." if later else ""
+        return DamageError(
+            f"{segment_name(end.segment)} in {self._disk.whereabouts!a} is damaged at byte "
+            f"{end.offset}, after entry {end.position}: {damage}. Up to there all is whole.{more} "
+            "Fix: restore the file from a backup, or run `perdure history verify` to see what can "
+            "be saved."
+        )
+
+    def missing(self, position: int) -> DamageError:
+        return DamageError(
+            f"the log in {self._disk.whereabouts!a} ends with entry {self.end.position}, but entry "
+            f"{position} was acknowledged. Fix: restore the newest segment from a backup; or, to "
+            "go on without what is missing, remove the file 'mark'."
+        )
+
+    # ------------------------------------------------------------ writing
+    def append(self, moment: Moment, records: bytes, payload: Sequence[Piece]) -> Frame:
+        """Write a frame and return when it is durable. Only while the lock is held."""
+        time, epoch, entries = moment
+        end = self.end
+        head = Head(
+            end.position + 1,
+            time,
+            epoch,
+            entries,
+            len(records),
+            sum(map(len, payload)),
+            records_checksum(records),
+        )
+        length = head.length
+        if end.offset + length > self._reserved:
+            end = self._make_room(length)
+        return self._write(end, head, records, payload)
+
+    def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> Frame:
+        """Write a frame with the head, and in the segment, that another copy of the log has it."""
+        end = self.end
+        if frame.segment > end.segment:
+            self.file(end.segment).truncate(end.offset)
+            end = self._begin_segment(end)
+        return self._write(end, frame.head, b"".join(records), payload)
+
+    def _write(self, end: End, head: Head, records: bytes, payload: Sequence[Piece]) -> Frame:
+        segment, offset, position, _, _, before = end
+        packed = encode_head(head, self._salt)
+        sealed = seal(before, packed, records)
+        seal_offset, length = head.seal_offset, head.length
+        ending = sealed + _PADDING[: length - seal_offset - SEAL_BYTES]
+        file = self.file(segment)
+        frame = Frame(segment, offset, head, records, sealed)
+        if Stream in map(type, payload):
+            self._write_slices(file, frame, payload)
+            file.write(end.offset, [packed, records])
+            file.write(end.offset + seal_offset, [ending])
+        else:
+            file.write(end.offset, [packed, records, *payload, ending])  # type: ignore[list-item]
+        file.sync()
+        position += head.entries
+        self.end = End(segment, offset + length, position, head.time, head.epoch, sealed)
+        return frame
+
+    def _write_slices(self, file: File, frame: Frame, payload: Sequence[Piece]) -> None:
+        at = frame.payload
+        try:
+            for piece in payload:
+                for data in piece.slices() if isinstance(piece, Stream) else (piece,):
+                    file.write(at, [data])
+                    at += len(data)
+        except BaseException:
+            file.truncate(frame.offset)
+            self._reserved = 0
+            raise
+
+    def _make_room(self, length: int) -> End:
+        end = self.end
+        if end.offset + length > self._segment_bytes and end.offset > HEADER_BYTES:
+            self.file(end.segment).truncate(end.offset)
+            end = self._begin_segment(end)
+        if end.offset + length > self._reserved and length < _LARGE:
+            step = min(max(end.offset // 4, _SMALLEST_RESERVE), _LARGEST_RESERVE)
+            needed = end.offset + length
+            self._reserved = max(needed, min(needed + step, self._segment_bytes))
+            self.file(end.segment).reserve(self._reserved)
+        return end
+
+    def _begin_segment(self, end: End) -> End:
+        number = end.segment + 1
+        header = Header(
+            self.history, self.hash, number, end.position, end.time, end.epoch, end.seal
+        )
+        file = self._disk.open(segment_name(number), create=True)
+        file.write(0, [header.encode()])
+        file.sync()
+        self._disk.sync()
+        self._files[number] = file
+        self._reserved = 0
+        self.end = End.of(header)
+        return self.end
+
+    def create(self, history: bytes, algorithm: Hash) -> None:
+        """Begin the first segment of a new history. Only while the lock is held."""
+        self.history, self.hash, self._salt = history, algorithm, salt_of(history)
+        self._begin_segment(self.end)

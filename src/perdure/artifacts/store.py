@@ -1,0 +1,527 @@
+"""The artifact store: put once, for ever; get as of any moment."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from hashlib import sha256
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
+
+from google_crc32c import extend as extend_crc32c
+from google_crc32c import value as crc32c
+
+from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
+from perdure.artifacts.cid import CID, Codec, Hash
+from perdure.artifacts.contents import WRONG, Contents
+from perdure.artifacts.derivations import Derivation, Derivations
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.artifacts.draft import Content, Draft
+from perdure.artifacts.entry import Bind, SnapshotAnchor
+from perdure.artifacts.journal import NOTE, Journal, milliseconds
+from perdure.artifacts.log import SEGMENT_BYTES, Cut, Stream
+from perdure.artifacts.operations import Operations
+from perdure.artifacts.segment import segment_name
+from perdure.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
+from perdure.artifacts.table import Row
+from perdure.errors import (
+    BeforeSnapshotError,
+    DamageError,
+    FuturePositionError,
+    InvalidArtifactError,
+    RetentionError,
+    StaleIndexError,
+    StorageError,
+    UnknownContentError,
+    UnknownSnapshotError,
+)
+
+if TYPE_CHECKING:
+    from perdure.artifacts.catalogue import Catalogue
+    from perdure.artifacts.sweep import Collected, Sweeper
+    from perdure.artifacts.verify import Progress, Report
+
+CATALOGUE = "catalogue.sqlite"
+
+_SLICE = 1 << 20
+
+_NOTHING = bytes(32)
+"""The digest of nothing that anybody could find."""
+
+Answer = TypeVar("Answer")
+
+
+class ArtifactStore:
+    """Content by its CID, visible as of a log position, for ever.
+
+    Any number of threads and processes may use one history at the same time. `put` returns when
+    its content would survive a power cut. `get` takes no lock, materializes nothing and changes
+    nothing.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        *,
+        hash: Hash = Hash.SHA2_256,  # noqa: A002 - the standard's own word
+        segment_bytes: int = SEGMENT_BYTES,
+        clock: Callable[[], int] = milliseconds,
+        wait: float = 10.0,
+    ) -> None:
+        self.disk = disk
+        self._journal = Journal(disk, hash, segment_bytes=segment_bytes, clock=clock, wait=wait)
+        self._hash = self._journal.log.hash if self._journal.log.history else hash
+        self._prefix = bytes(CID(bytes(32), self._hash, Codec.RAW))[:4]
+        self._contents = Contents(disk, self._journal, self._hash)
+        self.operations = Operations()
+        """Register your own here."""
+        if self._journal.has_file(NOTE):
+            with suppress(StorageError):  # not ours to write, or somebody is at it
+                self._journal.commit(lambda _: self._sweeper().finish(), alone=True)
+
+    @classmethod
+    def open(cls, folder: Path | str, **options: object) -> "ArtifactStore":
+        """Open the history in a folder; if there is none, the first put makes it."""
+        return cls(FolderDisk(folder), **options)  # type: ignore[arg-type]
+
+    @classmethod
+    def on(cls, disk: Disk, **options: object) -> "ArtifactStore":
+        return cls(disk, **options)  # type: ignore[arg-type]
+
+    @cached_property
+    def catalogue(self) -> "Catalogue":
+        """Names, structures and results; derived from the log."""
+        from perdure.artifacts.catalogue import Catalogue  # noqa: PLC0415 - who asks for it pays
+
+        return Catalogue(self, self.disk.path(CATALOGUE))
+
+    @cached_property
+    def _derivations(self) -> Derivations:
+        return Derivations(self.catalogue, self.operations, self._hash, self.get)
+
+    # ------------------------------------------------------------ putting
+    def put(self, artifact: Artifact) -> tuple[CID, IndexState]:
+        """Make an artifact real; the CID is that of its bytes, the state one that holds it."""
+        if isinstance(artifact, Derived):
+            (cid,), state = self.put_many([artifact])
+            return cid, state
+        _check_artifact(artifact)
+        content = self._content(artifact.data)
+        (cid,) = CID.many((content.cid[4:],), self._hash)
+        state = self._journal.refresh()
+        if self._contents.damaged:
+            self._mend([content.cid[4:]], [artifact.data])
+        if self._is_visible(content.cid[4:], state.position):
+            return cid, state
+        alone = self._journal.put_alone(content)
+        return cid, alone or self._journal.commit(lambda draft: draft.put(content))
+
+    def put_many(self, artifacts: Iterable[Artifact]) -> tuple[list[CID], IndexState]:
+        """Put them all in one commit: either all are there or none."""
+        given = list(artifacts)
+        for artifact in given:
+            _check_artifact(artifact)
+        if all(map(isinstance, given, repeat(Literal))):
+            return self._put_literals([literal.data for literal in given])  # type: ignore[union-attr]
+        puts = [
+            self._content(artifact.data)
+            if isinstance(artifact, Literal)
+            else self._derivations.begin(artifact)
+            for artifact in given
+        ]
+
+        def plan(draft: Draft) -> None:
+            for put in puts:
+                if isinstance(put, Content):
+                    draft.put(put)
+                elif isinstance(put, Derivation):
+                    put.plan(draft, self.catalogue, self._hash)
+
+        state = self._journal.refresh()
+        if not all(self._is_there(put, state.position) for put in puts):
+            state = self._journal.commit(plan)
+            self._check_determinism(puts)
+        return [put if isinstance(put, CID) else self._cid_of(put) for put in puts], state
+
+    def _put_literals(self, contents: list[bytes]) -> tuple[list[CID], IndexState]:
+        hasher = sha256 if self._hash is Hash.SHA2_256 else self._hash.hasher
+        digests = [hasher(content).digest() for content in contents]
+        state = self._journal.refresh()
+        if self._contents.damaged:
+            self._mend(digests, contents)
+        if not all(self._surely(lambda: self._visible_many(digests, state.position))):
+            crcs = list(map(crc32c, contents))
+            prefix = self._prefix
+            state = self._journal.commit(
+                lambda draft: draft.put_many(prefix, digests, crcs, contents)
+            )
+        return CID.many(digests, self._hash), state
+
+    def _mend(self, digests: Sequence[bytes], contents: Sequence[bytes]) -> None:
+        """Where the stored bytes of these were found to be wrong, make them right again."""
+        damaged = self._contents.damaged
+
+        def plan(_: Draft) -> None:
+            for digest, content in zip(digests, contents, strict=True):
+                if digest in damaged:
+                    self._contents.mend(digest, content)
+
+        if not damaged.isdisjoint(digests):
+            self._journal.commit(plan, alone=True)
+
+    def _visible_many(self, digests: Sequence[bytes], position: int) -> list[bool]:
+        return self._journal.index.visible_many(digests, position)
+
+    def _is_there(self, put: Content | Derivation | CID, position: int) -> bool:
+        if isinstance(put, Content):
+            return self._is_visible(put.cid[4:], position)
+        return isinstance(put, CID)
+
+    def _cid_of(self, put: Content | Derivation) -> CID:
+        content = put if isinstance(put, Content) else put.made
+        return CID(content.cid[4:], self._hash)
+
+    def _check_determinism(self, puts: Sequence[Content | Derivation | CID]) -> None:
+        derived = [put for put in puts if isinstance(put, Derivation)]
+        if derived:
+            self.catalogue.follow()
+        for derivation in derived:
+            self._derivations.result_of(derivation.root)
+
+    # ------------------------------------------------------------ what others made
+    def remember(self, made: Iterable[tuple[Derived, bytes]]) -> IndexState:
+        """Note in one commit what derivations gave; for what is made many at a time, elsewhere.
+
+        The bytes of their literals are not put: the structures name them.
+        """
+        told = [self._derivations.told(each, self._content(data)) for each, data in made]
+
+        def plan(draft: Draft) -> None:
+            for derivation in told:
+                derivation.plan(draft, self.catalogue, self._hash)
+
+        return self._journal.commit(plan)
+
+    def remembered(self, sids: Sequence[SID]) -> list[bytes | None]:
+        """Return what each structure gave, the first time; None if it was never made."""
+        self._journal.refresh()
+        self.catalogue.follow()
+        first = self.catalogue.first_results(sids)
+        cids = [first.get(sid) for sid in sids]
+        data = iter(self.get_many([cid for cid in cids if cid is not None]))
+        return [None if cid is None else next(data) for cid in cids]
+
+    def put_stream(self, source: BinaryIO) -> tuple[CID, IndexState]:
+        """Put what a seekable file holds from where it stands, without holding all of it.
+
+        It is read twice: to know whether it is there already, and to write it.
+        """
+        begin = source.tell()
+        hasher, crc, length = self._hash.hasher(), 0, 0
+        while data := source.read(_SLICE):
+            hasher.update(data)
+            crc = extend_crc32c(crc, data)
+            length += len(data)
+        digest = hasher.digest()
+        cid = CID(digest, self._hash)
+        state = self._journal.refresh()
+        if self._is_visible(digest, state.position):
+            return cid, state
+
+        def slices() -> Iterator[bytes]:
+            source.seek(begin)
+            again, missing = self._hash.hasher(), length
+            while missing and (data := source.read(min(_SLICE, missing))):
+                again.update(data)
+                missing -= len(data)
+                yield data
+            if again.digest() != digest:
+                raise InvalidArtifactError("the file changed while it was being put. Fix: again.")
+
+        content = Content(bytes(cid), crc, Stream(length, slices))
+        return cid, self._journal.commit(lambda draft: draft.put(content), alone=True)
+
+    def record(self, changes: Sequence[Change]) -> IndexState:
+        """Put the contents and bind the names to them, all in one commit."""
+        contents = [
+            None if change.content is None else self._content(change.content) for change in changes
+        ]
+
+        def plan(draft: Draft) -> None:
+            for content in contents:
+                if content is not None:
+                    draft.put(content)
+            for change, content in zip(changes, contents, strict=True):
+                cid = None if content is None else CID(content.digest, self._hash)
+                draft.append(Bind(change.name, cid, change.circumstances))
+
+        return self._journal.commit(plan)
+
+    def _content(self, data: bytes) -> Content:
+        hasher = sha256 if self._hash is Hash.SHA2_256 else self._hash.hasher
+        return Content(self._prefix + hasher(data).digest(), crc32c(data), data)
+
+    # ------------------------------------------------------------ getting
+    def get(self, cid: CID, state: IndexState | None = None) -> bytes | None:
+        """Return the bytes that the CID named in that state, or None if it named none.
+
+        They are checked: wrong bytes are never returned. A state that can't be asked for is a
+        `StateError`, never None.
+        """
+        position = self._position(state)
+        row = self._find(cid)
+        if row is None or not self._journal.index.is_visible(cid.digest, row, position):
+            return None
+        data = self._contents.read(cid.digest, row)
+        return data if data is not WRONG else self._explain_wrong_bytes(cid, row, position)
+
+    def has(self, cid: CID, state: IndexState | None = None) -> bool:
+        """Whether `get` would return bytes."""
+        position = self._position(state)
+        row = self._find(cid)
+        return row is not None and self._journal.index.is_visible(cid.digest, row, position)
+
+    def is_kept(self, cid: CID) -> bool:
+        """Whether the bytes are there, be they hidden or not."""
+        self._journal.refresh()
+        return self._find(cid) is not None
+
+    def get_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bytes | None]:
+        """Return what `get` would for each; what lies side by side is read together."""
+        position = self._position(state)
+        digests = self._digests(cids)
+        spots = self._surely(lambda: self._journal.index.spots(digests, position))
+        found: list[bytes | None] = [None] * len(cids)
+        for which in self._contents.read_many(spots, digests, found):
+            found[which] = self.get(cids[which], state)  # which says why it can't be had
+        return found
+
+    def has_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bool]:
+        """Return what `has` would for each; many are asked at once."""
+        position = self._position(state)
+        digests = self._digests(cids)
+        return self._surely(lambda: self._visible_many(digests, position))
+
+    def _digests(self, cids: Sequence[CID]) -> list[bytes]:
+        """Return what to look for; for a CID of another kind, what nothing has."""
+        ours, raw = self._hash, Codec.RAW
+        digests = [cid.digest for cid in cids if cid.hash is ours and cid.codec is raw]
+        if len(digests) < len(cids):
+            digests = [cid.digest if self._is_ours(cid) else _NOTHING for cid in cids]
+        return digests
+
+    def locate(self, cid: CID, state: IndexState | None = None) -> ArtifactLocation | None:
+        """Return where the bytes are, as the log tells it; None where `get` would return None."""
+        position = self._position(state)
+        row = self._find(cid)
+        if row is None or not self._journal.index.is_visible(cid.digest, row, position):
+            return None
+        return (BlockSlice(row.block, row.offset, row.length),)
+
+    def _is_visible(self, digest: bytes, position: int) -> bool:
+        row = self._find_digest(digest)
+        return row is not None and self._journal.index.is_visible(digest, row, position)
+
+    def _is_ours(self, cid: CID) -> bool:
+        return cid.hash is self._hash and cid.codec is Codec.RAW
+
+    def _find(self, cid: CID) -> Row | None:
+        return self._find_digest(cid.digest) if self._is_ours(cid) else None
+
+    def _find_digest(self, digest: bytes) -> Row | None:
+        try:
+            return self._journal.index.find(digest)
+        except StaleIndexError:
+            return self._surely(lambda: self._journal.index.find(digest))
+
+    def _surely(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask the index; if it proves damaged, ask the one that is made anew from the log."""
+        try:
+            return ask()
+        except StaleIndexError:
+            self._journal.rebuild()
+            return ask()
+
+    def _explain_wrong_bytes(self, cid: CID, row: Row, position: int) -> bytes | None:
+        self._journal.refresh()
+        self._check_retained(position)
+        if self._find(cid) is None:  # swept since we looked
+            return None
+        raise DamageError(
+            f"the bytes of {cid} in {segment_name(row.segment)} at byte {row.place} are not what "
+            f"was put. Nothing else is touched by this. Fix: restore the file from a backup, or "
+            "put the same content again."
+        )
+
+    def structure(self, sid: SID) -> bytes | None:
+        """Return what is registered under a SID, in its canonical form; None if nothing is."""
+        self.catalogue.follow()
+        return self.catalogue.structure(sid)
+
+    # ------------------------------------------------------------ states
+    def current(self) -> IndexState:
+        """Return the newest state; it never goes back."""
+        return self._journal.refresh()
+
+    def whole(self, state: IndexState | None = None) -> IndexState:
+        """Return the last whole commit at or before a state; without one, the newest."""
+        position = self._position(state)
+        current = self._journal.state
+        if position == current.position:
+            return current
+        commit = self._journal.commit_before(position)
+        taken = sum(at < commit for at in self._journal.index.snapshots)
+        return IndexState(taken, commit)
+
+    def _position(self, state: IndexState | None) -> int:
+        current = self._journal.refresh()
+        if state is None:
+            return current.position
+        snapshot, position = state
+        if position > current.position or position < 0:
+            raise FuturePositionError(
+                f"the log ends with entry {current.position}, so there is no state at {position}. "
+                "Fix: ask for an earlier one."
+            )
+        snapshots = self._journal.index.snapshots
+        if not 0 <= snapshot <= len(snapshots):
+            raise UnknownSnapshotError(
+                f"no snapshot {snapshot} was taken; the newest is {len(snapshots)}. Fix: use a "
+                "state that this store returned."
+            )
+        if snapshot and position < snapshots[snapshot - 1]:
+            raise BeforeSnapshotError(
+                f"snapshot {snapshot} was taken at entry {snapshots[snapshot - 1]}, after "
+                f"{position}. Fix: name an earlier snapshot, or 0."
+            )
+        self._check_retained(position)
+        return position
+
+    def _check_retained(self, position: int) -> None:
+        horizon = self._journal.index.horizon
+        if position < horizon:
+            raise RetentionError(
+                f"states before entry {horizon} are no longer retained, and {position} is one. "
+                f"Fix: ask for {horizon} or later."
+            )
+
+    def snapshot(self) -> IndexState:
+        """Write the index whole, so that opening is fast, and note it in the log."""
+
+        def plan(draft: Draft) -> None:
+            number = len(self._journal.index.snapshots) + 1
+            end = self._journal.log.end
+            draft.append(SnapshotAnchor(number, end.position, end.seal))
+            if end.position:
+                self._journal.save_table()
+
+        return self._journal.commit(plan, alone=True)
+
+    @property
+    def hash(self) -> Hash:
+        """How contents are named here."""
+        return self._hash
+
+    @property
+    def history(self) -> bytes:
+        """Which history it is; empty as long as nothing was put."""
+        return self._journal.log.history
+
+    @property
+    def cuts(self) -> Sequence[Cut]:
+        """What was cut off from the log since this store was opened, if anything."""
+        return tuple(self._journal.cuts)
+
+    # ------------------------------------------------------------ the log
+    def log(self, after: int = 0) -> Iterator[Logged]:
+        """Yield the entries after a position, in order, up to the current state."""
+        self._journal.refresh()
+        return self._journal.entries(after)
+
+    def tombstone(self, cid: CID, reason: str) -> IndexState:
+        """Hide content from now on; earlier states still show it. Twice is once."""
+        self._check_known(cid)
+        return self._journal.commit(lambda draft: draft.hide(cid, reason))
+
+    def lift(self, cid: CID) -> IndexState:
+        """Take a tombstone away. Twice is once."""
+        self._check_known(cid)
+        return self._journal.commit(lambda draft: draft.show(cid))
+
+    def _check_known(self, cid: CID) -> None:
+        self._journal.refresh()
+        if self._find(cid) is None:
+            raise UnknownContentError(
+                f"{cid} was never put here, or its bytes are gone. Fix: check the CID."
+            )
+
+    # ------------------------------------------------------------ keeping
+    def verify(self, progress: "Progress | None" = None) -> "Report":
+        """Look at every byte up to the current state, and say what is damaged."""
+        from perdure.artifacts.verify import verify  # noqa: PLC0415 - as before
+
+        return verify(self.disk, self._journal.refresh().position, progress)
+
+    def gc(
+        self, before: IndexState | int | None = None, pinned: Collection[CID] = ()
+    ) -> "Collected":
+        """Erase what was tombstoned at or before a state, and let go of all states before it.
+
+        What a state from there on shows is kept where it is, and so is what is pinned. Without
+        `before`, no further state is let go of.
+        """
+        horizon = before if isinstance(before, int) else before and before.position
+        sweeper = self._sweeper()
+
+        def plan(draft: Draft) -> None:
+            least = self._journal.index.horizon
+            sweeper.plan(draft, least if horizon is None else horizon, pinned)
+
+        self._journal.commit(plan, alone=True, then=sweeper.erase)
+        return sweeper.collected()
+
+    def erase(self, cids: Collection[CID], reason: str) -> "Collected":
+        """Hide these contents and erase their bytes; every state can still be asked for.
+
+        None of them shows the contents any more. What was never put, or is gone, is passed over;
+        so is what somebody puts again while this is under way: what is returned says what went.
+        After a power cut, do it again.
+        """
+        ours = [cid for cid in cids if self._is_ours(cid)]
+
+        def hide(draft: Draft) -> None:
+            for cid in sorted(ours):
+                if self._journal.index.find(cid.digest) is not None:
+                    draft.hide(cid, reason)
+
+        self._journal.commit(hide, alone=True)
+        sweeper = self._sweeper()
+        self._journal.commit(
+            lambda draft: sweeper.plan_only(draft, ours), alone=True, then=sweeper.erase
+        )
+        return sweeper.collected()
+
+    def _sweeper(self) -> "Sweeper":
+        from perdure.artifacts.sweep import Sweeper  # noqa: PLC0415 - as before
+
+        return Sweeper(self.disk, self._journal, self._hash)
+
+    # ------------------------------------------------------------ ending
+    def close(self) -> None:
+        """Let go of every file. Using the store afterwards is a `ClosedError`."""
+        self._journal.close()
+        if "catalogue" in self.__dict__:
+            self.catalogue.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _check_artifact(artifact: object) -> None:
+    if not isinstance(artifact, Literal | Derived):
+        raise InvalidArtifactError(
+            f"{type(artifact).__name__} can't be put. Fix: put a Literal of bytes, or a Derived."
+        )

@@ -1,0 +1,360 @@
+"""The content index as of a position, as a sorted file that is read where it lies.
+
+    header     256 bytes   of which history, up to where, how many rows
+    rows       by digest; each says where content is, and from when to when it can be seen
+    prefixes   the first 8 bytes of each digest as a number, to search in
+    fan-out    for each beginning of a digest, the first row that has it
+    sums       for each of those buckets, a checksum over its rows
+    more       snapshots, and what is seen and hidden more often than a row can say
+
+It is derived from the log alone, and from nothing else: the same log gives the same bytes. It is
+never synced. A bucket is checked when it is first looked at, so that damage is met as damage and
+never as content that isn't there.
+"""
+
+import mmap
+import struct
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from google_crc32c import extend as extend_crc32c
+from google_crc32c import value as crc32c
+
+from perdure.artifacts.cid import Hash
+from perdure.artifacts.disk import Disk, File
+from perdure.artifacts.segment import End
+from perdure.errors import StaleIndexError
+
+HEADER_BYTES = 256
+DIGEST_BYTES = 32
+OFTEN = 2**64 - 1
+"""Stands in `hidden` where one interval is not enough."""
+
+_MAGIC = b"PDtable1"
+_HEADER = struct.Struct("<8sHHIQ16sQIIQQQQ32sQQIII")
+_ROW = struct.Struct("<QQQQQQQII")
+_WHOLE_ROW = struct.Struct("<32sQQQQQQQII")
+_RANGE = struct.Struct("<II")
+_CRC = struct.Struct("<I")
+_ROWS_PER_BUCKET = 16
+_MOST_BITS = 20
+_GROUP = 1 << 20
+_PREFIX = "table-"
+_PREFIX_BYTES = 8
+
+View = mmap.mmap | memoryview
+
+
+class Row(NamedTuple):
+    """Where content is, and when it can be seen."""
+
+    since: int
+    """The position of the commit that put it."""
+    block: int
+    offset: int
+    """In the block."""
+    place: int
+    """In the segment's file."""
+    length: int
+    hidden: int
+    """The position of the commit that hid it; 0 if none did."""
+    shown: int
+    """The position of the commit that showed it again; 0 if none did."""
+    segment: int
+    crc: int
+
+
+class Facts(NamedTuple):
+    """What the index knows beyond its rows."""
+
+    history: bytes
+    hash: Hash
+    end: End
+    last: int
+    """Where in its file the last frame before `end` begins; 0 if its segment has none yet."""
+    horizon: int
+    snapshots: tuple[int, ...]
+    """The position of each."""
+    often: Mapping[bytes, tuple[int, ...]]
+    """By digest: where it was hidden, shown, hidden, and so on."""
+
+
+def table_name(position: int) -> str:
+    return f"{_PREFIX}{position:016d}"
+
+
+def table_position(name: str) -> int | None:
+    number = name.removeprefix(_PREFIX)
+    return int(number) if number != name and number.isascii() and number.isdigit() else None
+
+
+class Table:
+    """Rows by digest."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.facts, self._bits, self.count = _read_header(view)
+        rows, buckets = self.count, 1 << self._bits
+        self._rows = HEADER_BYTES
+        prefixes = self._rows + rows * _WHOLE_ROW.size
+        fan = prefixes + rows * _PREFIX_BYTES
+        sums = fan + (buckets + 1) * 4
+        whole = memoryview(view)
+        self._prefixes = whole[prefixes:fan].cast("Q")
+        self._fan = whole[fan:sums].cast("I")
+        self._sums = whole[sums : sums + buckets * 4].cast("I")
+        self.checked = bytearray(buckets)
+        """Which buckets were found whole."""
+        self.shift = 64 - self._bits
+
+    @classmethod
+    def open(cls, file: File) -> "Table":
+        """Read a table; what is none, or not whole, is `StaleIndexError`."""
+        return cls(file.map())
+
+    def find(self, digest: bytes) -> Row | None:
+        prefix = int.from_bytes(digest[:_PREFIX_BYTES], "big")
+        bucket = prefix >> self.shift
+        if not self.checked[bucket]:
+            self.check(bucket)
+        stop = self._fan[bucket + 1]
+        at = bisect_left(self._prefixes, prefix, self._fan[bucket], stop)
+        while at < stop and self._prefixes[at] == prefix:
+            row = self._rows + at * _WHOLE_ROW.size
+            if self._view[row : row + DIGEST_BYTES] == digest:
+                return Row._make(_ROW.unpack_from(self._view, row + DIGEST_BYTES))
+            at += 1
+        return None
+
+    def check(self, bucket: int) -> None:
+        """Return only if the rows of the bucket are as they were written."""
+        start, stop = self._fan[bucket], self._fan[bucket + 1]
+        if not start <= stop <= self.count or self._sum(start, stop) != self._sums[bucket]:
+            raise StaleIndexError("a part of the index fails its checksum")
+        self.checked[bucket] = 1
+
+    def check_once(self, bucket: int) -> None:
+        if not self.checked[bucket]:
+            self.check(bucket)
+
+    def check_all(self) -> None:
+        for bucket in range(1 << self._bits):
+            self.check_once(bucket)
+
+    def _sum(self, start: int, stop: int) -> int:
+        return _sum(self._view, self._rows, self._prefixes, start, stop)
+
+    def rows(self) -> Iterator[tuple[bytes, Row]]:
+        """Yield every row, in the order of the digests."""
+        self.check_all()
+        stop = self._rows + self.count * _WHOLE_ROW.size
+        for at in range(self._rows, stop, _WHOLE_ROW.size):
+            digest, *row = _WHOLE_ROW.unpack_from(self._view, at)
+            yield digest, Row._make(row)
+
+    def place_of(self, digest: bytes) -> tuple[int, bool]:
+        """Return where in the order a digest is or would be, and whether it is there."""
+        prefix = int.from_bytes(digest[:_PREFIX_BYTES], "big")
+        at = bisect_left(self._prefixes, prefix)
+        while at < self.count and self._prefixes[at] == prefix:
+            row = self._rows + at * _WHOLE_ROW.size
+            found = bytes(self._view[row : row + DIGEST_BYTES])
+            if found >= digest:
+                return at, found == digest
+            at += 1
+        return at, False
+
+    def raw_rows(self, start: int, stop: int) -> memoryview:
+        size = _WHOLE_ROW.size
+        return memoryview(self._view)[self._rows + start * size : self._rows + stop * size]
+
+    def raw_prefixes(self, start: int, stop: int) -> memoryview:
+        return self._prefixes[start:stop].cast("B")
+
+
+def _read_header(view: View) -> tuple[Facts, int, int]:
+    header = bytes(view[:HEADER_BYTES])
+    packed, crc = header[: -_CRC.size], header[-_CRC.size :]
+    if len(header) != HEADER_BYTES or _CRC.unpack(crc)[0] != crc32c(packed):
+        raise StaleIndexError("the beginning of the table fails its checksum")
+    magic, hash_, _, bits, rows, history, position, segment, _, offset, last, *rest = (
+        _HEADER.unpack_from(packed)
+    )
+    time, epoch, seal, horizon, more_at, more_length, more_crc, sums_crc = rest
+    parts = rows * (_WHOLE_ROW.size + _PREFIX_BYTES) + _sums_bytes(min(bits, _MOST_BITS))
+    if magic != _MAGIC or bits > _MOST_BITS or more_at != HEADER_BYTES + parts:
+        raise StaleIndexError("the table is of another version, or makes no sense")
+    if more_at + more_length != len(view):
+        raise StaleIndexError("the table was cut off")
+    if crc32c(bytes(view[more_at - _sums_bytes(bits) : more_at])) != sums_crc:
+        raise StaleIndexError("the sums of the table fail their checksum")
+    more = bytes(view[more_at:])
+    if crc32c(more) != more_crc:
+        raise StaleIndexError("the end of the table fails its checksum")
+    end = End(segment, offset, position, time, epoch, seal)
+    try:
+        snapshots, often = _decode_more(more)
+        facts = Facts(history, Hash(hash_), end, last, horizon, snapshots, often)
+    except (ValueError, struct.error) as error:
+        raise StaleIndexError(f"the end of the table can't be read: {error}") from error
+    return facts, bits, rows
+
+
+def _encode_more(facts: Facts) -> bytes:
+    snapshots = facts.snapshots
+    parts = [struct.pack(f"<Q{len(snapshots)}Q", len(snapshots), *snapshots)]
+    for digest, changes in sorted(facts.often.items()):
+        parts.append(digest + struct.pack(f"<Q{len(changes)}Q", len(changes), *changes))
+    return b"".join(parts)
+
+
+def _decode_more(more: bytes) -> tuple[tuple[int, ...], dict[bytes, tuple[int, ...]]]:
+    snapshots, at = _numbers(more, 0)
+    often = {}
+    while at < len(more):
+        digest = more[at : at + DIGEST_BYTES]
+        often[digest], at = _numbers(more, at + DIGEST_BYTES)
+    return snapshots, often
+
+
+def _numbers(more: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    (count,) = struct.unpack_from("<Q", more, at)
+    if count > len(more) // 8:
+        raise ValueError("it counts more than it holds")
+    return struct.unpack_from(f"<{count}Q", more, at + 8), at + 8 + count * 8
+
+
+def _sum(view: View, rows: int, prefixes: memoryview, start: int, stop: int) -> int:
+    size = _WHOLE_ROW.size
+    found = crc32c(_RANGE.pack(start, stop))
+    found = extend_crc32c(found, bytes(view[rows + start * size : rows + stop * size]))
+    return int(extend_crc32c(found, prefixes[start:stop].tobytes()))
+
+
+def write_table(
+    disk: Disk, name: str, old: Table | None, changes: Mapping[bytes, Row | None], facts: Facts
+) -> Table:
+    """Write the rows of `old` with these changed, added, or (None) left out; return the table.
+
+    Memory grows with the changes, not with the table.
+    """
+    file = disk.open(name, create=True)
+    file.truncate(0)
+    merged = _Merge(old, changes)
+    rows_end = _write_all(file, HEADER_BYTES, merged.rows())
+    count = (rows_end - HEADER_BYTES) // _WHOLE_ROW.size
+    prefixes_end = _write_all(file, rows_end, merged.prefixes())
+    bits = min((count // _ROWS_PER_BUCKET).bit_length(), _MOST_BITS)
+    view = file.map()
+    prefixes = memoryview(view)[rows_end:prefixes_end].cast("Q")
+    fan = _fan_out(prefixes, bits)
+    sums = [_sum(view, HEADER_BYTES, prefixes, *pair) for pair in pairwise(fan)]
+    packed = struct.pack(f"<{len(fan) + len(sums)}I", *fan, *sums)
+    more = _encode_more(facts)
+    more_at = _write_all(file, prefixes_end, iter([packed]))
+    _write_all(file, more_at, iter([more]))
+    shape = _Shape(bits, count, more_at, len(more), crc32c(more), crc32c(packed))
+    file.write(0, [_header(facts, shape)])
+    return Table.open(file)
+
+
+class _Merge:
+    """The old rows and the new ones in one order."""
+
+    def __init__(self, old: Table | None, changes: Mapping[bytes, Row | None]) -> None:
+        self._old = old
+        self._changes = changes
+        if old:
+            old.check_all()
+        self._places = [
+            (digest, *(old.place_of(digest) if old else (0, False))) for digest in sorted(changes)
+        ]
+
+    def rows(self) -> Iterator[bytes | memoryview]:
+        begin = 0
+        for digest, at, there in self._places:
+            if self._old and at > begin:
+                yield self._old.raw_rows(begin, at)
+            row = self._changes[digest]
+            if row is not None:
+                yield _WHOLE_ROW.pack(digest, *row)
+            begin = at + there
+        if self._old:
+            yield self._old.raw_rows(begin, self._old.count)
+
+    def prefixes(self) -> Iterator[bytes | memoryview]:
+        begin = 0
+        for digest, at, there in self._places:
+            if self._old and at > begin:
+                yield self._old.raw_prefixes(begin, at)
+            if self._changes[digest] is not None:
+                yield digest[_PREFIX_BYTES - 1 :: -1]
+            begin = at + there
+        if self._old:
+            yield self._old.raw_prefixes(begin, self._old.count)
+
+
+def _write_all(file: File, offset: int, parts: Iterator[bytes | memoryview]) -> int:
+    group = bytearray()
+    for part in parts:
+        if len(part) < _GROUP:
+            group += part
+        if len(group) >= _GROUP or len(part) >= _GROUP:
+            file.write(offset, [bytes(group)])
+            offset += len(group)
+            group.clear()
+        if len(part) >= _GROUP:
+            file.write(offset, [part])
+            offset += len(part)
+    if group:
+        file.write(offset, [bytes(group)])
+    return offset + len(group)
+
+
+def _fan_out(prefixes: memoryview, bits: int) -> list[int]:
+    fan, at, shift = [], 0, 64 - bits
+    for bucket in range(1 << bits):
+        at = bisect_left(prefixes, bucket << shift, at)
+        fan.append(at)
+    return [*fan, len(prefixes)]
+
+
+class _Shape(NamedTuple):
+    """Of what a table is made."""
+
+    bits: int
+    rows: int
+    more_at: int
+    more_length: int
+    more_crc: int
+    sums_crc: int
+
+
+def _sums_bytes(bits: int) -> int:
+    """Return how long fan-out and sums are together."""
+    return ((2 << bits) + 1) * 4
+
+
+def _header(facts: Facts, shape: _Shape) -> bytes:
+    end = facts.end
+    packed = _HEADER.pack(
+        _MAGIC,
+        facts.hash.value,
+        0,
+        shape.bits,
+        shape.rows,
+        facts.history,
+        end.position,
+        end.segment,
+        0,
+        end.offset,
+        facts.last,
+        end.time,
+        end.epoch,
+        end.seal,
+        facts.horizon,
+        *shape[2:],
+    ).ljust(HEADER_BYTES - _CRC.size, b"\0")
+    return packed + _CRC.pack(crc32c(packed))

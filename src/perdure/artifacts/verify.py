@@ -1,0 +1,220 @@
+"""Look at every byte of a history, and say what is damaged and what is not.
+
+It needs no store that opens: it reads the segments as they are, and goes on after damage.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from perdure.artifacts.cid import CID, Hash
+from perdure.artifacts.disk import Disk, File
+from perdure.artifacts.entry import Entry, Put, Result, SnapshotAnchor, Sweep, decode_all
+from perdure.artifacts.frame import SEAL_BYTES
+from perdure.artifacts.mark import MarkFile
+from perdure.artifacts.records import damaged_puts, only_puts
+from perdure.artifacts.segment import (
+    HEADER_BYTES,
+    End,
+    Frame,
+    Header,
+    Reader,
+    decode_header,
+    segment_name,
+    segment_number,
+)
+from perdure.errors import DamageError
+from perdure.faults import explain_reading
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is not as it was written."""
+
+    what: str
+    where: str
+    position: int
+    """Of the entry, or the last one before it."""
+    cid: CID | None = None
+    """The content that is lost by it, if it is one alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a look at every byte found."""
+
+    commits: int
+    entries: int
+    contents: int
+    """Whose bytes are there and right."""
+    size: int
+    """In bytes, of all that was looked at."""
+    position: int
+    """The last one that is whole with everything before it."""
+    faults: tuple[Fault, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+
+@dataclass(slots=True)
+class _Tally:
+    commits: int = 0
+    entries: int = 0
+    contents: int = 0
+    position: int = 0
+    broken: bool = False
+    faults: list[Fault] = field(default_factory=list)
+    lost: dict[CID, list[Fault]] = field(default_factory=dict)
+    results: dict[CID, CID] = field(default_factory=dict)
+    seals: dict[int, bytes] = field(default_factory=dict)
+
+
+def verify(disk: Disk, until: int | None = None, progress: Progress | None = None) -> Report:
+    """Read every segment and hash every content.
+
+    `until` is the last position that was acknowledged; without it, the mark says so, if it is
+    whole. What lies beyond it is not looked at, as it may just be being written.
+    """
+    try:
+        if until is None:
+            until = _acknowledged(disk)
+        return _Verification(disk, until, progress or (lambda _done, _all: None)).run()
+    except OSError as error:
+        raise explain_reading(
+            error, disk.whereabouts, str(error.filename or "a segment")
+        ) from error
+
+
+def _acknowledged(disk: Disk) -> int | None:
+    file = MarkFile.open(disk)
+    mark = file.read() if file else None
+    return mark.position if mark and mark.position else None
+
+
+class _Verification:
+    def __init__(self, disk: Disk, until: int | None, progress: Progress) -> None:
+        self._disk = disk
+        self._until = until
+        self._progress = progress
+        self._tally = _Tally()
+        self._size = 0
+
+    def run(self) -> Report:
+        numbers = sorted(n for n in map(segment_number, self._disk.names()) if n is not None)
+        files = {number: self._disk.open(segment_name(number)) for number in numbers}
+        total = sum(file.size() for file in files.values())
+        end: End | None = None
+        for number, file in files.items():
+            end = self._segment(number, file, end)
+            self._size += file.size()
+            self._progress(self._size, total)
+            if self._is_done(end):
+                break
+        tally = self._tally
+        if self._until is not None and tally.position < self._until and not tally.broken:
+            self._fault(f"entry {self._until} was acknowledged, but the log ends before it", "log")
+        faults = tally.faults + [fault for lost in tally.lost.values() for fault in lost]
+        faults.sort(key=lambda fault: fault.position)
+        return Report(
+            tally.commits,
+            tally.entries,
+            tally.contents,
+            self._size,
+            tally.position,
+            tuple(faults),
+        )
+
+    def _is_done(self, end: End | None) -> bool:
+        return self._until is not None and end is not None and end.position >= self._until
+
+    def _segment(self, number: int, file: File, before: End | None) -> End | None:
+        name = segment_name(number)
+        try:
+            header = decode_header(file.read(0, HEADER_BYTES))
+        except DamageError as damage:
+            if self._until is None and not self._tally.commits and file.size() <= HEADER_BYTES:
+                return before  # never begun
+            self._fault(f"{damage}; nothing in this segment can be read", f"{name} at byte 0")
+            return before
+        end = End.of(header)
+        if (before is None and number != 1) or (before is not None and before[2:] != end[2:]):
+            self._fault(f"it does not follow on entry {self._tally.position}", f"{name} at byte 0")
+        for frame in self._frames(file, header, end):
+            self._frame(file, frame, header.hash)
+            end = frame.end
+            if self._is_done(end):
+                break
+        return end
+
+    def _frames(self, file: File, header: Header, end: End) -> Iterator[Frame]:
+        reader = Reader(file, header.history)
+        while True:
+            try:
+                for frame in reader.frames(end):
+                    yield frame
+                    end = frame.end
+            except DamageError as damage:
+                found = self._resume(reader, end, header.number, damage)
+            else:
+                return
+            if found is None:
+                return
+            yield found
+            end = found.end
+
+    def _resume(self, reader: Reader, end: End, number: int, damage: DamageError) -> Frame | None:
+        """Note the damage after `end`, and return the next frame that can be read."""
+        later = reader.search(end)
+        # What follows on the last frame may be one that was never finished.
+        if later is not None or (self._until is not None and end.position < self._until):
+            self._fault(str(damage), f"{segment_name(number)} at byte {end.offset}")
+        return None if later is None else reader.frame_at(number, later)
+
+    def _frame(self, file: File, frame: Frame, algorithm: Hash) -> None:
+        tally, head = self._tally, frame.head
+        tally.commits += 1
+        tally.entries += head.entries
+        if not tally.broken:
+            tally.position = head.last_position
+        ending = frame.offset + head.seal_offset + SEAL_BYTES
+        filling = frame.end.offset - ending
+        if filling and any(file.read(ending, filling)):
+            where = f"{segment_name(frame.segment)} at byte {ending}"
+            tally.faults.append(Fault("what fills up a commit is not empty", where, tally.position))
+        damaged = set(damaged_puts(file, frame, algorithm))
+        plain = only_puts(frame)
+        if plain is not None:
+            tally.contents += len(plain) - len(damaged)
+        if plain is None or damaged:
+            for position, entry in enumerate(decode_all(frame.records), head.first_position):
+                self._entry(position, entry, damaged, frame)
+        tally.seals = {head.last_position: frame.seal}
+
+    def _entry(self, position: int, entry: Entry, damaged: set[CID], frame: Frame) -> None:
+        tally = self._tally
+        match entry:
+            case Put(cid, offset, _, _) if cid in damaged:
+                place = f"{segment_name(frame.segment)} at byte {frame.payload + offset}"
+                fault = Fault("the content is not what was put", place, position, cid)
+                tally.lost.setdefault(cid, []).append(fault)
+            case Put() if only_puts(frame) is None:
+                tally.contents += 1
+            case Sweep(_, cids):
+                for cid in cids:
+                    tally.lost.pop(cid, None)
+            case Result(sid, cid):
+                first = tally.results.setdefault(sid, cid)
+                if first != cid:
+                    what = f"{sid} was made as {first} and as {cid}"
+                    tally.faults.append(Fault(what, f"entry {position}", position))
+            case SnapshotAnchor(number, at, seal) if tally.seals.get(at, seal) != seal:
+                what = f"snapshot {number} was taken of another log"
+                tally.faults.append(Fault(what, f"entry {position}", position))
+
+    def _fault(self, what: str, where: str) -> None:
+        self._tally.broken = True
+        self._tally.faults.append(Fault(what, where, self._tally.position))

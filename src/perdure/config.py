@@ -1,0 +1,416 @@
+"""One frozen Config, read once from the file and the environment."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from perdure.errors import ConfigError
+from perdure.storage import StorageSettings, registry
+
+FILE_NAME = "config.toml"
+HOME_VARIABLE = "PERDURE_HOME"
+VAULT_VARIABLE = "MEMORY_VAULT_PATH"
+
+_PROVIDERS = ("auto", "minilm", "openai", "none")
+_EMBEDDING = {
+    "provider": str,
+    "base_url": str,
+    "model": str,
+    "api_key_variable": str,
+    "dimension": int,
+}
+_LLM_PROVIDERS = ("none", "openai", "anthropic")
+_STRUCTURES = ("json_schema", "tool", "text")
+_LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
+_SPANS = ("call", "session", "day")
+_LLM = {
+    "provider": str,
+    "base_url": str,
+    "model": str,
+    "api_key_variable": str,
+    "structured": str,
+    "limit_name": str,
+    "max_output_tokens": int,
+    "input_price": float,
+    "output_price": float,
+    **{f"tokens_per_{span}": int for span in _SPANS},
+    **{f"dollars_per_{span}": float for span in _SPANS},
+    "extract": bool,
+    "merge": bool,
+}
+_CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
+    "embedding": {"provider": _PROVIDERS},
+    "llm": {
+        "provider": _LLM_PROVIDERS,
+        "structured": _STRUCTURES,
+        "limit_name": _LIMIT_NAMES,
+    },
+}
+STATE_MODES = {"backend": "backend", "local": "local", "vault": "backend"}
+"""Who keeps the state of projects, by all names that it ever had."""
+_TABLES = ("storage", "embedding", "llm")
+_STATE_MODE = "state_mode"
+_STATE_MODE_LINE = r"""\s*["']?state_mode["']?\s*="""
+_KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
+_MAX_DOLLARS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """Who turns texts into vectors."""
+
+    provider: str = "auto"
+    """`auto` takes the local model if it is installed, `minilm` insists on it, `none` does without,
+    `openai` asks an endpoint that speaks as OpenAI's does."""
+    base_url: str = ""
+    model: str = ""
+    api_key: str = field(default="", repr=False)
+    dimension: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModelSettings:
+    """Which language model may be asked, what it costs, and what may be spent on it."""
+
+    provider: str = "none"
+    """`none` asks nobody, ever; `openai` whoever speaks as OpenAI does; `anthropic` Anthropic."""
+    base_url: str = ""
+    model: str = ""
+    api_key_variable: str = ""
+    api_key: str = field(default="", repr=False)
+    structured: str = ""
+    limit_name: str = ""
+    max_output_tokens: int = 4_096
+    input_price: float | None = None
+    """Dollars for a million tokens; None is unknown."""
+    output_price: float | None = None
+    tokens_per_call: int = 50_000
+    tokens_per_session: int = 500_000
+    tokens_per_day: int = 2_000_000
+    dollars_per_call: float | None = None
+    dollars_per_session: float | None = None
+    dollars_per_day: float | None = None
+    extract: bool = False
+    """Whether it is asked what of a session is worth remembering."""
+    merge: bool = False
+    """Whether it is asked if two statements say the same, where only their words differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What this user has set."""
+
+    home: Path
+    """For everything that must never be synced."""
+    storage: StorageSettings
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    llm: LanguageModelSettings = LanguageModelSettings()
+    state_mode: str | None = None
+    """`backend` or `local`; None if nobody chose."""
+
+
+class ConfigFile(NamedTuple):
+    """The text of a config file, and where in it things stand."""
+
+    path: Path
+    text: str
+
+    def parse(self) -> dict[str, object]:
+        if not self.text:
+            return {}
+        import tomllib  # noqa: PLC0415 - who has a config pays
+
+        try:
+            return tomllib.loads(self.text)
+        except (ValueError, RecursionError) as error:  # too long a number, too deep a list
+            raise ConfigError(
+                f"{self.path}, line {self._line_of_fault(error)}: {_without_place(error)}. "
+                "Fix: correct that line."
+            ) from error
+
+    def where(self, place: Sequence[str]) -> str:
+        """Say in which file and line the entry stands."""
+        line = self.line_of(place)
+        return f"{self.path}, line {line}" if line else str(self.path)
+
+    def refuse(self, place: Sequence[str], what: str, fix: str) -> ConfigError:
+        return ConfigError(f"{self.where(place)}: {what}. Fix: {fix}.")
+
+    def line_of(self, place: Sequence[str]) -> int | None:
+        """Return the line on which the entry begins.
+
+        The parser keeps no lines, so it is asked again with ever more of the file: the entry begins
+        after the longest part that parses and doesn't know it.
+        """
+        without = 0
+        for count, parsed in self._parsed_parts():
+            if _holds(parsed, place):
+                return without + 1
+            without = count
+        return None
+
+    def _line_of_fault(self, error: Exception) -> int:
+        if told := re.search(r"\(at line (\d+), column \d+\)$", str(error)):
+            return int(told[1])
+        return max((count for count, _ in self._parsed_parts()), default=0) + 1
+
+    def _parsed_parts(self) -> Iterator[tuple[int, object]]:
+        """Yield what the first n lines say, for each n where they say anything."""
+        import tomllib  # noqa: PLC0415 - as before
+
+        lines = self.text.replace("\r\n", "\n").split("\n")
+        for count in range(1, len(lines) + 1):
+            with suppress(ValueError, RecursionError):
+                yield count, tomllib.loads("\n".join(lines[:count]))
+
+
+def load_config(environ: Mapping[str, str]) -> Config:
+    """Read the config of the user whose environment this is; `ConfigError` if it is wrong."""
+    return config_of(read_file(environ), environ)
+
+
+def read_file(environ: Mapping[str, str]) -> ConfigFile:
+    """Read the config file as it is; one that is not there says nothing."""
+    return _read(_home(environ) / FILE_NAME)
+
+
+def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
+    """Return what a config file says, in an environment; `ConfigError` if it is wrong."""
+    home = file.path.parent
+    tables = _tables(file)
+    storage = _table(file, ["storage"], tables.get("storage", {}))
+    settings = StorageSettings(
+        home=str(home),
+        backend=_backend(file, storage),
+        vault_path=_vault_path(environ),
+        options=_options(file, storage, environ),
+        where=file.where,
+    )
+    embedding = _table(file, ["embedding"], tables.get("embedding", {}))
+    llm = _table(file, ["llm"], tables.get("llm", {}))
+    return Config(
+        home,
+        settings,
+        _embedding(file, embedding, environ),
+        _llm(file, llm, environ),
+        _state_mode(file, tables.get(_STATE_MODE)),
+    )
+
+
+def set_state_mode(environ: Mapping[str, str], mode: str) -> Path:
+    """Write down who keeps the state of projects on this machine; return the config file.
+
+    All else in it stays to the letter. A file that is wrong already is refused, and not changed.
+    """
+    home = _home(environ)
+    load_config(environ)
+    file = _read(home / FILE_NAME)
+    if mode not in STATE_MODES:
+        raise ConfigError(f"no state_mode is called {mode[:80]!a}. Fix: use backend or local.")
+    lines = file.text.splitlines(keepends=True)
+    kept = [line for line in lines[: _first_table(lines)] if not re.match(_STATE_MODE_LINE, line)]
+    said = f'{_STATE_MODE} = "{STATE_MODES[mode]}"\n'
+    changed = ConfigFile(file.path, "".join((said, *kept, *lines[_first_table(lines) :])))
+    if {**changed.parse(), _STATE_MODE: None} != {**file.parse(), _STATE_MODE: None}:
+        what = f"{_STATE_MODE} can't be set there without a change of something else"
+        raise file.refuse([_STATE_MODE], what, f"write {said.strip()} into its first line")
+    from perdure.engine.whole_file import write_whole  # noqa: PLC0415 - who only reads pays not
+
+    # A link is followed: some keep all their config files in one place, and link to them.
+    write_whole(Path(os.path.realpath(file.path)), changed.text.encode())
+    return file.path
+
+
+def _first_table(lines: Sequence[str]) -> int:
+    starts = (at for at, line in enumerate(lines) if line.lstrip().startswith("["))
+    return next(starts, len(lines))
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    given = environ.get(HOME_VARIABLE)
+    if given:
+        return _absolute(given, environ, HOME_VARIABLE)
+    user_home = environ.get("HOME")
+    if not user_home:
+        raise ConfigError(
+            "neither PERDURE_HOME nor HOME is set, so there is no place for Perdure's home. "
+            "Fix: set PERDURE_HOME to a folder."
+        )
+    return _absolute(user_home, environ, "HOME") / ".perdure"
+
+
+def _vault_path(environ: Mapping[str, str]) -> str | None:
+    given = environ.get(VAULT_VARIABLE)
+    return str(_absolute(given, environ, VAULT_VARIABLE)) if given else None
+
+
+def _absolute(given: str, environ: Mapping[str, str], variable: str) -> Path:
+    expanded = Path(_with_home(given, environ))
+    if not expanded.is_absolute():
+        raise ConfigError(
+            f"{variable} in the environment is {given!a}, not an absolute path. "
+            "Fix: start it with / or ~."
+        )
+    return expanded
+
+
+def _with_home(given: str, environ: Mapping[str, str]) -> str:
+    """Put the user's home in place of a leading `~`."""
+    if given == "~" or given.startswith("~/"):
+        return environ.get("HOME", "~") + given[1:]
+    return given
+
+
+def _read(path: Path) -> ConfigFile:
+    try:
+        return ConfigFile(path, path.read_bytes().decode())
+    except FileNotFoundError:
+        return ConfigFile(path, "")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: this is no UTF-8. Fix: save it so.") from error
+    except OSError as error:
+        raise ConfigError(
+            f"{path} can't be read: {error.strerror}. Fix: make it a readable file."
+        ) from error
+
+
+def _tables(file: ConfigFile) -> dict[str, object]:
+    tables = file.parse()
+    for name in tables:
+        if name not in {*_TABLES, _STATE_MODE}:
+            fix = "use [storage], [embedding], [llm] or state_mode, or remove it"
+            raise file.refuse([name], f"{name!a} is not known here", fix)
+    return tables
+
+
+def _state_mode(file: ConfigFile, said: object) -> str | None:
+    if said is None or (isinstance(said, str) and said in STATE_MODES):
+        return STATE_MODES[said] if said else None
+    what = f"no {_STATE_MODE} is called {said!r}"
+    raise file.refuse([_STATE_MODE], what, "use backend or local")
+
+
+def _embedding(
+    file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
+) -> EmbeddingSettings:
+    """Read who embeds; a key is never in the file, only the name of the variable that has it."""
+    given = _values(file, "embedding", _EMBEDDING, table)
+    provider = str(given.get("provider", "auto"))
+    variable = str(given.pop("api_key_variable", ""))
+    if provider == "openai":
+        for name in ("base_url", "model"):
+            if not given.get(name):
+                place = ["embedding", "provider"]
+                raise file.refuse(place, f"openai lacks {name}", f"set {name} in [embedding]")
+    if variable and not environ.get(variable):
+        place = ["embedding", "api_key_variable"]
+        raise file.refuse(place, f"{variable} is not set", "set it in the environment")
+    return EmbeddingSettings(**given, api_key=environ.get(variable, ""))  # type: ignore[arg-type] # each was checked
+
+
+def _llm(
+    file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
+) -> LanguageModelSettings:
+    """Read who may be asked. A key that is not there is missed by whoever asks, not by the rest."""
+    given = _values(file, "llm", _LLM, table)
+    provider = given.get("provider", "none")
+    if provider != "none" and "model" not in given:
+        raise file.refuse(["llm", "provider"], f"{provider} lacks model", "set model in [llm]")
+    prices = {"input_price", "output_price"} & set(given)
+    if len(prices) == 1:
+        raise file.refuse(["llm", *prices], "one price is missing", "set both, or none")
+    for span in _SPANS:
+        if f"dollars_per_{span}" in given and not prices:
+            what = "money is limited, but nobody knows what the model costs"
+            fix = "set input_price and output_price, or limit tokens only"
+            raise file.refuse(["llm", f"dollars_per_{span}"], what, fix)
+    for use in ("extract", "merge"):
+        if given.get(use) and provider == "none":
+            what = f"{use} is on, but there is no language model to ask"
+            raise file.refuse(["llm", use], what, f"set provider and model, or {use} = false")
+    key = environ.get(str(given.get("api_key_variable", "")), "")
+    return LanguageModelSettings(**given, api_key=key)  # type: ignore[arg-type] # each was checked
+
+
+def _values(
+    file: ConfigFile, of: str, known: Mapping[str, type], table: Mapping[str, object]
+) -> dict[str, object]:
+    return {name: _value(file, [of, name], known, value) for name, value in table.items()}
+
+
+def _value(
+    file: ConfigFile, place: Sequence[str], known: Mapping[str, type], value: object
+) -> object:
+    """Return what a table says under a name, if it may say so."""
+    of, name = place
+    if name not in known:
+        fix = f"use {', '.join(known)}"
+        raise file.refuse(place, f"{name!a} is not known in [{of}]", fix)
+    if not _is_a(known[name], value):
+        what = _KINDS[known[name]]
+        raise file.refuse(place, f"{name} is {value!r}, not {what}", f"make it {what}")
+    choices = _CHOICES[of].get(name)
+    if choices is not None and value not in choices:
+        raise file.refuse(place, f"no {name} is called {value!r}", f"use {', '.join(choices)}")
+    return value
+
+
+def _is_a(kind: type, value: object) -> bool:
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    if kind is str:
+        return isinstance(value, str) and bool(value)
+    if kind is int:
+        return isinstance(value, int) and value > 0
+    return isinstance(value, int | float) and 0 <= value <= _MAX_DOLLARS
+
+
+def _backend(file: ConfigFile, storage: Mapping[str, object]) -> str | None:
+    backend = storage.get("backend")
+    if backend is None or (isinstance(backend, str) and backend):
+        return backend
+    choices = ", ".join(registry.protocols())
+    what = f"backend is {backend!r}, not a name in quotes"
+    raise file.refuse(["storage", "backend"], what, f"use one of {choices}")
+
+
+def _options(
+    file: ConfigFile, storage: Mapping[str, object], environ: Mapping[str, str]
+) -> dict[str, dict[str, object]]:
+    tables = {name: value for name, value in storage.items() if name != "backend"}
+    for name in tables:
+        if name not in registry:
+            choices = ", ".join(registry.protocols())
+            fix = f"use backend, or a table for one of {choices}"
+            raise file.refuse(["storage", name], f"{name!a} is not known in [storage]", fix)
+    return {
+        name: {
+            option: _with_home(value, environ) if isinstance(value, str) else value
+            for option, value in _table(file, ["storage", name], table).items()
+        }
+        for name, table in tables.items()
+    }
+
+
+def _table(file: ConfigFile, place: list[str], value: object) -> dict[str, object]:
+    if isinstance(value, dict):
+        return value
+    name = ".".join(place)
+    raise file.refuse(place, f"{name} is {value!r}, not a table", f"write it as [{name}]")
+
+
+def _without_place(error: Exception) -> str:
+    return re.sub(r" \(at [^()]*\)$", "", str(error))
+
+
+def _holds(parsed: object, place: Sequence[str]) -> bool:
+    for name in place:
+        if not isinstance(parsed, dict) or name not in parsed:
+            return False
+        parsed = parsed[name]
+    return True

@@ -1,0 +1,132 @@
+"""What a verb is about to do to the files, gathered before anything is done."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from perdure.context import frontmatter
+from perdure.context.files import FILES, META, Meta, texts_of
+from perdure.context.parts import Files, Found, cid_of
+from perdure.context.reading import NodeReader, Stored
+from perdure.errors import BrokenNodeError
+from perdure.model import ContextNode, NodeStatus, Uri
+from perdure.storage import ABSENT, Expectation, Locator, content_hash
+from perdure.storage.undo import UNREADABLE
+
+_NOTHING: Files = dict.fromkeys(FILES)
+
+
+@dataclass(slots=True)
+class Draft:
+    """Texts to be written and removed in this order, and what must be there before.
+
+    The texts of a node come in the order in which a node is written, its meta last. When a node
+    goes, its meta goes first.
+    """
+
+    reader: NodeReader
+    now: datetime
+    changes: dict[Locator, str | None] = field(default_factory=dict)
+    expect: dict[Locator, Expectation] = field(default_factory=dict)
+    written: list[ContextNode] = field(default_factory=list)
+
+    def write(
+        self,
+        node: ContextNode,
+        stored: Stored | None,
+        *,
+        status: NodeStatus = NodeStatus.ACTIVE,
+        files: Files = _NOTHING,
+    ) -> None:
+        """Let a node be written in place of what is stored, or of `files` that are no node."""
+        final = self._final(node, stored, status)
+        title = final.title
+        texts = texts_of(final, _content_file(final, stored, title))
+        parts = {name: cid_of(text) for name, text in texts.items()}
+        meta = Meta(
+            final.status,
+            final.version,
+            final.owner_space,
+            final.created_at,
+            final.updated_at,
+            title,
+            parts,
+            final.metadata,
+        )
+        folder = self.reader.folder(final.place)
+        before = files if stored is None else stored.files
+        for name, text in {**texts, META: meta.text()}.items():
+            found = before[name]
+            # A part that stays the same is let be, also where somebody broke its file. One that
+            # was edited by hand is written again as it is, so that history has it.
+            if stored is None or found is None or not stored.keeps(name, parts.get(name, "")):
+                self.put(folder.child(name), text, found)
+        self.written.append(final)
+
+    def remove(self, place: Uri, files: Files) -> None:
+        """Let a node go: its meta first, so that nobody sees half of it."""
+        folder = self.reader.folder(place)
+        for name, found in sorted(files.items(), key=lambda file: file[0] != META):
+            if found is not None:
+                self.put(folder.child(name), None, found)
+
+    def mark(self, place: Uri, *, archived: bool) -> None:
+        """Let the folder above say whether a node is put away."""
+        marker = self.reader.marker(place)
+        if archived:
+            self.changes[marker] = f"{place}\n"
+        elif self.reader.backend.exists(marker):
+            self.changes[marker] = None
+
+    def own(self, place: Uri, owner_space: str) -> None:
+        """Let a session say whose it is."""
+        locator = self.reader.reach.owner_file(place)
+        self.changes[locator] = f"{owner_space}\n"
+        self.expect[locator] = ABSENT
+
+    def owner(self, place: Uri) -> str | None:
+        """Return whose a session is about to be; None if nobody's yet."""
+        said = self.changes.get(self.reader.reach.owner_file(place))
+        return None if said is None else said.removesuffix("\n")  # an id may end in space
+
+    def put(self, locator: Locator, text: str | None, found: Found) -> None:
+        """Let a text take the place of what was found; what is no text has no history to be in."""
+        if found is UNREADABLE and text is not None and locator.name != META:
+            raise BrokenNodeError(
+                f"{locator.key!a} is no UTF-8 text, so no history would keep it. Nothing was "
+                "changed. Fix: save it as UTF-8, or remove the file."
+            )
+        self.changes[locator] = text
+        if found is None:
+            self.expect[locator] = ABSENT
+        elif isinstance(found, str):
+            self.expect[locator] = content_hash(found)
+
+    def _final(self, node: ContextNode, stored: Stored | None, status: NodeStatus) -> ContextNode:
+        metadata = {**(stored.meta.metadata if stored else {}), **node.metadata}
+        created = self.now if stored is None else stored.meta.created_at
+        return replace(
+            node,
+            status=status,
+            created_at=created,
+            updated_at=max(self.now, created),
+            metadata={name: value for name, value in metadata.items() if value is not None},
+            relations=tuple(
+                edge if edge.created_at.timestamp() else replace(edge, created_at=self.now)
+                for edge in node.relations
+            ),
+            basis="",
+            problems=(),
+        )
+
+
+def _content_file(node: ContextNode, stored: Stored | None, title: str) -> str:
+    if stored is None:
+        known = old = frontmatter.generate(title)
+    else:
+        known, old = stored.lines, frontmatter.generate(stored.meta.title)
+    lines = known if node.frontmatter is None else node.frontmatter
+    if lines != known:
+        frontmatter.check(lines)
+    if lines and not lines.endswith("\n"):
+        lines += "\n"
+    return frontmatter.join(frontmatter.spliced(lines, old, title), node.content)

@@ -1,0 +1,197 @@
+"""The five files of a node, and what they say."""
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple, NoReturn
+
+from perdure.errors import InvalidValueError
+from perdure.model import ContextNode, NodeStatus, RelationEdge
+from perdure.model.values import JSON, counted, encodable, frozen, moment, plain, shown
+
+CONTENT = "content.md"
+RELATIONS = ".relations.json"
+ABSTRACT = ".abstract.md"
+OVERVIEW = ".overview.md"
+META = ".meta.json"
+
+PARTS = (CONTENT, RELATIONS, ABSTRACT, OVERVIEW)
+"""In the order in which they are written; the meta comes after them."""
+FILES = (*PARTS, META)
+
+ARCHIVED = ".archived"
+"""The folder with a mark for each archived node beside it, so that listing need not read them."""
+OWNER = ".owner"
+"""Whose a session is; written with its first node."""
+LEARNED = ".learned"
+"""How far a session was learned from; written with what was learned."""
+
+_FORMAT = 1
+
+
+class Meta(NamedTuple):
+    """What a node is, beside its texts. When its file is written, the node is."""
+
+    status: NodeStatus
+    version: int
+    owner_space: str
+    created_at: datetime
+    updated_at: datetime
+    title: str
+    """As it was generated into the frontmatter."""
+    parts: Mapping[str, str]
+    """The CID of each part, by its file's name."""
+    metadata: Mapping[str, JSON]
+
+    def text(self) -> str:
+        fields: dict[str, JSON] = {
+            "format": _FORMAT,
+            "status": self.status.value,
+            "version": self.version,
+            "owner_space": self.owner_space,
+            "created_at": _written(self.created_at),
+            "updated_at": _written(self.updated_at),
+            "title": self.title,
+            "parts": self.parts,
+            "metadata": self.metadata,
+        }
+        lines = (f"  {_json(name)}: {_json(plain(value))}" for name, value in fields.items())
+        return "{\n" + ",\n".join(lines) + "\n}\n"
+
+    @classmethod
+    def parse(cls, text: str) -> "Meta":
+        """Read what `text` gives; `InvalidValueError` if it is something else."""
+        said = _object(text)
+        if said.get("format") != _FORMAT:
+            _refuse(f"its format is {said.get('format')!r}, and {_FORMAT} is known")
+        try:
+            return cls(
+                NodeStatus(said["status"]),
+                counted(said["version"], "version", least=1),
+                _text(said["owner_space"]),
+                _read_time(said["created_at"]),
+                _read_time(said["updated_at"]),
+                _text(said["title"]),
+                {name: _text(cid) for name, cid in _mapping(said["parts"]).items()},
+                frozen(_mapping(said["metadata"]), "metadata"),
+            )
+        except KeyError as error:
+            _refuse(f"it does not say {error.args[0]!a}")
+        except InvalidValueError:
+            raise
+        except ValueError as error:  # of the status
+            _refuse(str(error))
+
+
+def relations_text(edges: tuple[RelationEdge, ...]) -> str:
+    """Return the edges as a file has them: their start is where the file is."""
+    if not edges:
+        return "[]\n"
+    lines = []
+    for edge in edges:
+        said: dict[str, JSON] = {
+            "to": edge.to_uri,
+            "type": edge.relation_type,
+            "weight": edge.weight,
+            "created_at": _written(edge.created_at),
+        }
+        if edge.reason:
+            said["reason"] = edge.reason
+        lines.append(f"  {_json(said)}")
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def parse_relations(text: str, uri: str) -> tuple[RelationEdge, ...]:
+    """Read the edges of a node; `InvalidValueError` if they are none."""
+    if text == "[]\n":
+        return ()
+    said = _parsed(text)
+    if not isinstance(said, list):
+        _refuse("it is no list of edges")
+    edges = []
+    for each in said:
+        try:
+            one = _mapping(each)
+            edges.append(
+                RelationEdge(
+                    uri,
+                    _text(one["to"]),
+                    _text(one["type"]),
+                    one.get("weight", 1.0),  # type: ignore[arg-type] # the edge checks it
+                    _text(one.get("reason", "")),
+                    _read_time(one["created_at"]),
+                )
+            )
+        except KeyError as error:
+            _refuse(f"an edge does not say {error.args[0]!a}")
+    return tuple(edges)
+
+
+_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _object(text: str) -> dict[str, JSON]:
+    said = _parsed(text)
+    return said if isinstance(said, dict) else _refuse("it is no JSON object")
+
+
+def _parsed(text: str) -> object:
+    try:
+        return _DECODER.decode(text)
+    except InvalidValueError:
+        raise
+    except (ValueError, RecursionError) as error:
+        _refuse(f"it is no JSON: {error}")
+
+
+def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """Return an object; what says a name twice may mean either."""
+    said = dict(pairs)
+    return said if len(said) == len(pairs) else _refuse("it says a name twice in one JSON object")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
+
+
+def _mapping(value: object) -> dict[str, JSON]:
+    return value if isinstance(value, dict) else _refuse(f"{shown(value)} is no JSON object")
+
+
+def _text(value: object) -> str:
+    return (
+        encodable(value, "text")
+        if isinstance(value, str)
+        else _refuse(f"{shown(value)} is no text")
+    )
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _written(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _read_time(value: object) -> datetime:
+    said = _text(value)
+    with suppress(ValueError):  # such as the 30th of February
+        if _TIME.fullmatch(said):
+            time = datetime.fromisoformat(said)
+            return time if time.tzinfo is UTC else moment(time, "time")
+    return _refuse(f"{shown(said)} is no time")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise InvalidValueError(f"{what}. Fix: correct the file, or run `perdure repair`.")
+
+
+def texts_of(node: ContextNode, content_file: str) -> dict[str, str]:
+    """Return the four parts of a node as their files have them, in the order of writing."""
+    return {
+        CONTENT: content_file,
+        RELATIONS: relations_text(node.relations),
+        ABSTRACT: node.abstract,
+        OVERVIEW: node.overview,
+    }

@@ -1,0 +1,184 @@
+"""Which nodes may lead to a place, kept in a database that follows the history.
+
+It is derived: whoever removes the file loses nothing but the time to make it again. It is made
+from the log alone, so no writer has to keep it in step, and a crash leaves it behind and never
+wrong.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from perdure.context import links
+from perdure.context.files import CONTENT, META, RELATIONS, parse_relations
+from perdure.context.frontmatter import split
+from perdure.database import DatabaseFile, Tables
+from perdure.errors import (
+    AbsentError,
+    DamageError,
+    InvalidValueError,
+    NotTextError,
+    StorageUnavailableError,
+)
+from perdure.model import Uri
+from perdure.storage import Locator
+from perdure.storage.history import Event, History
+from perdure.way import set_aside
+
+_VERSION = 2
+_TABLES = Tables(
+    name="the database of links",
+    version=_VERSION,
+    statements=(
+        """CREATE TABLE followed (
+            history BLOB NOT NULL, position INTEGER NOT NULL, UNIQUE (history, position))""",
+        """CREATE TABLE link (
+            account TEXT NOT NULL, name TEXT NOT NULL, folder TEXT NOT NULL, part TEXT NOT NULL)""",
+        "CREATE INDEX link_by_name ON link (account, name, folder)",
+        "CREATE INDEX link_by_folder ON link (folder, part)",
+        f"PRAGMA user_version = {_VERSION}",
+    ),
+    without="it is made anew from the history",
+)
+_LEADING = "SELECT DISTINCT folder FROM link WHERE account = ? AND name = ? ORDER BY folder"
+_ROOT = Locator("")
+
+Answer = TypeVar("Answer")
+
+
+class FollowedLinks:
+    """The links of all nodes by the names that they say, as of the newest version of each."""
+
+    def __init__(self, history: History, path: str, root: Locator = _ROOT) -> None:
+        self._history = history
+        self._path = path
+        self._prefix = f"{root.key}/" if root.key else ""
+        self._lock = threading.Lock()
+        self._file: DatabaseFile | None = None
+
+    def leading_to(self, place: Uri) -> list[Uri]:
+        def look(file: DatabaseFile) -> list[tuple[str]]:
+            self._follow(file)
+            with file.reading() as database:
+                return database.execute(_LEADING, (place.account, links.name_of(place))).fetchall()
+
+        places = (Uri.of_key(folder) for (folder,) in self._ask(look))
+        return [found for found in places if found is not None]
+
+    # ------------------------------------------------------------ forgetting
+    def delete_account_data(self, account_id: str) -> int:
+        return self._delete("account = ?", account_id)
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        kind, _, owner = owner_space.partition(":")
+        folder = Uri(account_id, (f"{kind}s", owner)).key
+        return self._delete("folder >= ? AND folder < ?", f"{folder}/", f"{folder}0")
+
+    def _delete(self, which: str, *values: str) -> int:
+        def remove(file: DatabaseFile) -> int:
+            with file.changing(outlasts_power=False) as database:
+                removed = database.execute(f"DELETE FROM link WHERE {which}", values).rowcount  # noqa: S608 - our own words
+            if removed:
+                file.wipe()
+            return removed
+
+        return self._ask(remove)
+
+    def scrub(self) -> None:
+        """Take in what the history has since, and leave no byte of what was removed before."""
+
+        def take_in(file: DatabaseFile) -> None:
+            self._follow(file)
+            file.wipe()
+
+        self._ask(take_in)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+            self._file = None
+
+    # ------------------------------------------------------------ following
+    def _follow(self, file: DatabaseFile) -> None:
+        """Take in what the history has since."""
+        now = self._history.position()
+        with file.reading() as database:
+            if self._position(database) == now:
+                return
+        with file.changing(outlasts_power=False) as database:
+            after = self._position(database)
+            if after is None or after > now:  # of another history, or of one that was lost
+                database.execute("DELETE FROM link")
+                after = 0
+            for event in self._history.changes(after=after):
+                self._take(database, event)
+            database.execute("DELETE FROM followed")
+            database.execute(
+                "INSERT INTO followed VALUES (?, ?)", (self._history.store.history, now)
+            )
+
+    def _position(self, database: sqlite3.Connection) -> int | None:
+        """Return how far it has followed this history; None if it followed another."""
+        row = database.execute("SELECT history, position FROM followed").fetchone()
+        return int(row[1]) if row and row[0] == self._history.store.history else None
+
+    def _take(self, database: sqlite3.Connection, event: Event) -> None:
+        folder, _, part = event.key.removeprefix(self._prefix).rpartition("/")
+        if part not in {CONTENT, RELATIONS} or not event.key.startswith(self._prefix):
+            return
+        place = Uri.of_key(folder)
+        names = None if place is None else self._names(event, place)
+        if place is None or names is None:
+            return
+        database.execute("DELETE FROM link WHERE folder = ? AND part = ?", (folder, part))
+        database.executemany(
+            "INSERT INTO link VALUES (?, ?, ?, ?)",
+            [(place.account, name, folder, part) for name in sorted(names)],
+        )
+
+    def _names(self, event: Event, place: Uri) -> set[str] | None:
+        """Return the names that a text says.
+
+        None if somebody broke or removed it, for then the node is as it was before.
+        """
+        if event.unbound:
+            meta = Locator(event.key).parent.child(META).key
+            is_node = self._history.store.catalogue.content(meta, event.commit) is not None
+            return None if is_node else set()
+        with suppress(AbsentError, NotTextError, InvalidValueError):
+            text = self._history.text(event)
+            if event.key.endswith(RELATIONS):
+                return links.names_of_edges(parse_relations(text, str(place)))
+            return set(map(links.name_in, links.targets(split(text)[1])))
+        return None
+
+    # ------------------------------------------------------------ the file
+    def _ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
+        """Ask, one thread at a time; a file that is damaged, gone, or not ours is made anew."""
+        with self._lock:
+            try:
+                return question(self._opened())
+            except (DamageError, StorageUnavailableError, UnicodeDecodeError):
+                self._discard()
+                return question(self._opened())
+
+    def _opened(self) -> DatabaseFile:
+        if self._file is None:
+            file = DatabaseFile(self._path, _TABLES)
+            with file.reading() as database:
+                if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+                    raise file.damage("its pages contradict each other")
+            self._file = file
+        return self._file
+
+    def _discard(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        set_aside(Path(self._path), unless=Path.is_file)
+        for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
+            Path(name).unlink(missing_ok=True)

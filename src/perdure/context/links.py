@@ -1,0 +1,146 @@
+"""`[[links]]` in a content: what they name, and what they lead to."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Protocol
+
+from perdure.errors import InvalidValueError
+from perdure.model import RelationEdge, Uri, slugify
+from perdure.model.uri import PROFILE, SCHEME
+
+_LINK = (
+    r"(?m)"
+    # code, in which a link is none: a block up to its last fence, a span within its paragraph
+    r"^[ \t>]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n)[\s\S])*?(?<!`)(?P=ticks)(?!`)"
+    r"|(?<!\\)\[\[(?P<target>[^\[\]|#^\n\\]+)(?P<rest>[#^][^\[\]|\n\\]*)?"
+    r"(?P<shown>\\?\|[^\[\]\n]*)?\]\]"
+)
+_FILE = "content"
+_OWNERS = frozenset({"users", "agents"})
+
+
+class Places(Protocol):
+    """What must be known of the nodes around to tell where a link leads."""
+
+    def is_active(self, place: Uri) -> bool: ...
+
+    def categories(self, owner: Uri) -> list[str]:
+        """Return the categories in which a user or an agent has memories."""
+
+
+def targets(content: str) -> Iterator[str]:
+    """Yield what the links of a content name; what stands in code is none."""
+    if "[[" in content:
+        for match in re.finditer(_LINK, content):
+            if match["target"]:
+                yield match["target"].strip()
+
+
+def located(content: str) -> Iterator[tuple[int, str]]:
+    """Yield the same, each with the line of the content that it stands in, from 1."""
+    if "[[" in content:
+        line, before = 1, 0
+        for match in re.finditer(_LINK, content):
+            if match["target"]:
+                line += content.count("\n", before, match.start())
+                before = match.start()
+                yield line, match["target"].strip()
+
+
+def name_in(target: str) -> str:
+    """Return the name under which a link's target would be found."""
+    with suppress(InvalidValueError):
+        return name_of(Uri.parse(target))
+    return slugify(_segments(target)[-1])
+
+
+def names_of_edges(edges: tuple[RelationEdge, ...]) -> set[str]:
+    return {name_of(Uri.parse(edge.to_uri)) for edge in edges}
+
+
+def name_of(place: Uri) -> str:
+    """Return the name by which links to a place are found."""
+    return slugify(place.name)
+
+
+def resolve(target: str, start: Uri, places: Places) -> Uri | None:
+    """Return the node that a link leads to; None if to none.
+
+    A link says a URI, a slug, or a category and a slug. A slug is looked for beside the node that
+    holds the link, then in the other categories of its owner and among the owner's skills, then in
+    what the account shares.
+    """
+    for place in _candidates(target, start, places):
+        if place != start and places.is_active(place):
+            return place
+    return None
+
+
+def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
+    if target.startswith(SCHEME):
+        try:
+            place = Uri.parse(target)
+        except InvalidValueError:
+            return
+        if place.account == start.account and place.is_node:
+            yield place
+        return
+    *above, name = map(slugify, _segments(target))
+    yield from _owned_candidates(above[-1] if above else "", name, start, places)
+    if not above or above[-1] == "resources":
+        yield Uri(start.account, ("resources", name))
+
+
+def _owned_candidates(category: str, name: str, start: Uri, places: Places) -> Iterator[Uri]:
+    if start.path[0] not in _OWNERS:
+        return
+    owner = Uri(start.account, start.path[:2])
+    memories = owner.child("memories")
+    if name == PROFILE and category in {"", memories.name}:
+        yield memories.child(PROFILE)
+    folders = [memories.child(known) for known in sorted(places.categories(owner))]
+    if start.path[0] == "agents":
+        folders.append(owner.child("skills"))
+    for folder in sorted(folders, key=lambda folder: folder != start.parent):
+        if category in {"", folder.name} and not folder.is_node:
+            yield folder.child(name)
+
+
+def _segments(target: str) -> list[str]:
+    """Return the parts of a target; the name of the file in a node's folder is none."""
+    parts = [part for part in target.removesuffix(".md").split("/") if part.strip()]
+    if len(parts) > 1 and parts[-1] == _FILE:
+        parts.pop()
+    return parts or [target]
+
+
+def relinked(content: str, follow: Callable[[str], Uri | None], start: Uri) -> str:
+    """Return the content of a node at `start` with its links leading to where `follow` says.
+
+    What is shown to a reader stays as it was, and so does a link that `follow` has no place for.
+    """
+
+    def relink(match: re.Match[str]) -> str:
+        target = match["target"]
+        new = follow(target.strip()) if target else None
+        if new is None:
+            return match[0]
+        shown = match["shown"] or ("" if target.startswith(SCHEME) else _bar(match) + target)
+        return f"[[{_said(new, start)}{match['rest'] or ''}{shown}]]"
+
+    return re.sub(_LINK, relink, content) if "[[" in content else content
+
+
+def _bar(match: re.Match[str]) -> str:
+    """Return what stands before a shown text; a bare bar would end a cell of a table."""
+    row = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    return "\\|" if row.lstrip().startswith("|") else "|"
+
+
+def _said(place: Uri, start: Uri) -> str:
+    """Return the shortest way to name a place that is right from where the link stands."""
+    if place.path[:2] != start.path[:2] or place.path[0] not in _OWNERS:
+        return str(place)
+    return place.name if place.parent == start.parent else f"{place.parent.name}/{place.name}"

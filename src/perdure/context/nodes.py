@@ -1,0 +1,434 @@
+"""Nodes on the seam: the verbs that change them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Self
+
+from perdure.context.backlinks import Backlinks, ScannedLinks
+from perdure.context.contract import OutboxStore
+from perdure.context.deletions import Deletions
+from perdure.context.draft import Draft
+from perdure.context.files import ARCHIVED, FILES, META
+from perdure.context.links import relinked, resolve
+from perdure.context.reading import OWNER_LEVEL, NodeReader, Stored, absent
+from perdure.errors import (
+    BrokenNodeError,
+    ConcurrentModificationError,
+    ContextError,
+    InvalidValueError,
+    NodeExistsError,
+    NodeNotFoundError,
+    PerdureError,
+    UnregisteredError,
+    VersionMismatchError,
+)
+from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
+from perdure.model.node import unreadable_times
+from perdure.model.values import JSON
+from perdure.storage import Locator, TransactionalBackend
+from perdure.storage.undo import UNREADABLE, Text
+
+_ATTEMPTS = 20
+_ROOT = Locator("")
+
+
+class Nodes(NodeReader):
+    """The nodes of a memory, in a backend where several texts change as one."""
+
+    def __init__(
+        self,
+        backend: TransactionalBackend,
+        outbox: OutboxStore,
+        *,
+        backlinks: Backlinks | None = None,
+        root: Locator = _ROOT,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        super().__init__(backend, root)
+        self._changing = backend
+        self._outbox = outbox
+        self._backlinks = backlinks or ScannedLinks(self)
+        self._clock = clock
+        self._deletions = Deletions(backend, root)
+
+    def because(self, reason: str = "", **more: JSON) -> Self:
+        """Return the same nodes, for changes that are made for this reason."""
+        same = copy(self)
+        same._changing = self._changing.because(reason=reason or None, **more)  # type: ignore[arg-type] # noqa: SLF001 - it is one of us; JSON is among what circumstances may be
+        return same
+
+    # ------------------------------------------------------------ writing
+    def write_node(self, node: ContextNode, ctx: RequestContext) -> None:
+        self.write_nodes([node], ctx)
+
+    def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
+        """Write many nodes in one commit: all of them, or none."""
+        self.exchange(nodes, (), ctx)
+
+    def exchange(
+        self,
+        nodes: Iterable[ContextNode],
+        without: Iterable[str],
+        ctx: RequestContext,
+        also: Callable[[Draft], None] = lambda _draft: None,
+    ) -> None:
+        """Write some nodes and remove others, in one commit: all of that, or nothing.
+
+        `also` plans what else is to change with them.
+        """
+        every, gone = list(nodes), [self.reach.changed(uri, ctx) for uri in without]
+        if len({node.uri for node in every}) < len(every):
+            raise InvalidValueError("one node is to be written twice at once. Fix: write it once.")
+        for node in every:
+            self.reach.changed(node.uri, ctx)
+            for edge in node.relations:
+                self.reach.seen(edge.to_uri, ctx)
+
+        def plan(draft: Draft) -> None:
+            for node in every:
+                self._plan_write(draft, node, ctx)
+            for place in gone:
+                draft.remove(place, self.active(place).files)
+            also(draft)
+
+        self.write(plan, ctx)
+        for place in gone:
+            self.clear(place)
+            with self._told():
+                self._outbox.register_delete(str(place), ctx, owner_space=place.owner_space)
+
+    def _plan_write(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> None:
+        stored = self.load(node.place)
+        _refuse_times(node, {} if stored is None else stored.meta.metadata)
+        if stored is None:
+            self._refuse_unless_first(node)
+        else:
+            _refuse_unless_next(node, stored)
+            # What the author can't see, it can't have meant to take away.
+            node = replace(node, relations=(*node.relations, *self.hidden(stored.node, ctx)))
+        draft.write(self.owned(draft, node, ctx), stored)
+
+    def _refuse_unless_first(self, node: ContextNode) -> None:
+        if node.version != 1:
+            raise VersionMismatchError(
+                f"{node.uri!a} has no version {node.version - 1} that {node.version} could follow: "
+                "no node is there. Nothing was changed. Fix: write version 1."
+            )
+
+    def owned(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> ContextNode:
+        """Return the node with its owner; the first of a session settles whose the session is."""
+        if not node.place.session:
+            return node
+        owner = self.reach.session_owner(node.place) or draft.owner(node.place)
+        if owner is None:
+            owner = node.owner_space or f"user:{ctx.user_id}"
+            if not ctx.reaches(owner):
+                raise ctx.refuse(node.uri)
+            draft.own(node.place, owner)
+        return replace(node, owner_space=owner)
+
+    # ------------------------------------------------------------ putting away, removing
+    def archive_node(self, uri: str, ctx: RequestContext) -> None:
+        place = self.reach.changed(uri, ctx)
+
+        def plan(draft: Draft) -> None:
+            stored = self.active(place)
+            draft.mark(place, archived=True)
+            draft.write(stored.node.revised(), stored, status=NodeStatus.ARCHIVED)
+
+        node = self.change(plan, ctx).written[0]
+        with self._told():
+            self._outbox.register_archive(uri, ctx, owner_space=node.owner_space)
+
+    def unarchive_node(self, uri: str, ctx: RequestContext) -> None:
+        place = self.reach.changed(uri, ctx)
+
+        def plan(draft: Draft) -> None:
+            stored = self.load(place)
+            if stored is None or stored.meta.status is not NodeStatus.ARCHIVED:
+                raise NodeNotFoundError(
+                    f"no archived node is at {uri!a}. Fix: `perdure list --archived` shows them."
+                )
+            draft.mark(place, archived=False)
+            draft.write(stored.node.revised(), stored)
+
+        self.write(plan, ctx)
+
+    def delete_node(self, uri: str, ctx: RequestContext) -> None:
+        place = self.reach.changed(uri, ctx)
+        owner = ""
+        files: dict[str, Text] = {}
+
+        def plan(draft: Draft) -> None:
+            nonlocal owner, files
+            files = self.files(place)
+            if all(found is None for found in files.values()):
+                raise absent(place)
+            owner = self.reach.session_owner(place) or "" if place.session else place.owner_space
+            texts = {name: found for name, found in files.items() if found is not UNREADABLE}
+            draft.remove(place, texts)
+            draft.mark(place, archived=False)
+
+        self.change(plan, ctx)
+        for name, found in files.items():
+            if found is UNREADABLE:  # no commit could give it back, so it goes on its own
+                with suppress(PerdureError, OSError):  # a link is nothing of ours, and stays
+                    self._changing.remove(self.file(place, name))
+        self.clear(place)
+        with self._told():
+            self._outbox.register_delete(uri, ctx, owner_space=owner)
+
+    # ------------------------------------------------------------ moving
+    def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
+        old, new = self.reach.changed(from_uri, ctx), self.reach.changed(to_uri, ctx)
+        if old == new:
+            raise InvalidValueError(f"{from_uri!a} is there already. Fix: name another place.")
+        if not new.is_node:
+            raise InvalidValueError(f"{to_uri!a} is a folder. Fix: name the node in it.")
+
+        def plan(draft: Draft) -> None:
+            stored = self._unbroken(old)
+            if self.load(new) is not None:
+                raise _occupied(new)
+            self._plan_arrival(draft, stored, new, ctx)
+            for follower in self._followers(old, ctx):
+                self._plan_following(draft, follower, old, new)
+            draft.remove(old, stored.files)
+
+        moved_from = {self.file(new, name).key: self.file(old, name).key for name in FILES}
+        written = self.change(plan, ctx, moved_from=moved_from).written
+        self.clear(old)
+        with self._told():
+            self._outbox.register_move(from_uri, written[0], ctx)
+            self._outbox.register_writes(written[1:], ctx)
+
+    def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
+        """Let a node be written at a place where nothing is, with all that it had."""
+        node, uri = stored.node, str(new)
+
+        def follow(target: str) -> Uri | None:
+            led = resolve(target, node.place, self)
+            if led is None or led in {new, resolve(target, new, self)}:
+                return None
+            return led if self.reach.known_at(new, led) else None
+
+        shared = node.place.owner_space == f"account:{new.account}"
+        owner = f"user:{ctx.user_id}" if shared else node.owner_space
+        moved = node.revised(
+            uri=uri,
+            owner_space=owner if new.session else "",
+            content=relinked(node.content, follow, new),
+            relations=tuple(
+                replace(edge, from_uri=uri) for edge in node.relations if edge.to_uri != uri
+            ),
+        )
+        draft.write(self.owned(draft, moved, ctx), stored._replace(files=dict.fromkeys(FILES)))
+
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+        """Yield the nodes that lead to a place, of those that the caller may change."""
+        for follower in self._backlinks.leading_to(place):
+            if follower != place and ctx.may_change(follower) and self.reach.may_see(follower, ctx):
+                with suppress(NodeNotFoundError, BrokenNodeError):
+                    yield self._unbroken(follower)
+
+    def leading_to(self, place: Uri) -> Iterator[Uri]:
+        """Yield the places of nodes that lead to a place; what they are, reading them tells."""
+        return iter(self._backlinks.leading_to(place))
+
+    def _unbroken(self, place: Uri) -> Stored:
+        """Return a node in use that nobody broke by hand."""
+        stored = self.active(place)
+        if stored.node.problems:
+            raise BrokenNodeError(
+                f"{str(place)!a} was edited by hand and can't be read as it is. Nothing was "
+                f"changed. {stored.node.problems[0]}"
+            )
+        return stored
+
+    def _plan_following(self, draft: Draft, follower: Stored, old: Uri, new: Uri) -> None:
+        """Let a node lead to the new place where it led to the old.
+
+        Its links do so only if whoever reads it may know of both places: anybody can write a link
+        to a place that they can't see, and must not learn where that is now.
+        """
+        node = follower.node
+        known = self.reach.known_at(node.place, old) and self.reach.known_at(node.place, new)
+
+        def follow(target: str) -> Uri | None:
+            return new if known and resolve(target, node.place, self) == old else None
+
+        relations = tuple(
+            replace(edge, to_uri=str(new)) if edge.to_uri == str(old) else edge
+            for edge in node.relations
+        )
+        content = relinked(node.content, follow, node.place)
+        if (relations, content) != (node.relations, node.content):
+            draft.write(node.revised(relations=relations, content=content), follower)
+
+    # ------------------------------------------------------------ edits by hand
+    def adopt(self, uri: str, ctx: RequestContext) -> bool:
+        """Make what somebody edited by hand the next version; say whether there was something."""
+        place = self.reach.changed(uri, ctx)
+
+        def plan(draft: Draft) -> None:
+            stored = self.load(place)
+            if stored is not None and stored.node.version > stored.meta.version:
+                draft.write(stored.node, stored, status=stored.meta.status)
+
+        return bool(self.write(plan, ctx).written)
+
+    # ------------------------------------------------------------ edges
+    def relate(
+        self,
+        uris: Sequence[str],
+        change: Callable[[ContextNode], ContextNode],
+        ctx: RequestContext,
+    ) -> None:
+        """Change the edges of some nodes, in one commit; those that stay the same are let be."""
+        places = [self.reach.changed(uri, ctx) for uri in uris]
+
+        def plan(draft: Draft) -> None:
+            for place in places:
+                stored = self.active(place)
+                changed = change(stored.node)
+                if changed.relations != stored.node.relations:
+                    draft.write(changed.revised(), stored)
+
+        written = self.change(plan, ctx).written
+        with self._told():
+            for node in written:
+                self._outbox.register_relations(node, ctx)
+
+    # ------------------------------------------------------------ committing
+    def settle(self) -> None:
+        """Undo what a writer that died left unfinished, if one did."""
+        self._changing.settle()
+
+    def write(self, plan: Callable[[Draft], None], ctx: RequestContext) -> Draft:
+        """Commit what a plan drafts, and register the nodes that it wrote and that are in use."""
+        draft = self.change(plan, ctx)
+        active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
+        if active:
+            with self._told():
+                self._outbox.register_writes(active, ctx)
+        return draft
+
+    def register(self, uri: str, ctx: RequestContext) -> None:
+        """Tell the index of a node as it is, if it is in use."""
+        if self.is_active(self.reach.changed(uri, ctx)):
+            with self._told():
+                self._outbox.register_write(self.read_node(uri, ctx), ctx)
+
+    def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
+        """Plan and commit; when somebody else was faster, plan again with what is there now."""
+        said = {"session": ctx.session_id, "trace": ctx.trace_id}
+        circumstances = {name: value for name, value in (said | more).items() if value}
+        actor = f"{_escaped(ctx.user_id)}/{_escaped(ctx.agent_id)}"
+        backend = self._changing.because(actor=actor, **circumstances)  # type: ignore[arg-type] # texts are among what circumstances may be
+        for _ in range(_ATTEMPTS):
+            draft = self._planned(plan)
+            self._refuse_sessions(draft, ctx)
+            with suppress(ConcurrentModificationError):
+                if draft.changes:
+                    backend.commit(draft.changes, expect=draft.expect)
+                return draft
+            self._refuse_leftovers(draft)
+        raise ConcurrentModificationError(
+            f"others write the same nodes all the time; {_ATTEMPTS} attempts came too late. "
+            "Nothing was changed. Fix: try again."
+        )
+
+    def _planned(self, plan: Callable[[Draft], None]) -> Draft:
+        """Plan; before it is refused, look again past what a writer that died may have left."""
+        try:
+            return self._drafted(plan)
+        except ContextError:
+            self._changing.settle()
+            return self._drafted(plan)
+
+    def _drafted(self, plan: Callable[[Draft], None]) -> Draft:
+        draft = Draft(self, self._clock())
+        plan(draft)
+        self._deletions.refuse_nodes(draft.written)
+        return draft
+
+    def _refuse_sessions(self, draft: Draft, ctx: RequestContext) -> None:
+        """Refuse to change a session that became somebody else's since the caller was let in."""
+        for folder in {each.parent for each in draft.changes if "/sessions/" in each.key}:
+            place = Uri.of_key(folder.key.removeprefix(f"{self.root.key}/"))
+            if place is not None and not self.reach.may_see(place, ctx):
+                raise ctx.refuse(place)
+
+    def _refuse_leftovers(self, draft: Draft) -> None:
+        """Say so if files are in the way that belong to no node."""
+        for node in draft.written:
+            files = self.files(node.place)
+            if files[META] is None and any(found is not None for found in files.values()):
+                raise BrokenNodeError(
+                    f"files are at {node.uri!a}, but no node. Nothing was changed. "
+                    "Fix: `perdure repair` makes a node of them; or remove them."
+                )
+
+    def clear(self, place: Uri) -> None:
+        """Remove the folders that a node left empty."""
+        folder = self.folder(place)
+        with suppress(PerdureError, OSError):
+            self._changing.remove(folder.parent.child(ARCHIVED))
+        with suppress(PerdureError, OSError):  # the first that holds something ends it
+            shared = place.path[0] == "resources"
+            for _ in range(len(place.path) - (1 if shared else OWNER_LEVEL)):
+                self._changing.remove(folder)
+                folder = folder.parent
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say it if the index could not be told of what is done."""
+        try:
+            yield
+        except (PerdureError, OSError) as error:
+            raise UnregisteredError(
+                f"the change is done, but the index was not told of it: {error} "
+                "Fix: when that is mended, `perdure repair` tells it."
+            ) from error
+
+
+def _escaped(id_: str) -> str:
+    """Return an id so that two of them can be told apart with a slash between."""
+    return id_.replace("%", "%25").replace("/", "%2F")
+
+
+def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
+    status, version = stored.meta.status, stored.node.version
+    if node.version == 1 or status is NodeStatus.ARCHIVED:
+        raise _occupied(node.place, status)
+    if node.version != version + 1:
+        raise VersionMismatchError(
+            f"{node.uri!a} is at version {version}, so {node.version} can't follow. "
+            "Nothing was changed. Fix: read it again, then revise what you read."
+        )
+    if node.basis and node.basis != stored.node.basis:
+        raise VersionMismatchError(
+            f"{node.uri!a} was edited by hand since it was read. Nothing was changed. "
+            "Fix: read it again, then revise what you read."
+        )
+
+
+def _refuse_times(node: ContextNode, before: Mapping[str, JSON]) -> None:
+    """Refuse times that nobody could read; those that were there already are left to repair."""
+    said = {name: value for name, value in node.metadata.items() if value != before.get(name)}
+    for problem in unreadable_times(said):
+        what, _, fix = problem.partition(" Fix: ")
+        raise InvalidValueError(f"{node.uri!a}: {what} Nothing was changed. Fix: {fix}")
+
+
+def _occupied(place: Uri, status: NodeStatus = NodeStatus.ACTIVE) -> NodeExistsError:
+    fix = (
+        "take it back into use with unarchive, or delete it"
+        if status is NodeStatus.ARCHIVED
+        else "read it and write its next version, or choose another name"
+    )
+    said = "an archived node" if status is NodeStatus.ARCHIVED else "a node"
+    return NodeExistsError(f"{said} is at {str(place)!a}. Nothing was changed. Fix: {fix}.")

@@ -1,0 +1,223 @@
+"""An outbox that lasts as long as its process. It is the test double of the one in a file."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from perdure.context.contract import LEASE_SECONDS
+from perdure.context.outbox.drafts import Siblings, no_siblings
+from perdure.context.outbox.leases import (
+    check_event_of,
+    check_worker,
+    kept_error,
+    lease_end,
+    lost,
+)
+from perdure.context.outbox.moments import Clock, micros, utc_now
+from perdure.context.outbox.registrar import Registrar
+from perdure.model import EventStatus, OutboxEvent, check_owner_space
+from perdure.model.uri import check_id
+from perdure.model.values import moment
+
+
+@dataclass(slots=True)
+class _Kept:
+    event: OutboxEvent
+    worker: str | None = None
+    """Who has the lease; None if nobody said."""
+    lease_end: int = 0
+
+    @property
+    def dead(self) -> bool:
+        return self.event.status is EventStatus.DEAD
+
+    def leased(self, now: int) -> bool:
+        return self.lease_end > now
+
+    def ready(self, now: int) -> bool:
+        later = self.event.next_retry_at
+        due = later is None or micros(later) <= now
+        return due and not self.dead and not self.leased(now)
+
+    def told(self, now: int) -> OutboxEvent:
+        processing = self.leased(now)
+        return replace(self.event, status=EventStatus.PROCESSING) if processing else self.event
+
+    def end_lease(self) -> None:
+        self.worker, self.lease_end = None, 0
+
+
+class MemoryOutbox(Registrar):
+    """An `OutboxStore` in memory. Any number of threads may use it."""
+
+    def __init__(self, *, clock: Clock = utc_now, siblings: Siblings = no_siblings) -> None:
+        super().__init__(clock=clock, siblings=siblings)
+        self._accounts: dict[str, dict[str, _Kept]] = {}
+        self._lock = threading.RLock()
+
+    def _add(self, events: Sequence[OutboxEvent]) -> None:
+        with self._lock:
+            for event in events:
+                kept = self._accounts.setdefault(event.account_id, {})
+                kept[event.event_id] = _Kept(event)
+
+    # ------------------------------------------------------------ work
+    def list_pending(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
+        now = self._now()
+        return self._listed(account_id, lambda kept: kept.ready(now))
+
+    def list_unfinished(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
+        return self._listed(account_id, lambda _: True)
+
+    def try_acquire(
+        self,
+        event: OutboxEvent,
+        node_uri: str,
+        worker_id: str,
+        timeout_seconds: int = LEASE_SECONDS,
+    ) -> bool:
+        now = self._now()
+        end = lease_end(now, timeout_seconds)
+        check_worker(worker_id)
+        with self._found(event, node_uri) as kept:
+            if kept is None or kept.dead:
+                return False
+            own = kept.leased(now) and kept.worker == worker_id
+            if not own and not kept.ready(now):
+                return False
+            kept.worker, kept.lease_end = worker_id, end
+            return True
+
+    def extend(
+        self,
+        event: OutboxEvent,
+        node_uri: str,
+        worker_id: str,
+        timeout_seconds: int = LEASE_SECONDS,
+    ) -> bool:
+        now = self._now()
+        end = lease_end(now, timeout_seconds)
+        check_worker(worker_id)
+        with self._found(event, node_uri) as kept:
+            if kept is None or not kept.leased(now) or kept.worker != worker_id:
+                return False
+            kept.lease_end = end
+            return True
+
+    def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
+        with self._own(event, node_uri, worker_id) as kept:
+            if kept is not None:
+                kept.end_lease()
+
+    def mark_processing(self, event: OutboxEvent, node_uri: str) -> None:
+        now = self._now()
+        with self._found(event, node_uri) as kept:
+            if kept is not None and kept.ready(now):
+                kept.worker, kept.lease_end = None, lease_end(now, LEASE_SECONDS)
+
+    def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
+        with self._own(event, node_uri, worker_id) as kept:
+            if kept is not None:
+                del self._accounts[event.account_id][event.event_id]
+
+    def increment_retry(
+        self,
+        event: OutboxEvent,
+        node_uri: str,
+        next_retry_at: datetime | None = None,
+        *,
+        worker_id: str | None = None,
+        error: str = "",
+    ) -> None:
+        later = None if next_retry_at is None else moment(next_retry_at, "next attempt")
+        with self._own(event, node_uri, worker_id) as kept:
+            if kept is None or kept.dead:
+                return
+            kept.event = replace(
+                kept.event,
+                retry_count=kept.event.retry_count + 1,
+                next_retry_at=later,
+                last_error=kept_error(error),
+            )
+            kept.end_lease()
+
+    def move_to_dlq(
+        self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
+    ) -> None:
+        with self._own(event, node_uri, worker_id) as kept:
+            if kept is not None:
+                kept.event = replace(kept.event, status=EventStatus.DEAD)
+                kept.end_lease()
+
+    # ------------------------------------------------------------ the dead
+    def list_dead(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
+        return self._listed(account_id, lambda kept: kept.dead)
+
+    def requeue(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
+        with self._lock:
+            dead = self._dead(account_id, event_ids)
+            for kept in dead:
+                kept.event = replace(
+                    kept.event,
+                    status=EventStatus.PENDING,
+                    retry_count=0,
+                    next_retry_at=None,
+                    last_error="",
+                )
+            return len(dead)
+
+    def purge(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
+        with self._lock:
+            dead = self._dead(account_id, event_ids)
+            for kept in dead:
+                del self._accounts[account_id][kept.event.event_id]
+            return len(dead)
+
+    def _dead(self, account_id: str, event_ids: Iterable[str] | None) -> list[_Kept]:
+        all_kept = self._accounts.get(check_id(account_id, "account"), {})
+        chosen = all_kept if event_ids is None else dict.fromkeys(event_ids)
+        return [all_kept[id_] for id_ in chosen if id_ in all_kept and all_kept[id_].dead]
+
+    # ------------------------------------------------------------ tenants
+    def delete_account_data(self, account_id: str) -> int:
+        with self._lock:
+            return len(self._accounts.pop(check_id(account_id, "account"), {}))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        check_owner_space(owner_space)
+        with self._lock:
+            all_kept = self._accounts.get(check_id(account_id, "account"), {})
+            owned = [id_ for id_, kept in all_kept.items() if kept.event.owner_space == owner_space]
+            for id_ in owned:
+                del all_kept[id_]
+            return len(owned)
+
+    # ------------------------------------------------------------ finding
+    def _listed(
+        self, account_id: str, chosen: Callable[[_Kept], bool]
+    ) -> list[tuple[str, OutboxEvent]]:
+        with self._lock:
+            all_kept = self._accounts.get(check_id(account_id, "account"), {})
+            now = self._now()
+            return [(kept.event.uri, kept.told(now)) for kept in all_kept.values() if chosen(kept)]
+
+    @contextmanager
+    def _found(self, event: OutboxEvent, node_uri: str) -> Iterator[_Kept | None]:
+        check_event_of(event, node_uri)
+        with self._lock:
+            yield self._accounts.get(event.account_id, {}).get(event.event_id)
+
+    @contextmanager
+    def _own(
+        self, event: OutboxEvent, node_uri: str, worker_id: str | None
+    ) -> Iterator[_Kept | None]:
+        """Find an event, unless a worker asks and another has it."""
+        now = self._now()
+        worker = None if worker_id is None else check_worker(worker_id)
+        with self._found(event, node_uri) as kept:
+            held = kept is not None and kept.leased(now) and kept.worker != worker
+            if worker is not None and held:
+                raise lost(event, worker)
+            yield kept

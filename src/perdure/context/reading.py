@@ -1,0 +1,353 @@
+"""Nodes as their files say they are: whole, or as their owner edited them."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from perdure.artifacts import CID
+from perdure.context import frontmatter
+from perdure.context.files import (
+    ABSTRACT,
+    ARCHIVED,
+    CONTENT,
+    FILES,
+    META,
+    OVERVIEW,
+    PARTS,
+    RELATIONS,
+    Meta,
+)
+from perdure.context.parts import (
+    Files,
+    Found,
+    Look,
+    Parts,
+    edited_abstract,
+    edited_content,
+    edited_overview,
+    said_at,
+    text_of,
+)
+from perdure.context.reach import Reach
+from perdure.errors import (
+    BrokenNodeError,
+    ConcurrentModificationError,
+    InvalidValueError,
+    NodeNotFoundError,
+)
+from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
+from perdure.model.uri import SLUG, name_of
+from perdure.storage import Locator, StorageBackend, TransactionalBackend
+from perdure.storage.walk import is_directory
+
+_LOOKS = 50
+_SIBLINGS = 20
+OWNER_LEVEL = 2
+_FILE_NAMES = frozenset(FILES)
+_META_FIRST = (META, *PARTS)
+_PLAIN_SLUGS = re.compile(r"(?:[a-z0-9_-]{5,100}/)*")
+"""Slugs that are too long to be a device anywhere, so that their folders have their names."""
+_ROOT = Locator("")
+
+Read = Callable[[Locator], str | None]
+
+
+class Stored(NamedTuple):
+    """A node, and the files that it was read from."""
+
+    node: ContextNode
+    meta: Meta
+    files: Files
+    lines: str
+    """The frontmatter as it is in the file."""
+    by_hand: frozenset[str] = frozenset()
+    """The parts that somebody edited, and did not break."""
+
+    @property
+    def edited(self) -> bool:
+        """Whether somebody changed its files since its meta was written."""
+        return self.node.version > self.meta.version or bool(self.node.problems)
+
+    @property
+    def cid(self) -> CID:
+        """The name of the content in history; of the last one that can be read."""
+        said = self.files[CONTENT]
+        broken = any(problem.startswith(CONTENT) for problem in self.node.problems)
+        if broken or not isinstance(said, str):
+            said = frontmatter.join(self.lines, self.node.content)
+        return CID.of(said.encode())
+
+    def keeps(self, name: str, cid: str) -> bool:
+        """Whether a part need not be written to be this: it is, or only its file is broken."""
+        return name not in self.by_hand and self.meta.parts.get(name) == cid
+
+
+class NodeReader:
+    """Reads nodes from a backend, be it the present or a view of the past."""
+
+    def __init__(self, backend: StorageBackend, root: Locator = _ROOT) -> None:
+        self.backend = backend
+        self.root = root
+        self.reach = Reach(backend, root)
+        self._committed = backend.committed if isinstance(backend, TransactionalBackend) else None
+
+    # ------------------------------------------------------------ the verbs
+    def read_node(self, uri: str, ctx: RequestContext) -> ContextNode:
+        node = self.active(self.reach.seen(uri, ctx)).node
+        self.reach.seen(uri, ctx)  # again: a session may have become somebody's meanwhile
+        hidden = self.hidden(node, ctx)
+        if not hidden:
+            return node
+        return replace(node, relations=tuple(e for e in node.relations if e not in hidden))
+
+    def hidden(self, node: ContextNode, ctx: RequestContext) -> tuple[RelationEdge, ...]:
+        """Return the edges of a node that lead out of the caller's reach."""
+        may_see = self.reach.may_see
+        return tuple(e for e in node.relations if not may_see(Uri.parse(e.to_uri), ctx))
+
+    def exists(self, uri: str, ctx: RequestContext) -> bool:
+        place = Uri.parse(uri)
+        may_see = self.reach.may_see
+        return may_see(place, ctx) and self.is_active(place) and may_see(place, ctx)  # as above
+
+    def is_active(self, place: Uri) -> bool:
+        """Whether a node is in use there."""
+        if not place.is_node:
+            return False
+        try:
+            meta = self._meta(self.folder(place), self.look(place, META))
+        except BrokenNodeError:
+            return False
+        return meta is not None and meta.status is NodeStatus.ACTIVE
+
+    def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
+        place = self.reach.seen(uri, ctx)
+        names = self._names(place)
+        self.reach.seen(uri, ctx)  # as above
+        if not names:
+            return []
+        put_away = {name_of(child.name) for child in self.backend.list(self.file(place, ARCHIVED))}
+        visible = self._visible(place, names, put_away, ctx)
+        if _holds_slugs(place):
+            return sorted(f"{uri}/{name}" for name in visible)
+        children = (_child(place, name) for name in visible)
+        return sorted(str(child) for child in children if child is not None)
+
+    def siblings(self, node: ContextNode, ctx: RequestContext) -> Iterator[tuple[str, str]]:
+        """Yield the URIs and abstracts of the first nodes in the same folder, but not its own."""
+        others = (uri for uri in self.list_children(str(node.place.parent), ctx) if uri != node.uri)
+        found = ((uri, self.look(Uri.parse(uri), ABSTRACT)) for uri in others)
+        return islice(((uri, text) for uri, text in found if isinstance(text, str)), _SIBLINGS)
+
+    def walk(self, place: Uri) -> Iterator[Uri]:
+        """Yield every place below, in order, where files of a node are, in whatever state.
+
+        Also a folder without anything in it, which could have been one.
+        """
+        pending = [place]
+        while pending:
+            here = pending.pop()
+            segments = self._segments(here)
+            if here.is_node and (not segments or not _FILE_NAMES.isdisjoint(segments)):
+                yield here
+            names = reversed(self._named(here, segments))
+            pending.extend(filter(None, (_child(here, name) for name in names)))
+
+    def categories(self, owner: Uri) -> list[str]:
+        return self._names(owner.child("memories"))
+
+    # ------------------------------------------------------------ one node
+    def active(self, place: Uri) -> Stored:
+        """Return a node that is in use; `NodeNotFoundError` if there is none."""
+        try:
+            stored = self.load(place)
+        except BrokenNodeError:
+            self._refuse_inactive(place, self._meta(self.folder(place), self.look(place, META)))
+            raise
+        if stored is None:
+            raise absent(place)
+        self._refuse_inactive(place, stored.meta)
+        return stored
+
+    def _refuse_inactive(self, place: Uri, meta: Meta | None) -> None:
+        if meta is not None and meta.status is not NodeStatus.ACTIVE:
+            archived = meta.status is NodeStatus.ARCHIVED
+            fix = "take it back into use with unarchive" if archived else "run `perdure repair`"
+            raise NodeNotFoundError(f"{str(place)!a} is {meta.status.value}. Fix: {fix}.")
+
+    def load(self, place: Uri) -> Stored | None:
+        """Return what is there, in whatever state; None if there is no meta."""
+        if not place.is_node:
+            raise absent(place)
+        folder = self.folder(place)
+        look = self._look_at_once(folder)
+        if look is not None and not look.whole and self._committed is not None:
+            look = self._settled(folder, self._committed)
+        return None if look is None else self._assembled(place, look)
+
+    def _look_at_once(self, folder: Locator) -> Look | None:
+        """Return what the files say; None if there is no meta."""
+        texts = self.backend.read_all(folder, _META_FIRST)
+        if len(texts) < len(_META_FIRST):
+            return self._look(folder, self.backend.read)  # what is missing, and why
+        meta = self._meta(folder, texts[META])
+        return None if meta is None else Look.at(meta, texts)
+
+    def _settled(self, folder: Locator, committed: Read) -> Look | None:
+        """Look past commits that are under way, until the files agree or are really so.
+
+        They are if two looks past all commits saw the same. One that did not look past them may
+        have seen what the next one sees, because a commit ended in the midst of each.
+        """
+        look = None
+        for _ in range(_LOOKS):
+            again = self._look(folder, committed)
+            if again is None or again.whole or again == look:
+                return again
+            look = again
+        raise _busy(folder)
+
+    def _look(self, folder: Locator, read: Read) -> Look | None:
+        """Return what the files say, the meta first; None if there is no meta."""
+        said = said_at(folder.child(META), read)
+        meta = self._meta(folder, said)
+        if meta is None:
+            return None
+        files = {name: said_at(folder.child(name), read) for name in PARTS}
+        files[META] = said
+        return Look.at(meta, files)
+
+    def _meta(self, folder: Locator, said: Found) -> Meta | None:
+        if said is None:
+            return None
+        try:
+            return Meta.parse(text_of(said))
+        except InvalidValueError as error:
+            raise BrokenNodeError(
+                f"{folder.key!a} has a meta that says nothing: {error}"
+            ) from error
+
+    def _assembled(self, place: Uri, look: Look) -> Stored:
+        try:
+            return self._put_together(place, look)
+        except InvalidValueError as error:  # then its meta says what can't be
+            raise BrokenNodeError(f"{str(place)!a} can't be as its meta says: {error}") from error
+
+    def _put_together(self, place: Uri, look: Look) -> Stored:
+        meta = look.meta
+        parts = Parts(str(place), look, lambda name: self.backend.earlier(self.file(place, name)))
+        lines, body = parts.take(CONTENT, frontmatter.split, edited_content)
+        node = ContextNode(
+            uri=parts.uri,
+            content=body,
+            relations=parts.take(RELATIONS, parts.edges, parts.edited_edges),
+            abstract=parts.take(ABSTRACT, str, edited_abstract),
+            overview=parts.take(OVERVIEW, str, edited_overview),
+            metadata=meta.metadata,
+            frontmatter=None if lines == frontmatter.generate(meta.title) else lines,
+            status=meta.status,
+            version=meta.version + bool(parts.edited),
+            owner_space=meta.owner_space if place.session else "",  # else its name says it
+            created_at=meta.created_at,
+            updated_at=meta.updated_at,
+            basis=look.basis,
+            problems=tuple(parts.problems),
+        )
+        return Stored(node, meta, look.files, lines, frozenset(parts.edited))
+
+    # ------------------------------------------------------------ places
+    def folder(self, place: Uri) -> Locator:
+        return self.root.child(place.key)
+
+    def file(self, place: Uri, name: str) -> Locator:
+        return self.root.child(place.key, name)
+
+    def marker(self, place: Uri) -> Locator:
+        """Return the mark in the folder above that a node is put away."""
+        folder = self.folder(place)
+        return folder.parent.child(ARCHIVED, folder.name)
+
+    def look(self, place: Uri, name: str) -> Found:
+        """Return what a file of a node says."""
+        return said_at(self.file(place, name), self.backend.read)
+
+    def files(self, place: Uri) -> dict[str, Found]:
+        """Return what all files of a node say, past any commit that is under way or was left."""
+        read = self._committed or self.backend.read
+        folder = self.folder(place)
+        found: dict[str, Found] = {}
+        for _ in range(_LOOKS):
+            again = {name: said_at(folder.child(name), read) for name in FILES}
+            if again == found:
+                return again
+            found = again
+        raise _busy(folder)
+
+    def _names(self, place: Uri) -> list[str]:
+        """Return the ids that have a folder here."""
+        return self._named(place, self._segments(place))
+
+    def _segments(self, place: Uri) -> list[str]:
+        folder = self.folder(place)
+        prefix = len(folder.key) + 1
+        return [child.key[prefix:] for child in self.backend.list(folder)]
+
+    def _named(self, place: Uri, segments: list[str]) -> list[str]:
+        if _holds_slugs(place):
+            return _slugs([segment for segment in segments if "." not in segment])
+        names = []
+        for segment in segments:
+            name = name_of(segment)
+            if name is not None and (
+                "." not in segment or is_directory(self.backend, self.folder(place).child(segment))
+            ):
+                names.append(name)
+        return names
+
+    def _visible(
+        self, place: Uri, names: list[str], put_away: set[str | None], ctx: RequestContext
+    ) -> Iterable[str]:
+        if not place.path and not ctx.governs:  # a folder tells that something is in it
+            return [name for name in names if self._holds_something(_child(place, name), ctx)]
+        if place.path in {("users",), ("agents",), ("sessions",)}:
+            return [name for name in names if self.reach.may_see(place.child(name), ctx)]
+        if not put_away:
+            return names
+        return [name for name in names if name not in put_away or self._names(place.child(name))]
+
+    def _holds_something(self, folder: Uri | None, ctx: RequestContext) -> bool:
+        return folder is not None and bool(self.list_children(str(folder), ctx))
+
+
+def absent(place: Uri) -> NodeNotFoundError:
+    return NodeNotFoundError(
+        f"no node is at {str(place)!a}. Fix: list {str(place.parent)!a} to see what is there."
+    )
+
+
+def _busy(folder: Locator) -> ConcurrentModificationError:
+    return ConcurrentModificationError(
+        f"{folder.key!a} is written again and again while it is read. Fix: try again."
+    )
+
+
+def _holds_slugs(place: Uri) -> bool:
+    """Whether all names below are slugs."""
+    return len(place.path) > OWNER_LEVEL and place.path[0] in {"users", "agents"}
+
+
+def _slugs(segments: list[str]) -> list[str]:
+    """Return the slugs whose folders have these names."""
+    if _PLAIN_SLUGS.fullmatch("/".join((*segments, ""))):  # as nearly always
+        return segments
+    names = map(name_of, segments)
+    return [name for name in names if name is not None and SLUG.fullmatch(name)]
+
+
+def _child(place: Uri, name: str) -> Uri | None:
+    try:
+        return place.child(name)
+    except InvalidValueError:  # a folder that somebody made, and that can't be a place of ours
+        return None

@@ -1,0 +1,424 @@
+"""A SQLite file of ours: who may read it, how it is opened, and what its errors mean.
+
+A connection to a file with a write-ahead log holds locks while it rests. A process that forks and
+goes on with the same file would believe that it has them too, and could lose what it writes. So
+all connections are closed before a fork, and opened again, by both sides, when they are needed.
+"""
+
+import errno
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakSet
+
+from perdure.errors import (
+    AccessRefusedError,
+    ClosedError,
+    DamageError,
+    LockTimeout,
+    PerdureError,
+    StorageFaultError,
+    StorageFullError,
+    StorageUnavailableError,
+)
+
+PATIENCE_SECONDS = 30.0
+_PAUSE_SECONDS = 0.005
+_FULL = 2
+_NORMAL = 1
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_UNWRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
+_UNOPENED = frozenset(
+    {
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_PERM,
+    }
+)
+"""What SQLite says where it can't write the log that it reads with."""
+_AS_IT_IS = ("mode=ro", "immutable=1")
+"""How to open what can't be written: with the log that others have, or as if nobody wrote."""
+
+
+class Tables(NamedTuple):
+    """What a file holds."""
+
+    name: str
+    """What it is called in errors: 'the outbox'."""
+    version: int
+    statements: tuple[str, ...]
+    """They make the tables, and set `user_version`."""
+    without: str
+    """What becomes of whoever moves a damaged file away."""
+
+
+class DatabaseFile:
+    """A connection to the file, for one thread at a time; the others wait.
+
+    Where it can't be written it is read as it is; without a file, as one that holds nothing. Who
+    wants to change it is told why that can't be, until it can.
+    """
+
+    def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
+        self.path = Path(path).absolute()
+        self._tables = tables
+        self._name = f"{tables.name} {str(self.path)!a}"
+        self._patience = patience
+        self._closed = False
+        self._connection: sqlite3.Connection | None = None
+        self._pid = os.getpid()
+        self._identity: tuple[int, int] | None = None
+        self._synchronous = _FULL
+        self._refused: PerdureError | None = None
+        """Why it can't be changed."""
+        self._lock = threading.Lock()
+        _close_before_forks(self)
+        with self.reading():
+            pass  # what can't be used is told of when it is opened
+
+    def close(self) -> None:
+        with self._alone():
+            self._closed = True
+            self.disconnect()
+
+    # ------------------------------------------------------------ use
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with self._alone(), self._explained():
+            yield self._connected()
+
+    @contextmanager
+    def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
+        """Change the file wholly or not at all; durably, unless it may be lost with the power."""
+        with self._alone(), self._explained():
+            db = self._writable()
+            self._synchronize(db, _FULL if outlasts_power else _NORMAL)
+            with _transaction(db):
+                yield db
+
+    @property
+    def is_undisturbed(self) -> bool:
+        """Whether what was read in one go was of one moment; SQLite sees to it."""
+        return True
+
+    def wipe(self) -> None:
+        """Write the file anew and empty its log, so that no byte of what was deleted is left.
+
+        `secure_delete` overwrites deleted rows, but not the copies that stay behind in a page
+        when SQLite moves rows to another.
+        """
+        with self._alone(), self._explained("what was deleted is not yet overwritten; "):
+            db = self._writable()
+            self._synchronize(db, _FULL)
+            db.execute("VACUUM")
+            ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if busy:
+                raise LockTimeout(
+                    f"{self._name} still holds the bytes of what was deleted, for somebody has "
+                    f"been reading it for {self._patience:g} s. Fix: delete it again."
+                )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=self._patience):
+            raise LockTimeout(
+                f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
+                "Fix: look for what keeps it busy."
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _synchronize(self, db: sqlite3.Connection, level: int) -> None:
+        if self._synchronous != level:
+            db.execute(f"PRAGMA synchronous = {level}")
+            self._synchronous = level
+
+    # ------------------------------------------------------------ opening
+    def _connected(self) -> sqlite3.Connection:
+        if self._closed:
+            raise ClosedError(f"{self._name} was closed. Fix: open it again.")
+        if self._connection is None:
+            self._connection = self._open()
+            self._pid, self._identity = os.getpid(), self._identify()
+        elif self._pid != os.getpid() or self._identify() != self._identity:
+            raise StorageUnavailableError(
+                f"{self._name} was moved, or this process forked unseen by "
+                "Python. Fix: open it anew in a process that nobody forked from an open one."
+            )
+        return self._connection
+
+    def _writable(self) -> sqlite3.Connection:
+        """Return a connection that can change the file; where there was none, look again."""
+        if self._refused is not None:
+            self.disconnect()
+        db = self._connected()
+        if self._refused is not None:
+            raise self._refused
+        return db
+
+    def _open(self) -> sqlite3.Connection:
+        self._refused = None
+        with self._explained():
+            try:
+                return self._open_to_change()
+            except OSError as error:
+                if error.errno not in _UNWRITABLE:
+                    raise
+                self._refused = self._unopened(error)
+            except sqlite3.Error as error:
+                if _code(error) not in _UNOPENED:
+                    raise
+                self._refused = self._explain(error, "")
+            return self._open_to_read(self._refused)
+
+    def _open_to_change(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.path.lexists(self.path) and not self.path.is_file():
+            raise self.damage("it is a folder" if self.path.is_dir() else "it is no file")
+        self.path.touch(mode=0o600)
+        return self._connection_to(str(self.path), self._prepare)
+
+    def _open_to_read(self, refused: PerdureError) -> sqlite3.Connection:
+        if not self.path.exists() or not self.path.stat().st_size:
+            return self._connection_to(":memory:", self._settle)
+        for how in _AS_IT_IS:
+            with suppress(sqlite3.OperationalError):
+                return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
+        raise refused
+
+    def _connection_to(
+        self, where: str, prepare: Callable[[sqlite3.Connection], None]
+    ) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            where,
+            self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=where.startswith("file:"),
+        )
+        try:
+            prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _check(self, db: sqlite3.Connection) -> None:
+        version = _version(db)
+        if version > self._tables.version:
+            raise self._too_new(version)
+        if version != self._tables.version:
+            raise self.damage("it holds tables of something else")
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        (mode,) = self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL")).fetchone()
+        if mode != "wal":
+            raise StorageFaultError(
+                f"the disk of {str(self.path)!a} can't share a log between processes. "
+                "Fix: put it on a disk of this machine, with PERDURE_HOME."
+            )
+        db.execute(f"PRAGMA synchronous = {_FULL}")
+        self._synchronous = _FULL
+        db.execute("PRAGMA secure_delete = ON")
+        if _version(db) != self._tables.version:
+            self._settle(db)
+
+    def _settle(self, db: sqlite3.Connection) -> None:
+        """Make the tables, unless somebody else has; refuse a file that is not ours."""
+        with _transaction(db):
+            version = _version(db)
+            if version > self._tables.version:
+                raise self._too_new(version)
+            if version == self._tables.version:
+                return
+            if db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise self.damage("it holds tables of something else")
+            for statement in self._tables.statements:
+                db.execute(statement)
+
+    def _patiently(self, action: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
+        """Try again while others are at it; SQLite itself does not wait to switch to a log."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                return action()
+            except sqlite3.OperationalError as error:
+                if _code(error) not in _BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+
+    def _identify(self) -> tuple[int, int] | None:
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def disconnect(self) -> None:
+        """Close the connection, if there is one; whoever calls has the lock."""
+        if self._connection is not None and self._pid == os.getpid():
+            self._connection.close()
+        self._connection = None
+
+    # ------------------------------------------------------------ errors
+    @contextmanager
+    def _explained(self, before: str = "") -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._explain(error, before) from error
+        except PerdureError:
+            raise
+        except OSError as error:
+            raise self._unopened(error) from error
+
+    def _unopened(self, error: OSError) -> PerdureError:
+        told = f"can't open {self._name}: {error.strerror}. Fix: "
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return StorageFullError(f"{told}make room on its disk.")
+        kind = AccessRefusedError if error.errno in _UNWRITABLE else StorageUnavailableError
+        return kind(f"{told}make its folder writable, or set PERDURE_HOME to one that is.")
+
+    def _too_new(self, version: int) -> StorageUnavailableError:
+        return StorageUnavailableError(
+            f"{self._name} has schema {version}; this Perdure knows {self._tables.version}. "
+            "Fix: use the newer Perdure that made it."
+        )
+
+    def _explain(self, error: sqlite3.Error, before: str) -> PerdureError:
+        code = _code(error)
+        if code is None or code in {
+            sqlite3.SQLITE_CORRUPT,
+            sqlite3.SQLITE_NOTADB,
+            sqlite3.SQLITE_ERROR,
+        }:
+            return self.damage(f"{before}{error}")
+        where = f"{before}{self._name}"
+        if code in _BUSY:
+            return LockTimeout(
+                f"{where} has been in use by another process for over {self._patience:g} s. "
+                "Fix: let that process finish, or end it; then do it again."
+            )
+        if code == sqlite3.SQLITE_FULL:
+            return StorageFullError(f"no space is left for {where}. Fix: make room on its disk.")
+        if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}:
+            return AccessRefusedError(
+                f"{where} can't be written. Fix: give its file and folder back to their owner."
+            )
+        return StorageFaultError(f"{where} can't be used: {error}. Fix: check its disk.")
+
+    def damage(self, what: str) -> DamageError:
+        return DamageError(
+            f"{self._name} is damaged: {what}. Fix: stop what uses it and move it away; "
+            f"{self._tables.without}."
+        )
+
+
+class ReadOnlyFile(DatabaseFile):
+    """A file that nothing is done to, whoever else uses it: not even to its log or its locks.
+
+    Where others have a log, it is read with theirs. Without one, the file is read as if nobody
+    wrote; `is_undisturbed` says whether that was so.
+    """
+
+    _looked_at: tuple[int, ...] | None = None
+
+    @property
+    def is_undisturbed(self) -> bool:
+        """Whether all that was read was of one moment."""
+        return self._looked_at is None or self._looked_at == self._state()
+
+    def _open(self) -> sqlite3.Connection:
+        with self._explained():
+            self._refused = AccessRefusedError(
+                f"{self._name} was opened to be read only. Fix: open it to be changed."
+            )
+            if not self.path.is_file() or not self.path.stat().st_size:
+                return self._connection_to(":memory:", self._settle)
+            logs = [self._beside(log).exists() for log in ("-wal", "-shm")]
+            shared = all(logs)
+            self._looked_at = None if shared else self._state()
+            if logs == [True, False] and self._beside("-wal").stat().st_size:
+                raise StorageUnavailableError(
+                    f"{self._name} has a log that only a writer can take in. "
+                    "Fix: run `perdure recall` or `perdure worker --once`."
+                )
+            how = "mode=ro&readonly_shm=1" if shared else "immutable=1"
+            return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
+
+    def _state(self) -> tuple[int, ...] | None:
+        """Return what changes with the file; nothing equals it while somebody has a log."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        logged = time.monotonic_ns() if self._beside("-wal").exists() else 0
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, logged
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # it may have been rolled back already
+            db.execute("ROLLBACK")
+        raise
+
+
+def _code(error: sqlite3.Error) -> int | None:
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _version(db: sqlite3.Connection) -> int:
+    ((version,),) = db.execute("PRAGMA user_version")
+    return int(version)
+
+
+# ---------------------------------------------------------------- forks
+_files: "WeakSet[DatabaseFile]" = WeakSet()
+_stopped: list[DatabaseFile] = []
+_forking = threading.Lock()
+
+
+def _close_before_forks(file: DatabaseFile) -> None:
+    with _forking:
+        _watch()
+        _files.add(file)
+
+
+@cache
+def _watch() -> None:
+    os.register_at_fork(before=_stop, after_in_parent=_go_on, after_in_child=_go_on)
+
+
+def _stop() -> None:
+    _forking.acquire()
+    for file in tuple(_files):
+        file._lock.acquire()  # noqa: SLF001 - of this module
+        file.disconnect()
+        _stopped.append(file)
+
+
+def _go_on() -> None:
+    if not _forking.locked():
+        return  # forked by something that does not tell Python before
+    while _stopped:
+        _stopped.pop()._lock.release()  # noqa: SLF001 - of this module
+    _forking.release()

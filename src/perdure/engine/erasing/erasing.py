@@ -1,0 +1,250 @@
+"""Erasing: the files, their versions in history, what was derived from them; then the receipt.
+
+A note says what is to be erased from before the first step until the receipt is there. Whoever is
+killed in between leaves the note, and the next one who recalls, saves or forgets goes on. Each step
+may be done again. The receipt comes last, so it never says more than is true.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from perdure.artifacts import CID
+from perdure.artifacts.entry import Sweep
+from perdure.artifacts.keys import SigningKey
+from perdure.context.files import META, OWNER
+from perdure.context.nodes import Nodes
+from perdure.engine.erasing.notes import Task, Tasks
+from perdure.engine.erasing.plan import Erased, Plan
+from perdure.engine.erasing.planning import DerivedTraces, Planner, demand_root
+from perdure.engine.erasing.receipts import Receipt
+from perdure.engine.erasing.scope import Span, texts_in
+from perdure.engine.erasing.tracing import Trace, Until, removed_by
+from perdure.engine.whole_file import write_whole
+from perdure.errors import InvalidValueError, LockTimeout, NodeNotFoundError, PerdureError
+from perdure.model import RequestContext
+from perdure.model.values import JSON
+from perdure.storage import Locator
+from perdure.storage.history import Event
+from perdure.storage.sweep import sweep
+from perdure.storage.wrappers.recorded import Recorded
+
+_BATCH = 250
+_LOCK = "erasing-lock"
+
+
+class Owners(Protocol):
+    """Users and agents, and how all of one goes."""
+
+    def delete(
+        self, backend: Recorded, account_id: str, owner_space: str, ctx: RequestContext
+    ) -> None:
+        """Delete one; `NodeNotFoundError` if nothing is there."""
+
+    def is_begun(self, account_id: str, owner_space: str) -> bool:
+        """Whether one is being deleted, or was and it was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What an erasure needs beside the nodes."""
+
+    recorded: Recorded
+    derived: DerivedTraces
+    folder: Path
+    """Beside the history; notes and receipts are kept there."""
+    key: Callable[[], SigningKey]
+    """Returns the key of the owner; `ProofError` if nothing can be signed."""
+    owners: Owners
+
+
+class Erasing:
+    """Erases on behalf of somebody who may: history is one for all accounts, so that is ROOT."""
+
+    def __init__(self, nodes: Nodes, means: Means) -> None:
+        self._nodes = nodes
+        self._recorded = means.recorded
+        self._history = means.recorded.history
+        self._means = means
+        self._receipts = means.folder / "receipts"
+        self._planner = Planner(nodes, self._history, means.derived, self._receipts)
+        self._tasks = Tasks(means.folder / "erasing")
+
+    # ------------------------------------------------------------ verbs
+    def plan(self, uri: str, ctx: RequestContext) -> Plan:
+        """Say what would be erased. Nothing is changed; what others did by hand enters history."""
+        demand_root(ctx)
+        sweep(self._recorded)
+        return self._planner.plan(self._planner.task(uri, ctx, ""), ctx)
+
+    def erase(self, uri: str, ctx: RequestContext, reason: str = "") -> Erased | None:
+        """Erase a node, all that is in a folder, a session or a person; None if nothing is left.
+
+        `ProofError` if no receipt could be signed, before anything is erased.
+        """
+        demand_root(ctx)
+        key = self._demand_key()
+        with self._alone():
+            self._finish_all(ctx, key)
+            sweep(self._recorded)
+            task = self._planner.task(uri, ctx, reason)
+            if self._planner.is_nothing(task):
+                return None
+            self._tasks.begin(task)
+            return self._do(task, ctx, key)
+
+    def resume(self, ctx: RequestContext) -> list[Erased]:
+        """Finish the erasures that were begun and not ended; none if somebody is at it."""
+        if not self._tasks.begun():
+            return []
+        demand_root(ctx)
+        key = self._demand_key()
+        with self._alone():
+            return self._finish_all(ctx, key)
+
+    def _finish_all(self, ctx: RequestContext, key: SigningKey) -> list[Erased]:
+        return [self._do(task, ctx, key) for task in self._tasks.begun()]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        held = self._history.store.disk.lock(_LOCK)
+        if held is None:
+            raise LockTimeout(
+                "another process is erasing something of this memory just now. Nothing was "
+                "changed. Fix: let it finish, then try again."
+            )
+        try:
+            yield
+        finally:
+            held.release()
+
+    def _demand_key(self) -> SigningKey:
+        key = self._means.key()
+        key.sign(b"can a receipt be signed?")
+        return key
+
+    # ------------------------------------------------------------ doing it
+    def _do(self, task: Task, ctx: RequestContext, key: SigningKey) -> Erased:
+        self._remove(task, ctx)
+        until = Until(task.id, task.begun)
+
+        def chosen() -> frozenset[CID]:
+            return self._planner.trace(task.spans, until).contents
+
+        self._recorded.erase(chosen, f"erased: {task.reason}" if task.reason else "erased")
+        found = self._planner.trace(task.spans, until)
+        places = self._planner.places(found)
+        derived = self._means.derived.forget(task.account_id, task.owners, places)
+        erased = self._receipted(task, found, derived, key)
+        self._tasks.end(task)
+        return erased
+
+    def _remove(self, task: Task, ctx: RequestContext) -> None:
+        """Remove the texts; what came since they were removed before is somebody's anew."""
+        removed = removed_by(self._history.changes(after=task.begun), task.id)
+        first = min(removed.values(), default=None)
+        marked = self._recorded.because(actor=task.actor, reason=task.reason, erasure=task.id)
+        owner, owners = task.owner_space, self._means.owners
+        if owner and (first is None or owners.is_begun(task.account_id, owner)):
+            with suppress(NodeNotFoundError):  # only history knows of them
+                owners.delete(marked, task.account_id, owner, ctx)
+        texts = (text for text in texts_in(task.spans, self._nodes) if self._was_there(text, first))
+        while batch := list(islice(texts, _BATCH)):
+            _remove(marked, batch)
+        self._clear(task.spans)
+
+    def _was_there(self, text: Locator, first: int | None) -> bool:
+        """Whether a text was there when the first was removed, if one was."""
+        if first is None:
+            return True
+        now = self._history.current(text)
+        return now is None or now.position < first
+
+    def _clear(self, spans: Iterable[Span]) -> None:
+        """Remove the folders that are left empty."""
+        for span in spans:
+            self._clear_below(Locator(span.prefix), deep=span.deep)
+            place = self._planner.place(span.prefix)
+            if place is not None:
+                with suppress(InvalidValueError):
+                    self._nodes.clear(place)
+
+    def _clear_below(self, folder: Locator, *, deep: bool) -> None:
+        with suppress(PerdureError, OSError):  # what others put there since keeps it
+            if not self._recorded.info(folder).is_dir:
+                return
+            for child in self._recorded.list(folder) if deep else ():
+                self._clear_below(child, deep=True)
+            self._recorded.remove(folder)
+
+    # ------------------------------------------------------------ the receipt
+    def _receipted(
+        self, task: Task, found: Trace, derived: Mapping[str, int], key: SigningKey
+    ) -> Erased:
+        """Sign what the log says was swept since this began."""
+        swept = {
+            cid
+            for logged in self._history.store.log(after=task.begun)
+            if isinstance(logged.entry, Sweep)
+            for cid in logged.entry.cids
+        }
+        contents = tuple(sorted(cid for cid in found.contents if cid in swept))
+        versions = [event for event in found.versions if event.cid in swept]
+        kept = self._planner.kept(found, task.account_id)
+        said: dict[str, JSON] = {
+            **_told(task, self._history.store.history),
+            "versions": [*map(_version, versions)],
+            "contents": [str(cid) for cid in contents],
+            "kept": [{"cid": str(each.cid), "key": each.key} for each in kept],
+            "withheld": [*map(_version, self._planner.withheld(found))],
+            "moved": [{"from": old, "to": new} for old, new in found.moved],
+            "derived": dict(derived),
+        }
+        receipt = Receipt.signed(said, self._history, key)
+        path = self._receipts / f"{task.begun:012d}-{task.id}.json"
+        write_whole(path, receipt.to_text().encode())
+        counted = len(versions), contents, kept, found.moved
+        return Erased(task.uris, task.owner_space, *counted, derived, receipt, path)
+
+
+def _version(event: Event) -> JSON:
+    return {"key": event.key, "position": event.position, "cid": str(event.cid)}
+
+
+def _told(task: Task, history: bytes) -> dict[str, JSON]:
+    return {
+        "history": history.hex(),
+        "erasure": task.id,
+        "uris": list(task.uris),
+        "owner_space": task.owner_space,
+        "by": task.actor,
+        "reason": task.reason,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _remove(backend: Recorded, batch: Sequence[Locator]) -> None:
+    """Remove texts in one commit, metas first, owners last; what is no text goes alone."""
+    texts, others = [], []
+    for each in batch:
+        try:
+            backend.read(each)
+        except FileNotFoundError:
+            continue
+        except ValueError:
+            others.append(each)
+        else:
+            texts.append(each)
+    backend.commit(dict.fromkeys(sorted(texts, key=_when)))
+    for each in others:
+        with suppress(FileNotFoundError):
+            backend.remove(each)
+
+
+def _when(text: Locator) -> int:
+    """Return in which turn a text goes, so that nobody sees half of a node, or one of nobody's."""
+    return 0 if text.name == META else 1 + (text.name == OWNER)

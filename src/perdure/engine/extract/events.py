@@ -1,0 +1,227 @@
+"""Clauses that tell of something that happened, will happen, or was decided."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from perdure.engine.extract import confidence, names
+from perdure.engine.extract.claims import hedged, opens
+from perdure.engine.extract.clauses import clauses, tail, trimmed
+from perdure.engine.extract.dating import Dated, dated
+from perdure.engine.extract.persons import sentence as as_sentence
+from perdure.engine.extract.persons import third_person
+from perdure.engine.extract.prose import Sentence
+from perdure.engine.extract.words import ADVERBS, OCCASIONS, PAST, either
+
+_ADV = rf"(?:(?:{either(ADVERBS)}|both|all|even)\s){{0,3}}"
+_DID = (
+    rf"(?:{either(PAST - {'read', 'set', 'put', 'let', 'was', 'were'})}|(?!need|embed"
+    rf"|feed|speed|used\b)[a-z]{{2,20}}ed)"
+)
+_SUBJECT = (
+    r"(?:(?P<me>I|we)|(?P<my>(?:my|our)\s(?:[\w'-]{1,30}\s?){1,3}?)"
+    r"|(?P<name>(?-i:[^\W\d_a-z])[\w'-]{1,30})"
+    r"|(?P<the>the\s(?:(?!we\b|I\b|you\b|they\b|he\b|she\b|that\b)[\w'-]{1,30}\s?){1,3}?))"
+)
+_HAPPENED = re.compile(
+    rf"\b{_SUBJECT}(?:'ve|'s|\shave|\shas)?\s{_ADV}(?P<verb>{_DID}|was\s(?:by|at|in"
+    rf"|with)|(?:was|were|got)\s[a-z]{{2,20}}(?:ed|en|t))(?!['\w])",
+    re.IGNORECASE,
+)
+_AHEAD = re.compile(
+    rf"\b{_SUBJECT}(?:(?:'m|'re|'s|\sam|\sare|\sis)\s{_ADV}(?:going\sto|about\sto"
+    rf"|getting|having|moving|[a-z]{{3,20}}ing)\b"
+    rf"|(?:'ll|\swill|\smight|\smay)\s{_ADV}[a-z]{{2,20}}\b|\s(?:have|has|got|have"
+    rf"\sgot)\s(?:an?\s|my\s|our\s|the\s)?"
+    rf"(?:[\w'-]{{1,30}}\s){{0,2}}?(?:{either(OCCASIONS)})\b|\s(?:fly|leave|arrive"
+    rf"|arrives|start|starts|begin|begins|end|ends"
+    rf"|travel|move|open|opens|turn|turns|launch|launches|graduate|retire|marry|come"
+    rf"|comes|expires|is\sdue|is\son|is\sat|is)\b)",
+    re.IGNORECASE,
+)
+_SHORT = re.compile(
+    rf"\A\W*(?:(?:my|the|a)\s)?(?:[\w'-]{{1,20}}\s){{0,1}}?(?:{either(OCCASIONS)})\b", re.IGNORECASE
+)
+_GREAT = re.compile(
+    r"\b(?!(?:I|we)(?:'ve|\shave)\sgot\sa\s(?:dog|cat)\b)(?:I|we|we've|I've)\s(?:just\s|finally\s|recently\s|have\s){0,2}(?:got"
+    r"\s(?:married|engaged|divorced|promoted|fired|a\s(?:new\sjob"
+    r"|dog|cat|promotion))|graduated|adopted\s(?:a|an|him|her)|quit\s(?:my|smoking)"
+    r"|moved\s(?:to|into|back)|passed\s(?:my|the)"
+    r"|bought\sa\s(?:house|car|flat|boat|van|bike)|had\s(?:a\sbaby|surgery)|broke\smy"
+    r"|joined|launched|signed\sup|won|retired"
+    r"|lost\smy\sjob)\b",
+    re.IGNORECASE,
+)
+_BARE = re.compile(
+    r"\W*(?:(?:and|but|so|because|then|also|well|yeah|oh|btw|anyway|actually|finally"
+    r"|plus|just|guess what|as|since|now)\W+){0,3}"
+    r"(?:I\s(?:just\s|do\s|also\s|should\s)?(?:think|remember(?:ed)?|know|guess"
+    r"|believe|mean|reali[sz]ed|forgot\sto\s(?:say|mention)"
+    r"|mention|wanted\sto\s(?:tell|say|let)\s[\w\s]{1,12}?)\s(?:that\s)?(?=(?:I|we|my|our)\b))?",
+    re.IGNORECASE,
+)
+"""What comes before the statement itself."""
+_MUSING = re.compile(
+    r"\b(?:thinking\s(?:of|about)|considering|wondering|deciding|trying\sto\sdecide"
+    r"|looking\sforward|hoping)\b",
+    re.IGNORECASE,
+)
+_FEWEST = 4
+_MOST_SHORT = 6
+_HABIT = re.compile(
+    r"\b(?:every|since|usually|always|never|each|often|sometimes|used\sto|on\s\w+days"
+    r"|most\sdays|anymore|didn't|not|hardly"
+    r"|see\syou|talk\slater|my\sbirthday\sis)\b",
+    re.IGNORECASE,
+)
+_DECIDED = re.compile(
+    r"\b(?:(?:I|we|we've|I've|we\shave|I\shave)\s(?:all\s|finally\s|just\s|both\s|now"
+    r"\s){0,2}(?:(?:decided|agreed)\s(?:\w+\s)?"
+    r"(?:to|on|that|against|not\sto)|chose|settled\son|picked|switched\s(?:over\s)?(?:from|to)|opted\s(?:for|to)|voted\s(?:to|for))"
+    r"|(?:we're|I'm|we\sare|we'll|I'll|let's|lets)\s(?:just\s)?(?:going\sto"
+    r"\s)?(?:going|go|stick|use)\s?(?:with)?(?=\s)"
+    r"|(?:the\s|final\s|our\s)?decision\s?(?:is|was|:)(?:\sto)?)\s",
+    re.IGNORECASE,
+)
+_LETS = re.compile(r"(?:let's|lets)\s(?:just\s)?", re.IGNORECASE)
+_WILL = re.compile(r"(?:I'll|we'll)\s", re.IGNORECASE)
+_WITH = re.compile(
+    r"\b(?:with)\s\Z|decid|agreed|chose|settled|picked|switched|opted|voted", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    begin: int
+    finish: int
+    content: str
+    kind: str
+    when: datetime | None
+    confidence: float
+
+
+def events(sentence: Sentence, who: str, said_at: datetime | None) -> Iterator[Event]:
+    """Yield the events that a claim tells of, each clause once."""
+    taken = -1
+    for decision in _decisions(sentence, who, said_at):
+        yield decision
+        taken = max(taken, decision.finish)
+    for clause in clauses(sentence):
+        begin = clause.start - sentence.start
+        if begin >= taken and (event := _told_by(sentence, clause, who, said_at)):
+            yield event
+
+
+# ---------------------------------------------------------------- decisions
+def _decisions(sentence: Sentence, who: str, said_at: datetime | None) -> Iterator[Event]:
+    for match in _DECIDED.finditer(sentence.plain):
+        finish = tail(sentence, match.end())
+        if (
+            not opens(sentence, match.start())
+            or finish <= match.end()
+            or not _WITH.search(match[0])
+        ):
+            continue
+        said = sentence.text[match.start() : finish]
+        time = dated(
+            sentence.plain[match.start() : finish], said_at, ahead=_LETS.match(said) is not None
+        )
+        if time and time.told:
+            said = _with_date(said, time)
+        told = third_person(_LETS.sub("we decided to ", said, count=1), who)
+        sure = confidence.IMPLIED if _WILL.match(said) else confidence.HAPPENED
+        weight = confidence.weighed(sure, hedged=hedged(sentence, match.start(), finish))
+        happened = said_at if _LETS.match(match[0]) or not (time and time.when) else time.when
+        yield Event(match.start(), finish, as_sentence(told), "decision", happened, weight)
+
+
+# ---------------------------------------------------------------- what happened, or will
+def _told_by(
+    sentence: Sentence, clause: Sentence, who: str, said_at: datetime | None
+) -> Event | None:
+    if _HABIT.search(clause.plain) or _MUSING.search(clause.plain):
+        return None
+    bare = _BARE.match(clause.plain)
+    clause = clause.part(bare.end() if bare else 0, len(clause.plain))
+    match = _HAPPENED.search(clause.plain)
+    ahead = None if match else _AHEAD.search(clause.plain) or _SHORT.match(clause.plain)
+    found = match or ahead
+    if found is None or not _is_of_them(clause, found, sentence):
+        return None
+    time = dated(clause.plain, said_at, ahead=ahead is not None)
+    if time is None and not _is_great(clause):
+        return None
+    if not _leads(clause, found, time) or _leans(clause, time):
+        return None
+    return _event(sentence, clause, who, time)
+
+
+_LEANING = re.compile(
+    r"\W*(?:I|we)(?:'ve|\shave|\shad)?\s(?:(?:finally|just|then|also|recently)\s){0,2}(?:quit|stopped"
+    r"|started|began|finished|left|ended|changed|switched|did|gave\sup|tried|returned|continued"
+    r"|resumed|failed|succeeded|agreed|refused|managed|forgot|remembered|said|asked|told)\W*\Z",
+    re.IGNORECASE,
+)
+
+
+def _leans(clause: Sentence, time: Dated | None) -> bool:
+    """Whether only what was said before tells what it is about: "I quit in 2019"."""
+    plain = clause.plain
+    return (
+        _LEANING.match(plain if time is None else plain[: time.begin] + plain[time.finish :])
+        is not None
+    )
+
+
+def _is_great(clause: Sentence) -> bool:
+    """Whether something happened that matters whenever it was."""
+    return _GREAT.search(clause.plain) is not None and len(clause.plain.split()) >= _FEWEST
+
+
+def _leads(clause: Sentence, found: re.Match[str], time: Dated | None) -> bool:
+    """Whether nothing but a time comes before who did it: "the trip we took" is about the trip."""
+    if found.re is _SHORT:
+        return len(clause.plain.split()) <= _MOST_SHORT
+    before = clause.plain[: found.start()]
+    if time is not None and time.finish <= found.start():
+        before = before[: time.begin] + before[time.finish :]
+    return not before.strip(" ,:-(*")
+
+
+def _is_of_them(clause: Sentence, found: re.Match[str], sentence: Sentence) -> bool:
+    """Whether it is said by the speaker, of themselves or of somebody or something of theirs."""
+    groups = found.groupdict()
+    if groups.get("name") and not names.is_name(groups["name"]):
+        return False
+    position = clause.start - sentence.start + found.start()
+    before = sentence.plain[max(0, position - 60) : position]
+    return not _is_which(sentence, clause) and not re.search(
+        r"\b(?:he|she|they|\w+)\s(?:says?|said|thinks|told\s\w+)\s(?:that\s)?\Z", before
+    )
+
+
+def _is_which(sentence: Sentence, clause: Sentence) -> bool:
+    """Whether a clause hangs on a word before it."""
+    before = sentence.plain[: clause.start - sentence.start].rstrip().lower()
+    return before.endswith(("which", "that", "who", "where", "what", "how"))
+
+
+def _event(sentence: Sentence, clause: Sentence, who: str, time: Dated | None) -> Event | None:
+    begin = len(clause.plain) - len(clause.plain.lstrip(" ,;:-"))
+    finish = trimmed(clause, begin, len(clause.plain.rstrip(" .!,;")))
+    said = clause.text[:finish]
+    if time is not None:
+        said = _with_date(said, time)
+    offset = clause.start - sentence.start
+    sure = confidence.HAPPENED if time is not None and time.when else confidence.UNDATED
+    weight = confidence.weighed(sure, hedged=hedged(sentence, offset + begin, offset + finish))
+    when = time.when if time else None
+    told = third_person(said[begin:], who)
+    return Event(offset + begin, offset + finish, as_sentence(told), "event", when, weight)
+
+
+def _with_date(said: str, time: Dated) -> str:
+    after = said[time.finish :]
+    gap = "" if after[:1] in {"'", "\u2019"} else " "
+    return f"{said[: time.begin].rstrip()} {time.told}{gap}{after.lstrip()}"

@@ -1,0 +1,46 @@
+"""Which format some files have."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from perdure.engine.carrying.folder import is_export
+from perdure.engine.importing.contract import Format
+from perdure.engine.importing.formats.chatgpt import ChatGpt
+from perdure.engine.importing.formats.claude import Claude
+from perdure.engine.importing.formats.claude_code import ClaudeCode
+from perdure.engine.importing.formats.codex import Codex
+from perdure.engine.importing.formats.markdown import Markdown
+from perdure.engine.importing.formats.mcp_memory import McpMemory
+from perdure.engine.importing.formats.mem0 import Mem0
+from perdure.engine.importing.sources import Source
+from perdure.errors import UnreadableSourceError
+
+_EVERY: tuple[Format, ...] = (
+    ChatGpt(),
+    Claude(),
+    ClaudeCode(),
+    Codex(),
+    Mem0(),
+    McpMemory(),
+    Markdown(),
+)
+FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
+EXPORT = "perdure"
+"""A memory that was exported; it is taken in whole, and not item by item."""
+
+
+def is_memory(path: Path, named: str | None) -> bool:
+    """Whether a path is to be taken in as an exported memory."""
+    return named == EXPORT or (named is None and is_export(path))
+
+
+def detected(source: Source) -> Format:
+    """Return the format that files look like; if that is none, or several, they are refused."""
+    found = [each for each in _EVERY if each.detect(source)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(each.name for each in found or _EVERY)
+    what = "looks like several formats" if found else "looks like nothing that can be imported"
+    raise UnreadableSourceError(
+        f"{str(source.path)!a} {what}. Fix: say with --format what it is: {names}."
+    )

@@ -1,0 +1,115 @@
+"""What a format promises, and what it finds in a file."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from perdure.engine.importing.sources import Source
+from perdure.engine.validate.secrets import masked
+from perdure.model.values import JSON
+
+Said = Mapping[str, str]
+"""A message: role and content, perhaps name and time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in a file that does not go in, or not all of it."""
+
+    file: str
+    where: str
+    what: str
+    fix: str
+    refused: bool = True
+    """False if that is as it should be, and is only told."""
+
+    def masked(self) -> "Finding":
+        """Return the same without secrets, which names of files may hold too."""
+        texts = self.file, self.where, self.what, self.fix
+        file, where, what, fix = (masked(each)[0] for each in texts)
+        return Finding(file, where, what, fix, self.refused)
+
+    def __str__(self) -> str:
+        place = ", ".join(part for part in (self.file, self.where) if part)
+        return f"{place}: {self.what}. Fix: {self.fix}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """Something that goes in. Its id is the source's own, and tells it from all others there."""
+
+    file: str
+    where: str
+    source: str
+    """The name of the format."""
+    source_id: str
+
+    def finding(self, what: str, fix: str, *, refused: bool = True) -> Finding:
+        return Finding(self.file, self.where, what, fix, refused)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation(Item):
+    """What was said, in order: the branch that its owner sees."""
+
+    title: str = ""
+    messages: tuple[Said, ...]
+    created_at: str = ""
+    updated_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement(Item):
+    """Something that was remembered elsewhere."""
+
+    content: str
+    category: str
+    owner: str = ""
+    """Whose it is, as the source calls them."""
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity(Item):
+    """Somebody or something, and what is known of it; its id is its name."""
+
+    kind: str
+    observations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation(Item):
+    """How one entity stands to another, by their names."""
+
+    start: str
+    target: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document(Item):
+    """A text in a folder; its id is its path there."""
+
+    text: str
+
+
+class Format(Protocol):
+    """Reads the files of one program.
+
+    Whatever the files say, it raises nothing but `PerdureError`: what can't be used is a finding,
+    and the rest goes on. It writes nothing.
+    """
+
+    name: str
+    kind: str
+    """What its items are called when they are counted; of several kinds, the first."""
+
+    def detect(self, source: Source) -> bool:
+        """Whether these look like such files, by their names and the beginnings of a few."""
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        """Yield what is in the files, in the order in which it stands there.
+
+        The same files give the same items with the same ids. What was added to a file since comes
+        after what was there, so that a conversation only ever grows.
+        """

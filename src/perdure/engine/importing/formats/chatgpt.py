@@ -1,0 +1,136 @@
+"""ChatGPT's data export: `conversations.json`, alone or in the archive that one downloads.
+
+A conversation is a tree of messages; `current_node` is the end of the branch that its owner sees.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.json_items import elements
+from perdure.engine.importing.reading import MEND, each_file, heads, objects
+from perdure.engine.importing.sources import Entry, Source
+from perdure.engine.importing.texts import (
+    call,
+    compact,
+    list_of,
+    mapping_of,
+    message,
+    text_of,
+    time_of,
+)
+from perdure.errors import InvalidValueError
+from perdure.model.values import ROLES, shown
+
+_NAMED = re.compile(r"conversations(-\d+)?\.json")
+_SILENT = frozenset(
+    {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"}
+)
+"""What the model thinks, and what its owner told it once for all conversations."""
+_NOUN = "conversation"
+
+
+class ChatGpt:
+    name = "chatgpt"
+    kind = "sessions"
+
+    def detect(self, source: Source) -> bool:
+        return any(b'"mapping"' in head for head in heads(source, ".json"))
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        every = source.meant(".json")
+        named = [entry for entry in every if _NAMED.fullmatch(entry.base)]
+        return each_file(source, named or every, self._read)
+
+    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        for found in objects(entry, _NOUN, elements(stream)):
+            if isinstance(found, Finding):
+                yield found
+                continue
+            number, said = found
+            try:
+                yield from self._conversation(entry, f"{_NOUN} {number}", said)
+            except InvalidValueError as error:
+                yield Finding(entry.name, f"{_NOUN} {number}", str(error), MEND)
+
+    def _conversation(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        source_id = text_of(said.get("conversation_id")) or text_of(said.get("id"))
+        nodes = said.get("mapping")
+        if not source_id or not isinstance(nodes, dict):
+            raise InvalidValueError("it has no id, or no mapping of messages")
+        branch = _branch(nodes, said.get("current_node"))
+        one = Conversation(
+            file=entry.name,
+            where=where,
+            source=self.name,
+            source_id=source_id,
+            title=text_of(said.get("title")),
+            messages=tuple(m for node in branch if (m := _message(nodes[node])) is not None),
+            created_at=time_of(said.get("create_time")),
+            updated_at=time_of(said.get("update_time")),
+        )
+        yield one
+        others = sum(
+            _message(node) is not None for name, node in nodes.items() if name not in branch
+        )
+        if others:
+            what = f"messages of other branches were left out: {others}"
+            yield one.finding(what, "nothing; the branch that you see went in", refused=False)
+
+
+def _branch(nodes: Mapping[str, object], current: object) -> dict[str, None]:
+    """Return the names of the nodes from the first one to the current one, in order."""
+    at = current if isinstance(current, str) and current in nodes else _last_leaf(nodes)
+    found: dict[str, None] = {}
+    while at is not None:
+        if at in found or at not in nodes:
+            what = "lead in a circle" if at in found else "lack one that others follow"
+            raise InvalidValueError(f"its messages {what}: {shown(at)}")
+        found[at] = None
+        parent = mapping_of(nodes[at]).get("parent")
+        at = parent if isinstance(parent, str) else None
+    return dict.fromkeys(reversed(found))
+
+
+def _last_leaf(nodes: Mapping[str, object]) -> str | None:
+    leaves = [name for name, node in nodes.items() if not list_of(mapping_of(node).get("children"))]
+    return leaves[-1] if leaves else None
+
+
+def _message(node: object) -> Said | None:
+    """Return what a node says; None if that is nothing, or was never shown to anybody."""
+    said = mapping_of(mapping_of(node).get("message"))
+    hidden = mapping_of(said.get("metadata")).get("is_visually_hidden_from_conversation")
+    author = mapping_of(said.get("author"))
+    role = author.get("role")
+    if hidden is True or role not in ROLES:
+        return None
+    content = _content(mapping_of(said.get("content")))
+    to = text_of(said.get("recipient")) or "all"
+    if role == "tool":
+        content = compact(content)
+    elif role == "assistant" and to != "all" and content.strip():
+        content = call(to, content)
+    name = author.get("name") if role == "tool" else ""
+    return message(str(role), content, name=name, time=said.get("create_time"))
+
+
+def _content(content: Mapping[str, object]) -> str:
+    if text_of(content.get("content_type")) in _SILENT:
+        return ""
+    parts = [_part(part) for part in list_of(content.get("parts"))]
+    return "\n\n".join(filter(None, parts)) or text_of(content.get("text") or content.get("result"))
+
+
+def _part(part: object) -> str:
+    """Return a text, or that there was something else: a picture, a recording."""
+    if isinstance(part, str):
+        return text_of(part)
+    known = mapping_of(part)
+    if text := text_of(known.get("text")):
+        return text
+    kind = text_of(known.get("content_type"))
+    return f"[{kind.partition('_')[0]}]" if kind else ""

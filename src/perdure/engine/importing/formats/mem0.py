@@ -1,0 +1,106 @@
+"""An export of mem0: what `get_all` returns, as JSON; a list, or an object with `results`."""
+
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from perdure.engine.importing.contract import Finding, Item, Statement
+from perdure.engine.importing.json_items import elements
+from perdure.engine.importing.reading import MEND, each_file, heads, objects
+from perdure.engine.importing.sources import Entry, Source
+from perdure.engine.importing.texts import list_of, mapping_of, text_of, time_of
+from perdure.model import slugify
+from perdure.model.values import JSON
+
+_NOUN = "memory"
+_LISTS = ("results", "memories", "data")
+_OTHERWISE = "entity"
+CATEGORIES = {
+    "preference": "preference",
+    "preferences": "preference",
+    "user_preferences": "preference",
+    "food": "preference",
+    "music": "preference",
+    "fashion": "preference",
+    "entertainment": "preference",
+    "hobbies": "preference",
+    "sports": "preference",
+    "technology": "preference",
+    "event": "event",
+    "events": "event",
+    "milestones": "event",
+    "travel": "event",
+}
+"""mem0's categories in ours; what is in none of these is an entity."""
+_MOST = 2**53
+_KEPT = ("agent_id", "run_id", "app_id", "hash")
+
+
+class Mem0:
+    name = "mem0"
+    kind = "memories"
+
+    def detect(self, source: Source) -> bool:
+        return any(b'"memory"' in head and b'"id"' in head for head in heads(source, ".json"))
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        return each_file(source, source.meant(".json"), self._read)
+
+    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        for found in objects(entry, _NOUN, elements(stream, keys=_LISTS)):
+            yield found if isinstance(found, Finding) else self._statement(entry, *found)
+
+    def _statement(
+        self, entry: Entry, number: int, said: Mapping[str, object]
+    ) -> Statement | Finding:
+        where, source_id = f"{_NOUN} {number}", text_of(said.get("id"))
+        content = text_of(said.get("memory"))
+        if not source_id or not content.strip():
+            return Finding(entry.name, where, "it has no id, or no text in memory", MEND)
+        return Statement(
+            file=entry.name,
+            where=where,
+            source=self.name,
+            source_id=source_id,
+            content=content,
+            category=_category(said),
+            owner=text_of(said.get("user_id")),
+            metadata=_metadata(said),
+        )
+
+
+def _category(said: Mapping[str, object]) -> str:
+    """Return ours for the first category that has one; the owner's own metadata comes first."""
+    own = mapping_of(said.get("metadata"))
+    told = [own.get("category"), own.get("type"), *list_of(said.get("categories"))]
+    names = (slugify(text_of(each)[:100]).replace("-", "_") for each in told)
+    return next((CATEGORIES[name] for name in names if name in CATEGORIES), _OTHERWISE)
+
+
+def _metadata(said: Mapping[str, object]) -> dict[str, JSON]:
+    """Return what else the source says: times, categories, ids, and its own metadata as text."""
+    created, updated = time_of(said.get("created_at")), time_of(said.get("updated_at"))
+    categories = [text for each in list_of(said.get("categories")) if (text := text_of(each))]
+    told: dict[str, JSON] = {
+        "date": created,
+        "source_created_at": created,
+        "source_updated_at": updated,
+        "source_user": text_of(said.get("user_id")),
+        "source_categories": ", ".join(categories),
+        **{f"source_{name}": text_of(said.get(name)) for name in _KEPT},
+        **_own(mapping_of(said.get("metadata"))),
+    }
+    return {name: value for name, value in told.items() if value not in {"", None}}
+
+
+def _own(metadata: Mapping[str, object]) -> dict[str, JSON]:
+    """Return the plain values of a memory's own metadata, under names that mean nothing to us."""
+    return {f"mem0_{text_of(name)}": _plain(value) for name, value in metadata.items()}
+
+
+def _plain(value: object) -> JSON:
+    """Return a text, a number or a truth; nothing of what is none, or too large to be kept."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and abs(value) < _MOST:
+        return value
+    return text_of(value)

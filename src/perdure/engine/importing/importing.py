@@ -1,0 +1,220 @@
+"""Importing: each item goes in on its own, in the order of its file; what can't is told."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from perdure.context.nodes import Nodes
+from perdure.context.relations import Relations
+from perdure.engine.importing.contract import (
+    Conversation,
+    Document,
+    Entity,
+    Finding,
+    Format,
+    Item,
+    Relation,
+    Statement,
+)
+from perdure.engine.importing.documents import DocumentImporter
+from perdure.engine.importing.memories import GraphImporter, StatementImporter
+from perdure.engine.importing.sessions import SessionImporter
+from perdure.engine.importing.sources import Source
+from perdure.engine.importing.standing import SOURCE_ID, State
+from perdure.engine.importing.texts import digest
+from perdure.engine.memory import Memory
+from perdure.engine.validate.secrets import SecretPolicy
+from perdure.engine.validate.texts import refuse_secrets
+from perdure.errors import ContextError, NodeExistsError, UnregisteredError
+
+MOST_FINDINGS = 1_000
+_KINDS: dict[type[Item], str] = {
+    Conversation: "sessions",
+    Statement: "memories",
+    Entity: "entities",
+    Relation: "relations",
+    Document: "documents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is to be done with what is found."""
+
+    dry_run: bool = False
+    """Say what would be done, and write nothing."""
+    into: str = ""
+    """The folder of the resources that documents go to; by default named as theirs."""
+    of: str = ""
+    """Whose memories, as the source calls them; by default everybody's."""
+    archive_gone: bool = False
+    """Put away documents whose files are not there any more."""
+    learn: bool = False
+    """Make memories of what was said in conversations, too."""
+    mask_secrets: bool = False
+    """Mask secrets; else what holds one is refused. In conversations they are masked anyway."""
+
+    @property
+    def secrets(self) -> SecretPolicy:
+        return SecretPolicy.MASK if self.mask_secrets else SecretPolicy.REFUSE
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of everything."""
+
+    counts: dict[str, Counter[State]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    more: int = 0
+    """Findings beyond the most that are kept."""
+    gone: int = 0
+    """Documents whose files are not there any more."""
+    learned: Mapping[str, int] = field(default_factory=dict)
+    """What came of learning from conversations, as the counts of a `SessionCommit`."""
+    masked: int = 0
+    """How many secrets were masked in what was written."""
+
+    def count(self, kind: str, state: State) -> None:
+        self.counts.setdefault(kind, Counter())[state] += 1
+
+    def tell(self, kind: str, finding: Finding) -> None:
+        """Note a finding; of very many, how many there are. It tells no secret."""
+        if finding.refused:
+            self.count(kind, State.REFUSED)
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(finding.masked())
+        else:
+            self.more += 1
+
+    @property
+    def refused(self) -> int:
+        return sum(counts[State.REFUSED] for counts in self.counts.values())
+
+
+class Importing:
+    """Takes in what a source holds. The same twice changes nothing the second time.
+
+    Each item is whole when it is in, and names where it came from; so who is stopped in the middle
+    does it again, and what is there already is passed over.
+    """
+
+    def __init__(
+        self, memory: Memory, nodes: Nodes, relations: Relations, wishes: Wishes | None = None
+    ) -> None:
+        self._memory = memory
+        self._nodes = nodes
+        self._wishes = wishes or Wishes()
+        secrets = self._wishes.secrets
+        self._sessions = SessionImporter(memory, nodes, learn=self._wishes.learn)
+        self._statements = StatementImporter(memory, nodes, secrets)
+        self._graph = GraphImporter(memory, nodes, relations, secrets)
+        self._seen: dict[tuple[str, str], str] = {}
+        self._waiting: list[Relation] = []
+
+    def run(
+        self, format_: Format, source: Source, progress: Callable[[], None] = lambda: None
+    ) -> Report:
+        """Import all that is there; `progress` is called after each item."""
+        report = Report()
+        documents = self._documents(source)
+        for found in self._found(format_, source):
+            if isinstance(found, Finding):
+                report.tell(format_.kind, found)
+            elif isinstance(found, Relation):
+                self._waiting.append(found)
+            else:
+                self._take(found, documents, report)
+            progress()
+        for relation in self._waiting:
+            self._take(relation, documents, report)
+            progress()
+        self._tell_gone(format_, source, documents, report)
+        if not self._wishes.dry_run:
+            self._memory.settle()
+        parts = self._sessions, self._statements, self._graph, documents
+        report.masked = sum(each.masked for each in parts)
+        report.learned = {name: each for name, each in self._sessions.learned.items() if each}
+        return report
+
+    def _documents(self, source: Source) -> DocumentImporter:
+        folder = self._wishes.into or source.name or "imported"
+        secrets = self._wishes.secrets
+        return DocumentImporter(self._nodes, self._memory.request, folder, secrets)
+
+    def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
+        for name in source.links:
+            what = "it is a link or a device, which is not followed"
+            yield Finding(name, "", what, "import what it leads to", refused=False)
+        for name, why in source.unlisted:
+            yield Finding(name, "", f"it can't be read: {why}", "make it readable for this user")
+        for found in format_.items(source):
+            if not isinstance(found, Statement) or self._wishes.of in {"", found.owner}:
+                yield found
+
+    # ------------------------------------------------------------ one item
+    def _take(self, item: Item, documents: DocumentImporter, report: Report) -> None:
+        kind = _KINDS[type(item)]
+        if isinstance(item, Conversation) and not item.messages:
+            report.tell(kind, item.finding("nothing was said in it", "nothing", refused=False))
+            return
+        try:
+            self._check_name(item)
+            if self._is_double(item):
+                return
+            report.count(kind, self._put(item, documents))
+        except UnregisteredError:
+            raise
+        except ContextError as error:  # the storage is well; it is this item
+            what, _, fix = " ".join(str(error).split()).partition(" Fix: ")
+            report.tell(kind, item.finding(what.removesuffix("."), fix.removesuffix(".")))
+
+    def _check_name(self, item: Item) -> None:
+        """Refuse an id that is a secret: places and what is told of them are made of it."""
+        refuse_secrets(item.source_id, "name", "give it another one, and import again.")
+
+    def _put(self, item: Item, documents: DocumentImporter) -> State:
+        dry_run = self._wishes.dry_run
+        match item:
+            case Conversation():
+                return self._sessions.put(item, dry_run=dry_run)
+            case Statement():
+                return self._statements.put(item, dry_run=dry_run)
+            case Entity():
+                return self._graph.put(item, dry_run=dry_run)
+            case Relation():
+                return self._graph.relate(item, dry_run=dry_run)
+            case Document():
+                return documents.put(item, dry_run=dry_run)
+        raise AssertionError(item)
+
+    def _is_double(self, item: Item) -> bool:
+        """Whether the same came before; something else with the same id is refused."""
+        key = type(item).__name__, item.source_id
+        said = digest(repr(replace(item, file="", where="")))
+        before = self._seen.get(key)
+        self._seen[key] = before or said
+        if before not in {None, said}:
+            raise NodeExistsError(
+                f"another one with the id {item.source_id[:80]!a} came before it, and went in. "
+                "Fix: give it an id of its own, or leave it out."
+            )
+        return before is not None
+
+    # ------------------------------------------------------------ what went away
+    def _tell_gone(
+        self, format_: Format, source: Source, documents: DocumentImporter, report: Report
+    ) -> None:
+        """Say which documents have no file any more, and put them away if that is wished for."""
+        if source.unlisted:
+            return  # they may be where nobody could look
+        for node in documents.gone({entry.name for entry in source.entries}, format_.name):
+            report.gone += 1
+            name = str(node.metadata.get(SOURCE_ID))
+            if not self._wishes.archive_gone:
+                fix = "add --archive-gone to put it away, or delete it"
+                report.tell(
+                    format_.kind,
+                    Finding(name, "", f"its file is gone; {node.uri} stays", fix, refused=False),
+                )
+            elif not self._wishes.dry_run:
+                documents.archive(node)

@@ -1,0 +1,311 @@
+"""From nodes to what an index holds of them, and keeping the two in step."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from typing import Protocol
+
+from perdure.context.files import META
+from perdure.context.reading import NodeReader
+from perdure.engine.building import Building, GoesOn, Progress
+from perdure.engine.firsts import Firsts
+from perdure.engine.logged import Logged, folders_of
+from perdure.engine.made import BATCH, Caught, Made, Records, batched
+from perdure.engine.summaries import Beginning, Summaries
+from perdure.errors import (
+    BrokenNodeError,
+    ConcurrentModificationError,
+    EmbeddingError,
+    InvalidValueError,
+    NodeNotFoundError,
+    PerdureError,
+)
+from perdure.index.contract import KeptIndex
+from perdure.index.memo import VectorMemo
+from perdure.model import IndexRecord, Uri
+from perdure.model.record import OWNER_SPACE
+from perdure.storage.history import History
+
+FEW = 200
+"""So many places are indexed while somebody waits; more is left to a worker."""
+_ATTEMPTS = 20
+_TEXTS = 128
+"""About how many texts are embedded before somebody can stop."""
+_DOUBTS = 3
+"""After so many failures in a row it may be the model's fault, and not the texts'."""
+
+
+class Alone(Protocol):
+    """Lets one at a time make the index of an account."""
+
+    def __call__(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+        """Say whether it is us; who waits is, in the end."""
+
+
+def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+    del account_id, wait
+    return nullcontext(enter_result=True)
+
+
+class Indexer:
+    """Makes the records of nodes, with their vectors if there is a model."""
+
+    def __init__(
+        self, reader: NodeReader, memo: VectorMemo | None, summaries: Summaries | None = None
+    ) -> None:
+        self.reader = reader
+        self._memo = memo
+        self._summaries = summaries or Summaries(reader)
+
+    def firsts(self, index: KeptIndex) -> Firsts:
+        """Return who remembers how the folders begin that an index has records of."""
+        return Firsts(self._summaries, index)
+
+    def demand_model(self) -> None:
+        """Refuse to go on if texts should be embedded, and none can be now."""
+        if self._memo is not None:
+            self._memo.demand()
+
+    def make(self, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
+        """Return what an index should hold of these places as they are now.
+
+        Where no node is in use, that is nothing. A folder has the summary of what is in it.
+        """
+        made = self._read(places, beginning)
+        if self._memo is not None:
+            self._embed(made, self._memo)
+        return made
+
+    def steps(self, places: Iterable[Uri]) -> Iterator[Made]:
+        """Make the same in steps of not too many texts, so that somebody can stop in between."""
+        read = self._read(places)
+        for uris in _portions(read.records):
+            failed = {uri: read.failed[uri] for uri in uris if uri in read.failed}
+            files = {
+                place: read.read[place] for uri in uris if (place := Uri.parse(uri)) in read.read
+            }
+            made = Made({uri: read.records[uri] for uri in uris}, failed, files)
+            if self._memo is not None:
+                self._embed(made, self._memo)
+            yield made
+
+    def _read(self, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
+        """Return the records of places, without their vectors."""
+        made = Made()
+        for place in places:
+            uri = str(place)
+            try:
+                made.records[uri] = self._records(place, made, beginning)
+            except (BrokenNodeError, InvalidValueError) as error:
+                made.failed[uri] = error
+                made.records[uri] = []
+        return made
+
+    def _records(self, place: Uri, made: Made, beginning: Beginning | None) -> list[IndexRecord]:
+        if not place.is_node:
+            return self._summaries.records(place, beginning)
+        try:
+            stored = self.reader.active(place)
+        except NodeNotFoundError:
+            made.read[place] = {META: self.reader.look(place, META)}
+            return []
+        from perdure.engine.noting import with_note  # noqa: PLC0415 - who makes them pays
+        from perdure.index.records import records_of  # noqa: PLC0415 - as before
+
+        made.read[place] = stored.files
+        return with_note(records_of(stored.node, str(stored.cid)), stored)
+
+    def _embed(self, made: Made, memo: VectorMemo) -> None:
+        """Give all records their vectors: together, or one node after another if that fails."""
+        try:
+            made.records |= _embedded(made.records, memo)
+        except PerdureError as error:
+            self._embed_each(made, memo, error)
+
+    def _embed_each(self, made: Made, memo: VectorMemo, why: PerdureError) -> None:
+        """Find out which nodes can't be embedded; while the model is out of order, none is tried.
+
+        Whether it is, is asked first, and again after some failures in a row: not every text that
+        fails is followed by others that would.
+        """
+        doubts, outage = _DOUBTS, False
+        for uri, records in list(made.records.items()):
+            if doubts == _DOUBTS:
+                doubts, outage = 0, not memo.answers()
+            if outage:
+                made.failed[uri] = made.outage = _outage(why)
+                continue
+            try:
+                made.records |= _embedded({uri: records}, memo)
+                doubts = 0
+            except PerdureError as error:
+                made.failed[uri] = why = error
+                doubts += 1
+
+
+def _outage(why: PerdureError) -> EmbeddingError:
+    return why if isinstance(why, EmbeddingError) else EmbeddingError(str(why))
+
+
+def _portions(records: Records) -> Iterator[list[str]]:
+    """Yield URIs, so many at a time that they have about as many texts as are embedded at once."""
+    portion: list[str] = []
+    texts = 0
+    for uri, of_uri in records.items():
+        portion.append(uri)
+        texts += len(of_uri)
+        if texts >= _TEXTS:
+            yield portion
+            portion, texts = [], 0
+    if portion:
+        yield portion
+
+
+def _embedded(records: Records, memo: VectorMemo) -> Records:
+    """Return records with their vectors; the texts of one owner are embedded together."""
+    from perdure.index.records import embedded, is_whole  # noqa: PLC0415 - as before
+
+    spots: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
+    for uri, of_uri in records.items():
+        for at, record in enumerate(of_uri):
+            if not is_whole(record):
+                spots[Uri.parse(uri).account, str(record.filters[OWNER_SPACE])].append((uri, at))
+    done = {uri: list(of_uri) for uri, of_uri in records.items()}
+    for (account, owner), of_owner in spots.items():
+        texts = [embedded(records[uri][at]) for uri, at in of_owner]
+        vectors = memo.vectors(account, owner, texts)
+        for (uri, at), vector in zip(of_owner, vectors, strict=True):
+            done[uri][at] = records[uri][at].with_vector(vector)
+    return done
+
+
+class Following:
+    """Brings an index up to the newest commit of a history.
+
+    It goes by the log, so nothing that was committed can be missed, whoever died before they could
+    tell. Of several who do it at once, one writes, and the others look again.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        index: KeptIndex,
+        indexer: Indexer,
+        alone: Alone = _nobody_else,
+    ) -> None:
+        self._history = history
+        self.index = index
+        self.indexer = indexer
+        self._alone = alone
+        self.logged = Logged(history, indexer.reader)
+        self._firsts = indexer.firsts(index)
+
+    def behind(self, account_id: str) -> list[Uri]:
+        """Return the places that changed since the index was last brought up to date."""
+        cursor = self.index.cursor(account_id)
+        if cursor == 0:
+            return list(self.every(account_id))
+        return self.logged.changed(account_id, cursor)
+
+    def is_little(self, account_id: str) -> bool:
+        """Whether an account has few places; no more of them are looked at."""
+        return len(list(islice(self.every(account_id), FEW + 1))) <= FEW
+
+    def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:
+        """Index what changed since, and some more places that somebody asks for."""
+        for _ in range(_ATTEMPTS):
+            cursor, now = self.index.cursor(account_id), self._history.store.current().position
+            if cursor == 0:
+                built = self.build(account_id)
+                if built.places or not self.index.cursor(account_id):
+                    return built
+                continue  # somebody else has made it meanwhile
+            changed = () if cursor == now else self.logged.changed(account_id, cursor)
+            places = dict.fromkeys((*changed, *also))
+            if not places and cursor == now:
+                return Caught(now)
+            try:
+                return self.update(account_id, list(places), cursor, now)
+            except ConcurrentModificationError:
+                continue
+        raise ConcurrentModificationError(
+            f"others keep writing to the index of {account_id!a}. Fix: try again."
+        )
+
+    def build(
+        self, account_id: str, position: int | None = None, progress: Progress = lambda _: None
+    ) -> Caught:
+        """Index all of an account, in steps; until the end, the index says it is unfinished.
+
+        It is then as of now, or as of the position that the nodes are read at. If somebody else is
+        at it, they are waited for.
+        """
+        with self._alone(account_id, wait=True):
+            done = self.index.cursor(account_id)
+            return Caught(done) if done else self._build(account_id, position, progress)
+
+    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
+        """Throw the index of an account away, and make it again; not while the model is out."""
+        with self._alone(account_id, wait=False) as ours:
+            if not ours:
+                raise ConcurrentModificationError(
+                    f"another process makes the index of {account_id!a} just now. "
+                    "Fix: let it finish, or end it and try again."
+                )
+            self.indexer.demand_model()
+            self.index.delete_account_data(account_id)
+            return self._build(account_id, None, progress)
+
+    def build_on(self, account_id: str, goes_on: GoesOn, progress: Progress) -> Caught | None:
+        """Go on with the index of an account while another one answers; None if others are at it.
+
+        It stops between two steps if it is told to. If the model is out of order, that is an error:
+        an index without vectors must not take the place of one that has them. What changed
+        meanwhile is looked at again, until little is left to be caught up with.
+        """
+        with self._alone(account_id, wait=False) as ours:
+            if not ours or self.index.cursor(account_id):
+                return None
+            building = Building(self.index, account_id, self.indexer, self.logged)
+            places, building.position = self.every(account_id), self._history.position()
+            while building.add(places, progress, goes_on):
+                now, lost = self._history.position(), building.lost()
+                changed = self.logged.changed(account_id, building.position)
+                if len(changed) <= FEW and not lost:
+                    return building.finish()
+                places, building.position = iter({*lost, *changed}), now
+            return building.stopped()
+
+    def _build(self, account_id: str, position: int | None, progress: Progress) -> Caught:
+        now = self._history.position() if position is None else position
+        building = Building(self.index, account_id, self.indexer, self.logged)
+        building.position = now
+        building.add(self.every(account_id), progress, lambda: True)
+        building.add(building.lost(), lambda _: None, lambda: True)
+        return building.finish()
+
+    def update(self, account_id: str, places: Sequence[Uri], cursor: int, now: int) -> Caught:
+        """Make the records of these places anew, and move the cursor from where it is to `now`."""
+        failed: dict[str, PerdureError] = {}
+        records: Records = {}
+        unlogged: set[str] = set()
+        beginnings = self._firsts.after(places)
+        for batch in batched(places, BATCH):
+            made = self.indexer.make(batch, beginnings)
+            records |= made.records
+            failed |= made.failed
+            unlogged |= self.logged.unlogged(made, now)
+        self.index.replace(account_id, records, cursor=now, expect=cursor, unlogged=unlogged)
+        self._firsts.keep(beginnings, records)
+        return Caught(now, frozenset(places), failed)
+
+    def every(self, account_id: str) -> Iterator[Uri]:
+        """Yield every place of an account that has something to index: nodes, and their folders."""
+        folders: set[Uri] = set()
+        for place in self.indexer.reader.walk(Uri(account_id)):
+            yield place
+            for folder in folders_of(place):
+                if folder not in folders:
+                    folders.add(folder)
+                    yield folder

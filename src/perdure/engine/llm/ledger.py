@@ -1,0 +1,214 @@
+"""What was spent on language models, and whether more may be; one file for all that is paid."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Self
+
+from perdure.database import DatabaseFile
+from perdure.engine.llm import ledger_tables as tables
+from perdure.engine.llm.budget import BILLION, Limit, Terms
+from perdure.engine.llm.occasion import Occasion
+from perdure.engine.llm.reply import Usage
+from perdure.errors import InvalidValueError, OverBudgetError
+from perdure.model import check_owner_space
+from perdure.model.uri import check_id
+from perdure.model.values import moment, shown
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_NOTHING = Usage(0, 0)
+
+
+class Outcome(StrEnum):
+    OPEN = "open"
+    """Under way, or its process died in it: counted as the most that it may come to."""
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    FAILED = "failed"
+    """Without a good answer, but perhaps not without a bill: counted as when it was open."""
+    UNBILLED = "unbilled"
+    """Turned down, or nobody was there."""
+    REMEMBERED = "remembered"
+    """Known from before; it cost nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What one day, session, model or purpose came to."""
+
+    name: str
+    calls: int
+    remembered: int
+    open: int
+    input_tokens: int
+    output_tokens: int
+    money: int | None
+    """In billionths of a dollar; None if no price was known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One call, as it is kept. What was said in it is not."""
+
+    at: datetime
+    account_id: str
+    session_id: str
+    purpose: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    money: int | None
+    cached: bool
+    outcome: Outcome
+
+
+class Ledger:
+    """Every call is reserved before it is made, and settled when it is known what it came to.
+
+    A reservation is on the disk when `reserve` returns. Of any number of threads and processes that
+    want the last of a budget, one gets it. What nobody settled counts as spent, for good. Several
+    memories share a day; accounts and sessions are those of the `memory` that it was opened for.
+    """
+
+    def __init__(
+        self, path: str, memory: str = "", *, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self._file = DatabaseFile(path, tables.TABLES)
+        self._memory = memory
+        self._clock = clock or (lambda: datetime.now(UTC))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ calls
+    def reserve(self, occasion: Occasion, model: str, most: Usage, terms: Terms) -> int:
+        """Set aside what a call may come to, and return its number; else `OverBudgetError`."""
+        now, money = moment(self._clock(), "time of a call"), terms.cost(most)
+        wanted = (most.tokens, money or 0)
+        _check("one call", terms.budget.call, (0, 0), wanted)
+        with self._file.changing() as db:
+            session = (self._memory, occasion.account_id, occasion.session_id)
+            spent = _spent(db, tables.SPENT_IN_SESSION, *session)
+            _check(f"the session {shown(occasion.session_id)}", terms.budget.session, spent, wanted)
+            spent = _spent(db, tables.SPENT_ON_DAY, _day(now))
+            _check(f"{_day(now)} (UTC)", terms.budget.day, spent, wanted)
+            return self._add(db, now, occasion, (model, most, money, Outcome.OPEN))
+
+    def settle(
+        self, number: int, outcome: Outcome, usage: Usage | None = None, money: int | None = None
+    ) -> None:
+        """Say what a call came to; without `usage`, all that was reserved for it."""
+        with self._file.changing(outlasts_power=False) as db:  # lost, it counts for more
+            if usage is None:
+                db.execute(tables.SETTLE, (outcome, number))
+            else:
+                told = (outcome, usage.input_tokens, usage.output_tokens, money, number)
+                db.execute(tables.SETTLE_FOR, told)
+
+    def note_remembered(self, occasion: Occasion, model: str) -> None:
+        """Write down an answer that was known from before."""
+        now = moment(self._clock(), "time of a call")
+        with self._file.changing(outlasts_power=False) as db:
+            self._add(db, now, occasion, (model, _NOTHING, 0, Outcome.REMEMBERED))
+
+    def _add(
+        self,
+        db: sqlite3.Connection,
+        now: datetime,
+        occasion: Occasion,
+        call: tuple[str, Usage, int | None, Outcome],
+    ) -> int:
+        model, usage, money, outcome = call
+        whose = (occasion.account_id, occasion.owner_space, occasion.session_id, occasion.purpose)
+        numbers = (usage.input_tokens, usage.output_tokens, money)
+        cached = outcome is Outcome.REMEMBERED
+        row = (_micros(now), _day(now), self._memory, *whose, model, *numbers, cached, outcome)
+        return int(db.execute(tables.ADD, row).lastrowid or 0)
+
+    # ------------------------------------------------------------ questions
+    def totals(self, by: str, since: datetime | None = None) -> list[Total]:
+        """Return what each `day`, `session`, `model` or `purpose` came to, by its name."""
+        if by not in tables.TOTALS:
+            raise InvalidValueError(
+                f"nothing is added up by {shown(by)}. Fix: use {', '.join(tables.TOTALS)}."
+            )
+        with self._file.reading() as db:
+            return [Total(*row) for row in db.execute(tables.TOTALS[by], (_from(since),))]
+
+    def rows(self, since: datetime | None = None) -> list[Row]:
+        """Return each call, the oldest first."""
+        with self._file.reading() as db:
+            return [_row(row) for row in db.execute(tables.ROWS, (_from(since),))]
+
+    # ------------------------------------------------------------ tenants
+    def delete_account_data(self, account_id: str) -> int:
+        """Forget whose calls they were. What was spent stays spent."""
+        return self._forget(tables.FORGET_ACCOUNT, check_id(account_id, "account"))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        check_owner_space(owner_space)
+        return self._forget(tables.FORGET_OWNER, check_id(account_id, "account"), owner_space)
+
+    def _forget(self, statement: str, *whose: str) -> int:
+        with self._file.changing() as db:
+            count = db.execute(statement, (self._memory, *whose)).rowcount
+        if count:
+            self._file.wipe()
+        return count
+
+
+def _spent(db: sqlite3.Connection, statement: str, *values: str) -> tuple[int, int]:
+    ((tokens, money),) = db.execute(statement, values)
+    return tokens, money
+
+
+def _check(what: str, limit: Limit, spent: tuple[int, int], wanted: tuple[int, int]) -> None:
+    """Refuse a call that may come to more than is left."""
+    for most, before, more, told in zip(
+        (limit.tokens, limit.money), spent, wanted, (_tokens, dollars), strict=True
+    ):
+        if most is not None and before + more > most:
+            raise OverBudgetError(
+                f"the call is not made: it may come to {told(more)}, and of the {told(most)} for "
+                f"{what}, {told(max(0, most - before))} are left. "
+                "Fix: ask for less, wait, or raise the budget in [llm]."
+            )
+
+
+def dollars(money: int) -> str:
+    """Return an amount as people read it; no part of it is rounded away to nothing."""
+    exact = f"{money // BILLION}.{money % BILLION:09d}".rstrip("0")
+    whole, _, parts = exact.partition(".")
+    return f"${whole}.{parts:0<2}"
+
+
+def _tokens(count: int) -> str:
+    return f"{count:,} tokens"
+
+
+def _row(row: tuple[int, str, str, str, str, int, int, int | None, int, str]) -> Row:
+    at, *texts, read, written, money, cached, outcome = row
+    when = _EPOCH + timedelta(microseconds=at)
+    return Row(when, *texts, read, written, money, bool(cached), Outcome(outcome))  # type: ignore[arg-type, call-arg] # as the statement names them
+
+
+def _micros(time: datetime) -> int:
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def _from(since: datetime | None) -> int:
+    return _micros(_EPOCH if since is None else moment(since, "time to begin with"))
+
+
+def _day(time: datetime) -> str:
+    return time.date().isoformat()

@@ -1,0 +1,263 @@
+"""One exchange with a service through its official client, in bounds of time and size.
+
+Both official clients come from one generator: they name their errors alike, and speak through the
+same HTTP library. What is said here holds for both.
+"""
+
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from typing import Any
+
+from perdure.engine.llm.service import Service
+from perdure.errors import (
+    AnswerMalformedError,
+    LanguageModelError,
+    PackageMissingError,
+    RequestRefusedError,
+    ServiceUnreachableError,
+)
+
+MAX_ANSWER = 16_000_000
+"""Bytes; of a longer answer no more is read."""
+_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n```\s*", re.DOTALL)
+_HEADERS = frozenset(
+    {"host", "connection", "accept", "accept-encoding", "user-agent", "content-type"}
+    | {"content-length", "transfer-encoding", "anthropic-version"}
+    | {"x-stainless-raw-response"}  # by which the clients remember what they were asked for
+)
+"""All that is said to a service besides the request and the key."""
+_SECRETS = frozenset({"authorization", "x-api-key"})
+_NOT_BEGUN = frozenset({429, 503, 529})
+"""The service says that it did not begin, so that there is nothing to pay for."""
+_TIMED_OUT, _CONFLICT, _BUSY, _SERVER_ERRORS = 408, 409, 429, 500
+_FIXES = {
+    400: "check the model, and whether it knows what `structured` in [llm] says",
+    401: "check the API key",
+    402: "pay what is due, or choose another service",
+    403: "check the API key, and whether it may use the model",
+    404: "check base_url and model in [llm]",
+    413: "ask for less at once",
+    422: "check the model, and whether it knows what `structured` in [llm] says",
+    429: "wait, or ask for a higher limit",
+}
+
+Clock = Callable[[], float]
+
+
+def load(package: str) -> Any:  # noqa: ANN401 - a module without a type here
+    """Import an official client; the extra is called like it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise PackageMissingError(
+            f"the language model needs a package that can't be imported: {error}. "
+            f"Fix: pip install '.[{package}]' from a checkout."
+        ) from error
+
+
+class Wire:
+    """Sends what a client is told to send, and returns the JSON that comes back."""
+
+    def __init__(self, package: Any, service: Service, clock: Clock = time.monotonic) -> None:  # noqa: ANN401 - as above
+        self._package = package
+        self._service = service
+        self._clock = clock
+        key = service.api_key
+        self._secrets = {"authorization": f"Bearer {key}", "x-api-key": key}
+        self._http = import_module("httpx2")
+        hooks = {"request": [self._begin], "response": [self._bound]}
+        self.client = package.DefaultHttpxClient(event_hooks=hooks, follow_redirects=False)
+        """What the official client is to send with; it follows nobody elsewhere."""
+
+    def close(self) -> None:
+        self.client.close()
+
+    def ask(self, create: Callable[..., Any], seconds: float, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+        """Call the client's verb, which returns the raw response."""
+        if seconds <= 0:
+            raise self._unreachable("there is no time left for it", billed=False)
+        try:
+            return self._parsed(create(**asked, timeout=self._timeout(seconds)).http_response)
+        except self._package.APIStatusError as error:
+            raise self._refused(error.response.status_code, error.response.headers) from None
+        except (self._package.APIError, self._http.HTTPError, _BoundError) as error:
+            raise self._broken(error) from None
+
+    # ------------------------------------------------------------ bounds
+    def _timeout(self, seconds: float) -> Any:  # noqa: ANN401 - as above
+        """Return how long each step may take.
+
+        To wait for a connection of the pool is allowed all of the time, so that each request tells
+        when its answer must have come.
+        """
+        read = min(self._service.read_seconds, seconds)
+        connect = min(self._service.connect_seconds, seconds)
+        return self._http.Timeout(connect=connect, read=read, write=read, pool=seconds)
+
+    def _begin(self, request: Any) -> None:  # noqa: ANN401 - as above
+        """Note when the answer must have come, and tell the service nothing but what it needs.
+
+        The clients add what they find in the environment, which may be meant for somebody else, and
+        what they know of this machine.
+        """
+        request.extensions["until"] = self._clock() + request.extensions["timeout"]["pool"]
+        allowed = _HEADERS | (_SECRETS if self._service.api_key else frozenset())
+        for name in set(request.headers) - allowed:
+            del request.headers[name]
+        for name in _SECRETS & set(request.headers):
+            request.headers[name] = self._secrets[name]
+
+    def _bound(self, response: Any) -> None:  # noqa: ANN401 - as above
+        until = response.request.extensions["until"]
+        response.stream = _bounded(self._http, response.stream, lambda: self._clock() > until)
+
+    # ------------------------------------------------------------ answers
+    def _parsed(self, response: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+        try:
+            told = json.loads(response.content, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            raise self.wrong("it is no JSON") from None
+        if not isinstance(told, dict):
+            raise self.wrong("it is no JSON object")
+        return told
+
+    def wrong(self, what: str) -> AnswerMalformedError:
+        """Return the error to raise if what came is no answer of the protocol."""
+        return AnswerMalformedError(
+            f"what {self._where} sent is no answer: {what}. Fix: check base_url in [llm]."
+        )
+
+    # ------------------------------------------------------------ errors
+    @property
+    def _where(self) -> str:
+        return f"{self._service.model} at {self._service.base_url}"
+
+    def _refused(self, status: int, headers: Mapping[str, str]) -> LanguageModelError:
+        fix = _FIXES.get(status, "try again later, or check base_url in [llm]")
+        told = f"it answered with status {status}"
+        if status not in {_TIMED_OUT, _CONFLICT, _BUSY} and status < _SERVER_ERRORS:
+            return RequestRefusedError(f"{self._where}: {told}. Fix: {fix}.")
+        return self._unreachable(
+            told,
+            fix,
+            passing=True,
+            billed=status not in _NOT_BEGUN,
+            wait=_seconds(headers.get("Retry-After")),
+        )
+
+    def _broken(self, error: Exception) -> LanguageModelError:
+        found = list(_causes(error))
+        if any(isinstance(each, _TooLongError) for each in found):
+            return self.wrong(f"it is longer than {MAX_ANSWER // 1_000_000} MB")
+        never_there = (self._http.ConnectError, self._http.ConnectTimeout, self._http.PoolTimeout)
+        billed = not any(isinstance(each, never_there) for each in found)
+        if any(isinstance(each, ConnectionRefusedError) for each in found):
+            return self._unreachable("nobody listens there", "start it", billed=False)
+        if any(isinstance(each, self._http.TimeoutException | _TooSlowError) for each in found):
+            return self._unreachable("it did not answer in time", passing=True, billed=billed)
+        what = "it broke off its answer" if billed else "it can't be reached"
+        return self._unreachable(what, passing=True, billed=billed)
+
+    def _unreachable(
+        self,
+        what: str,
+        fix: str = "try again later",
+        **more: Any,  # noqa: ANN401 - the error's own
+    ) -> ServiceUnreachableError:
+        return ServiceUnreachableError(f"{self._where}: {what}. Fix: {fix}.", **more)
+
+
+# ---------------------------------------------------------------- bodies
+class _BoundError(Exception):
+    """An answer went out of bounds; the clients let it pass, or wrap it."""
+
+
+class _TooLongError(_BoundError): ...
+
+
+class _TooSlowError(_BoundError): ...
+
+
+def _bounded(http: Any, stream: Any, is_late: Callable[[], bool]) -> Any:  # noqa: ANN401 - as above
+    class Bounded(http.SyncByteStream):  # type: ignore[misc] # its base is imported late
+        def __iter__(self) -> Iterator[bytes]:
+            size = 0
+            for piece in stream:
+                size += len(piece)
+                if size > MAX_ANSWER:
+                    raise _TooLongError
+                if is_late():
+                    raise _TooSlowError
+                yield piece
+
+        def close(self) -> None:
+            stream.close()
+
+    return Bounded()
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _seconds(told: str | None) -> float:
+    """Return for how long a service wants to be left alone: so many seconds, or until a date."""
+    if not told:
+        return 0.0
+    try:
+        seconds = float(told)
+    except ValueError:
+        return _seconds_until(told)
+    return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+
+
+def _seconds_until(told: str) -> float:
+    try:
+        moment = parsedate_to_datetime(told)
+    except ValueError:
+        return 0.0
+    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)
+
+
+# ---------------------------------------------------------------- texts
+def unfenced(text: str) -> str:
+    """Return what stands in a fence, if a text is one and nothing else."""
+    fenced = _FENCED.fullmatch(text)
+    return fenced[1] if fenced else text
+
+
+def in_words(schema: object) -> str:
+    """Return how a model is told by the prompt to answer in JSON."""
+    return (
+        "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n"
+        f"{json.dumps(schema, ensure_ascii=False)}"
+    )
+
+
+def count_of(usage: object, *names: str) -> int | None:
+    """Return the sum of what a service says under these names; None if it says nothing we know."""
+    if not isinstance(usage, Mapping):
+        return None
+    counts = [usage.get(name) or 0 for name in names]
+    if any(type(count) is not int or count < 0 for count in counts) or usage.get(names[0]) is None:
+        return None
+    return sum(counts)
+
+
+def text_of(value: object) -> str | None:
+    """Return a text; the empty one for null; None if it is anything else."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else None

@@ -1,0 +1,142 @@
+"""What the statements of a node rest on, as its metadata keeps it.
+
+`metadata["statements"]` has an entry for each statement that was extracted, by its CID. What
+somebody wrote by hand has none: the page itself, and its history, are all there is to it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from perdure.engine.extract.evidence import Evidence, evidence_of
+from perdure.model import CandidateMemory, ContextNode
+from perdure.model.values import JSON, read_moment
+
+STATEMENTS = "statements"
+_SHARED = "agent:"
+MOST_SAID = 16
+"""So many sayings of one statement are kept with it; more would prove nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """Where it was said: the words, the message, the session.
+
+    What belongs to an agent, whom several users share, says neither the words nor who spoke them.
+    Whoever may read the session finds both there.
+    """
+
+    session: str
+    evidence: tuple[Evidence, ...]
+    speaker: str = ""
+    wording: str = ""
+    """What it was merged from, if that was worded otherwise than the statement is."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.session, self.evidence[0].message
+
+    @property
+    def is_withheld(self) -> bool:
+        return not self.speaker and not any(each.quote for each in self.evidence)
+
+    def withheld(self) -> "Saying":
+        silent = tuple(replace(each, quote="") for each in self.evidence)
+        return replace(self, evidence=silent, speaker="")
+
+    def as_json(self) -> dict[str, JSON]:
+        told: dict[str, JSON] = {
+            "session": self.session,
+            "evidence": [each.as_json() for each in self.evidence],
+            "speaker": self.speaker,
+        }
+        return {**told, "wording": self.wording} if self.wording else told
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What a statement rests on."""
+
+    when: datetime | None = None
+    """When it was last said."""
+    confidence: float = 1.0
+    topic: str = ""
+    said: tuple[Saying, ...] = ()
+
+    @classmethod
+    def of(cls, candidate: CandidateMemory, session: str) -> "Grounds":
+        topic = candidate.metadata.get("topic")
+        saying = Saying(session, evidence_of(candidate), candidate.speaker)
+        if candidate.owner_space.startswith(_SHARED):
+            saying = saying.withheld()
+        return cls(
+            candidate.when, candidate.confidence, topic if isinstance(topic, str) else "", (saying,)
+        )
+
+    def joined(self, other: "Grounds") -> "Grounds":
+        """Return what both rest on; each place once."""
+        said = {each.key: each for each in (*other.said, *self.said)}
+        times = [each for each in (self.when, other.when) if each is not None]
+        return replace(
+            self,
+            when=max(times, default=None),
+            confidence=max(self.confidence, other.confidence),
+            topic=self.topic or other.topic,
+            said=tuple(said[key] for key in sorted(said)),
+        )
+
+    def said_in(self, session: str) -> bool:
+        return any(each.session == session for each in self.said)
+
+    def as_json(self) -> dict[str, JSON]:
+        told: dict[str, JSON] = {
+            "when": self.when.isoformat() if self.when else None,
+            "confidence": self.confidence,
+            "topic": self.topic or None,
+            "said": [each.as_json() for each in self.said],
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+
+def grounds_of(node: ContextNode) -> dict[str, Grounds]:
+    """Return what the statements of a node rest on, by their CIDs; what can't be read is not."""
+    told = node.metadata.get(STATEMENTS)
+    if not isinstance(told, Mapping):
+        return {}
+    return {cid: _grounds(each) for cid, each in told.items() if isinstance(each, Mapping)}
+
+
+def as_metadata(grounds: Mapping[str, Grounds]) -> dict[str, JSON]:
+    return {STATEMENTS: {cid: grounds[cid].as_json() for cid in sorted(grounds)} or None}
+
+
+def _grounds(told: Mapping[str, JSON]) -> Grounds:
+    confidence, topic = told.get("confidence"), told.get("topic")
+    said = told.get("said")
+    return Grounds(
+        read_moment(told.get("when")),
+        float(confidence) if isinstance(confidence, int | float) else 1.0,
+        topic if isinstance(topic, str) else "",
+        tuple(filter(None, map(_saying, _listed(said)))),
+    )
+
+
+def _saying(told: JSON) -> Saying | None:
+    match told:
+        case {"session": str(session), "evidence": evidence, "speaker": str(speaker), **rest}:
+            found = tuple(filter(None, map(_evidence, _listed(evidence))))
+            wording = rest.get("wording")
+            said = wording if isinstance(wording, str) else ""
+            return Saying(session, found, speaker, said) if found else None
+    return None
+
+
+def _evidence(told: JSON) -> Evidence | None:
+    match told:
+        case {"message": int(message), "cid": str(cid), "quote": str(quote)}:
+            return Evidence(message, cid, quote)
+    return None
+
+
+def _listed(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

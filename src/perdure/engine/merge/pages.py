@@ -1,0 +1,188 @@
+"""The statements of a page: its list items, and the paragraphs that somebody wrote around them.
+
+A page without a list is one statement. Whatever is not touched stays to the letter.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from perdure.artifacts import CID
+from perdure.engine.merge.blocks import WHITE, blocks, is_break
+
+_SINCE = re.compile(r"[ \n]\(since (?P<day>\d{4}-\d{2}-\d{2})\)", re.ASCII)
+_LONG = len(" (since 2026-01-01)")
+_END_OF_LIST = "\n<!-- -->\n\n"
+"""Keeps apart an item and what is indented below it and does not belong to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement, and where it stands in its page."""
+
+    text: str
+    start: int
+    end: int
+    is_item: bool
+    since: date | None = None
+    """From when on it holds, as the page says; None if the page says nothing of that."""
+
+    @property
+    def cid(self) -> str:
+        return cid_of(self.text)
+
+    @property
+    def dated(self) -> str:
+        """What it says, with since when it holds."""
+        return f"{self.text} (since {self.since.isoformat()})" if self.since else self.text
+
+
+def cid_of(text: str) -> str:
+    """Return the name of a statement, by which a node keeps what it rests on.
+
+    It is the same however the statement stands in a page, and since when it holds there.
+    """
+    return str(CID.of(plain(text).encode()))
+
+
+def plain(text: str) -> str:
+    """Return a statement as a page has it: without white space around, or since when it holds."""
+    return _dated(text)[0]
+
+
+def statement_of(text: str) -> Statement:
+    """Return what somebody said, as a statement that stands nowhere yet."""
+    said, since = _dated(text)
+    return Statement(said, 0, 0, is_item=False, since=since)
+
+
+def statements(content: str) -> list[Statement]:
+    """Return what a page says, in its order; headings, tables and code are no statements."""
+    found = _read(content)
+    if any(block.is_item for block in found):
+        return found
+    text = content.strip(WHITE)
+    if not text:
+        return []
+    first = content.index(text)
+    said, since = _dated(text)
+    start = content.rfind("\n", 0, first) + 1
+    return [Statement(said, start, first + len(text), is_item=False, since=since)]
+
+
+def item(text: str, since: date | None = None) -> str:
+    """Return a statement as an item of a list."""
+    said, told = _dated(text)
+    day = since or told
+    if day:
+        gap = "\n" if "\n" in said else " "  # code must end in a line of its own
+        said = f"{said}{gap}(since {day.isoformat()})"
+    first, *more = said.split("\n")
+    mark = "*" if is_break(f"- {first}") else "-"
+    return "\n".join([f"{mark} {first}", *(f"  {line}".rstrip(WHITE) for line in more)]) + "\n"
+
+
+def alone(text: str) -> str:
+    """Return a page that says one thing and nothing else."""
+    page = f"{text.strip(WHITE)}\n"
+    read = statements(page)
+    is_one = len(read) == 1 and not read[0].is_item and read[0].text == plain(text)
+    return page if is_one else item(text)
+
+
+# ---------------------------------------------------------------- changing
+def inserted(content: str, new: str, before: Statement | None = None) -> str:
+    """Return a page with one more item: before a statement, else at its end."""
+    if before is not None:
+        return _joined(content, (before.start, before.start), new)
+    if not content.strip(WHITE):
+        return new
+    ended = content if content.endswith("\n") else f"{content}\n"
+    known = statements(ended)
+    follows = bool(known) and known[-1].is_item and not ended[known[-1].end :].strip(WHITE)
+    gap = "" if follows or _ends_with_a_gap(ended) else "\n"
+    added = f"{ended}{gap}{new}"
+    wanted = [*_texts(content), *_texts(new)]
+    if _texts(added) == wanted:
+        return added
+    # What would come last is in code, or in a comment, that has no end.
+    first = next((each.start for each in _read(content)), 0)
+    return _joined(content, (first, first), new)
+
+
+def without(content: str, gone: Statement) -> str:
+    """Return a page without a statement, and without the gap that it would leave."""
+    return _joined(content, (gone.start, gone.end), "")
+
+
+def replaced(content: str, old: Statement, new: str) -> str:
+    """Return a page that has an item in the place of a statement."""
+    return _joined(content, (old.start, old.end), new)
+
+
+def _joined(content: str, cut: tuple[int, int], new: str) -> str:
+    """Return a page with something in the place of a part; all others still say what they said."""
+    start, end = cut
+    head, tail = content[:start], content[end:]
+    if end > start:
+        tail = tail.removeprefix("\r").removeprefix("\n")
+    if not new:
+        head, tail = _closed(head, tail)
+    found = _read(content)
+    before = [each.text for each in found if each.end <= start]
+    after = [each.text for each in found if each.start >= end]
+    wanted = [*before, *_texts(new), *after]
+    ways = [f"{head}{new}{gap}{tail}" for gap in ("", "\n", _END_OF_LIST)]
+    ways += [f"{head}\n{new}{gap}{tail}" for gap in ("", "\n", _END_OF_LIST)]
+    return next((each for each in ways if _texts(each) == wanted), ways[0])
+
+
+def _closed(head: str, tail: str) -> tuple[str, str]:
+    """Return what was around something that is gone, without the gap that it left."""
+    if head and not _ends_with_a_gap(head):
+        return head, tail
+    said = tail.lstrip(WHITE)
+    if said:
+        return head, tail[tail.rfind("\n", 0, len(tail) - len(said)) + 1 :]
+    kept = head.rstrip(WHITE)
+    return head[: head.find("\n", len(kept)) + 1] if kept else "", ""
+
+
+def _ends_with_a_gap(content: str) -> bool:
+    return content[len(content.rstrip(WHITE)) :].count("\n") > 1
+
+
+# ---------------------------------------------------------------- reading
+def _read(content: str) -> list[Statement]:
+    found = []
+    for block in blocks(content):
+        said, since = _dated(block.text)
+        found.append(Statement(said, block.start, block.end, block.is_item, since))
+    return found
+
+
+def _texts(content: str) -> list[str]:
+    return [each.text for each in _read(content)]
+
+
+def _dated(text: str) -> tuple[str, date | None]:
+    """Return what is said, and since when it holds if that is told at its end."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    said = "\n".join(line.rstrip(WHITE) for line in lines).strip(WHITE)
+    end, since = len(said), None
+    while (found := _SINCE.fullmatch(said, max(0, end - _LONG), end)) is not None:
+        day = _day(found["day"])
+        if day is None:
+            break
+        since = since or day
+        end = found.start()
+        while said[end - 1] in WHITE:
+            end -= 1
+    return said[:end], since
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

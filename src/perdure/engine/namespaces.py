@@ -1,0 +1,169 @@
+"""Accounts, and the users and agents in them: who is there, and how all of one goes."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from perdure.context.contract import TenantData
+from perdure.context.deletions import Deletions
+from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
+from perdure.model import RequestContext, Role, Uri
+from perdure.model.uri import name_of
+from perdure.storage import ABSENT, ConcurrentModificationError, Locator, TransactionalBackend
+from perdure.storage.walk import is_directory
+
+_RECORD = ".namespace.json"
+_ROOT = Locator("")
+_KINDS = {"users": "user", "agents": "agent"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What went with an account, a user or an agent, by who held it."""
+
+    account_id: str
+    owner_space: str
+    """Empty if it was the whole account."""
+    counts: Mapping[str, int]
+
+
+class NamespaceManager:
+    """Makes, lists and deletes accounts, users and agents.
+
+    ROOT does all of it everywhere, ADMIN does it for users and agents of its own account, and a
+    MEMBER sees what is within its reach. While something is deleted, nothing new is written there.
+    A deletion that was interrupted is finished by `resume`, or by deleting again.
+    """
+
+    def __init__(
+        self,
+        backend: TransactionalBackend,
+        holders: Mapping[str, TenantData],
+        root: Locator = _ROOT,
+    ) -> None:
+        self._backend = backend
+        self._holders = holders
+        self._root = root
+        self._deletions = Deletions(backend, root)
+
+    # ------------------------------------------------------------ accounts
+    def create_account(self, account_id: str, ctx: RequestContext) -> None:
+        _demand(ctx.role is Role.ROOT, ctx, "make accounts")
+        self._create(Uri(account_id))
+
+    def list_accounts(self, ctx: RequestContext) -> list[str]:
+        names = self._names(self._root.child("accounts"))
+        return names if ctx.role is Role.ROOT else [n for n in names if n == ctx.account_id]
+
+    def delete_account(self, account_id: str, ctx: RequestContext) -> Deleted:
+        """Remove all that belongs to an account, from whoever holds something of it."""
+        _demand(ctx.role is Role.ROOT, ctx, "delete accounts")
+        return self._delete(Uri(account_id), "")
+
+    # ------------------------------------------------------------ users and agents
+    def create_user(self, account_id: str, user_id: str, ctx: RequestContext) -> None:
+        self._create_owner(Uri(account_id, ("users", user_id)), ctx)
+
+    def create_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> None:
+        self._create_owner(Uri(account_id, ("agents", agent_id)), ctx)
+
+    def list_users(self, account_id: str, ctx: RequestContext) -> list[str]:
+        return self._list_owners(Uri(account_id, ("users",)), ctx)
+
+    def list_agents(self, account_id: str, ctx: RequestContext) -> list[str]:
+        return self._list_owners(Uri(account_id, ("agents",)), ctx)
+
+    def delete_user(self, account_id: str, user_id: str, ctx: RequestContext) -> Deleted:
+        return self._delete_owner(Uri(account_id, ("users", user_id)), ctx)
+
+    def delete_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> Deleted:
+        return self._delete_owner(Uri(account_id, ("agents", agent_id)), ctx)
+
+    def _create_owner(self, owner: Uri, ctx: RequestContext) -> None:
+        _demand(_governs(ctx, owner.account), ctx, f"make users and agents of {owner.account!a}")
+        self._create(owner)
+
+    def _list_owners(self, place: Uri, ctx: RequestContext) -> list[str]:
+        if ctx.role is not Role.ROOT and ctx.account_id != place.account:
+            return []
+        names = self._names(self._root.child(place.key))
+        kind = _KINDS[place.path[0]]
+        return [name for name in names if ctx.reaches(f"{kind}:{name}")]
+
+    def _delete_owner(self, owner: Uri, ctx: RequestContext) -> Deleted:
+        _demand(_governs(ctx, owner.account), ctx, f"delete users and agents of {owner.account!a}")
+        return self._delete(owner, owner.owner_space)
+
+    # ------------------------------------------------------------ after a crash
+    def resume(self, ctx: RequestContext) -> list[Deleted]:
+        """Finish the deletions that were begun and not ended."""
+        _demand(ctx.role is Role.ROOT, ctx, "finish deletions")
+        return [self._finish(account, space) for account, space in self._deletions.begun()]
+
+    # ------------------------------------------------------------ the files
+    def _create(self, place: Uri) -> None:
+        self._deletions.refuse(place.account, place.owner_space)
+        record = {"created_at": datetime.now(UTC).isoformat()}
+        locator = self._root.child(place.key, _RECORD)
+        try:
+            self._backend.write(locator, json.dumps(record) + "\n", expect=ABSENT)
+        except ConcurrentModificationError:
+            raise NodeExistsError(
+                f"{str(place)!a} is there already. Fix: use it, or choose another id."
+            ) from None
+
+    def _delete(self, place: Uri, owner_space: str) -> Deleted:
+        known = self._backend.exists(self._root.child(place.key))
+        known = known or self._deletions.is_begun(place.account, owner_space)
+        self._deletions.begin(place.account, owner_space)
+        deleted = self._finish(place.account, owner_space)
+        if not known and not any(deleted.counts.values()):
+            raise NodeNotFoundError(
+                f"nothing is at {str(place)!a}. Fix: list what there is, and name one of them."
+            )
+        return deleted
+
+    def _finish(self, account_id: str, owner_space: str) -> Deleted:
+        """Let every holder forget, until none has anything left; then it is no more under way.
+
+        Each may be asked again after a crash. Who was about to write when this began may come in
+        between, so all are asked once more.
+        """
+        counts = Counter(dict.fromkeys(self._holders, 0))
+        while any((forgotten := self._forget(account_id, owner_space)).values()):
+            counts.update(forgotten)
+        self._deletions.end(account_id, owner_space)
+        return Deleted(account_id, owner_space, dict(counts))
+
+    def _forget(self, account_id: str, owner_space: str) -> dict[str, int]:
+        forgotten = {}
+        for name, holder in self._holders.items():
+            if not self._deletions.is_begun(account_id, owner_space):
+                break  # another one finished it; what is there by now is somebody's anew
+            forgotten[name] = (
+                holder.delete_by_owner_space(account_id, owner_space)
+                if owner_space
+                else holder.delete_account_data(account_id)
+            )
+        return forgotten
+
+    def _names(self, folder: Locator) -> list[str]:
+        folders = (
+            child for child in self._backend.list(folder) if is_directory(self._backend, child)
+        )
+        names = (name_of(child.name) for child in folders)
+        return [name for name in names if name is not None]
+
+
+def _governs(ctx: RequestContext, account_id: str) -> bool:
+    return ctx.role is Role.ROOT or (ctx.role is Role.ADMIN and ctx.account_id == account_id)
+
+
+def _demand(allowed: bool, ctx: RequestContext, what: str) -> None:  # noqa: FBT001 - it is the point
+    if not allowed:
+        raise AccessDeniedError(
+            f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "
+            f"not {what}. Fix: ask somebody who may."
+        )

@@ -1,0 +1,125 @@
+"""Notes that are shown without being asked for: those of a project, and those always loaded.
+
+What an index keeps of one is all that it takes to show it: its place, the hash of its content, and
+the text as it may be put before a model. So whoever starts up again and again, and only wants to
+see them, needs neither read nor check each of them anew, as long as its file is the same.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+
+from perdure.context.reading import Stored
+from perdure.engine.recall.packing import RULES, entry
+from perdure.engine.recall.result import Hit
+from perdure.index.account.noted import SHOWN_FILES
+from perdure.model import ContextNode, IndexRecord
+from perdure.model.record import VALID_FROM, VALID_UNTIL
+from perdure.model.uri import PROFILE, SLUG
+from perdure.model.values import JSON, read_moment
+
+PROJECT, ALWAYS_LOAD, PHASES = "project", "always_load", "phases"
+NOTED = "noted"
+"""The project that a note is of, in the payload of a record; empty if it is for all of them."""
+_MOST_LETTERS = 20_000
+"""A longer note is not kept ready: it fits into no usual budget."""
+
+
+def project_of(node: ContextNode) -> str:
+    """Return the project that a node is of; empty if it is of none.
+
+    It says so in its metadata or frontmatter as `project`, or lies below `resources/projects`.
+    """
+    said = _said(node, PROJECT)
+    if isinstance(said, str) and SLUG.fullmatch(said):
+        return said
+    match node.place.path:
+        case ("resources", "projects", slug, _, *_) if SLUG.fullmatch(slug):
+            return slug
+    return ""
+
+
+def is_always_loaded(node: ContextNode) -> bool:
+    """Whether a node is of use to any question: a profile, or what says `always_load: true`."""
+    return node.category == PROFILE or _said(node, ALWAYS_LOAD) in (True, "true", "yes")
+
+
+def is_noted(node: ContextNode) -> bool:
+    return not node.place.session and (bool(project_of(node)) or is_always_loaded(node))
+
+
+def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
+    """Return the records of a node; if it is to be shown unasked, the first of them says how."""
+    if not records or not is_noted(stored.node):
+        return records
+    first, *others = records
+    return [replace(first, payload={**first.payload, **note_of(stored)}), *others]
+
+
+def note_of(stored: Stored) -> dict[str, JSON]:
+    """Return all that it takes to show a note.
+
+    It is presentable as long as its content and meta are what they were.
+    """
+    node, said = stored.node, [stored.files[name] for name in SHOWN_FILES]
+    note: dict[str, JSON] = {
+        NOTED: project_of(node),
+        "always": int(is_always_loaded(node)),
+        "key": node.place.key,
+        "owner": node.owner_space,
+        "category": node.category,
+        "phases": phases_of(node),
+        "until": _time(node.metadata, VALID_UNTIL),
+    }
+    texts = [text for text in said if isinstance(text, str)]
+    if len(texts) == len(said) and not node.problems and len(node.content) <= _MOST_LETTERS:
+        note |= {
+            "sha256": sha256("\0".join(texts).encode()).hexdigest(),
+            "entry": entry(hit_of(stored)),
+            "rules": RULES,
+        }
+    return note
+
+
+def phases_of(node: ContextNode) -> list[str]:
+    """Return the phases of work that a node says it is for."""
+    said = _said(node, PHASES)
+    names = said.split(",") if isinstance(said, str) else said
+    if not isinstance(names, list | tuple):
+        return []
+    return [name.strip() for name in names if isinstance(name, str) and name.strip()]
+
+
+def hit_of(stored: Stored) -> Hit:
+    """Return all of a node, as something to be shown."""
+    node = stored.node
+    return Hit(
+        uri=node.uri,
+        cid=str(stored.cid),
+        title=node.title,
+        date=node.updated_at,
+        snippet=node.content.strip(),
+        score=0.0,
+        category=node.category,
+        owner_space=node.owner_space,
+        valid_from=read_moment(node.metadata.get(VALID_FROM)),
+        valid_until=read_moment(node.metadata.get(VALID_UNTIL)),
+    )
+
+
+def _said(node: ContextNode, name: str) -> JSON:
+    """Return what a node says under a name: in its metadata, else in a line of its frontmatter."""
+    if name in node.metadata:
+        return node.metadata[name]
+    line = rf"^{name}:[ \t]*(.*?)[ \t]*(?:#.*)?\r?$"
+    found = re.search(line, node.frontmatter or "", re.MULTILINE)
+    if found is None:
+        return None
+    value = found[1].strip("\"'[]")
+    return value.casefold() if name == ALWAYS_LOAD else value
+
+
+def _time(metadata: Mapping[str, JSON], name: str) -> str | None:
+    time = read_moment(metadata.get(name))
+    return None if time is None else time.isoformat()

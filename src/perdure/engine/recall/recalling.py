@@ -1,0 +1,340 @@
+"""Recall: from a question to hits that hold in canonical state."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from perdure.context.reading import NodeReader, Stored
+from perdure.context.relations import RelationReader
+from perdure.engine.recall.candidates import Candidate
+from perdure.engine.recall.config import RetrievalConfig
+from perdure.engine.recall.holding import Holding
+from perdure.engine.recall.packing import Packed, Tier, compose
+from perdure.engine.recall.planning import Plan, plan
+from perdure.engine.recall.result import Hit, RecallResult, Step
+from perdure.engine.recall.retrieval import Retriever
+from perdure.engine.recall.superseding import Superseding
+from perdure.errors import (
+    AccessDeniedError,
+    BrokenNodeError,
+    InvalidValueError,
+    NodeNotFoundError,
+    PerdureError,
+)
+from perdure.index.contract import Embedder, Filters, KeptIndex
+from perdure.index.memo import embed
+from perdure.model import ContextType, RequestContext, Uri
+from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, VALID_FROM, VALID_UNTIL
+from perdure.model.values import JSON, counted, encodable, moment, read_moment
+
+_FILTERS = ("category", "context_type", "session_id", "uri")
+_ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
+"""What stands before a line of a message that looks like a heading of one."""
+NO_MODEL = (
+    "no model is installed, so only words were compared. "
+    "Fix: run `perdure models install`, then `perdure index rebuild`"
+)
+DID_NOT_FIT = "hits did not fit into"
+"""How a note goes on that says that there were more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What somebody wants to know."""
+
+    text: str
+    top_k: int = 10
+    budget_tokens: int | None = None
+    valid_at: datetime | None = None
+    """Only what held at that time is of interest; if it is None, what holds now comes first."""
+    filters: Mapping[str, JSON] | None = None
+    """Only what is filed so: category, context_type, session_id, uri."""
+    project: str = ""
+    """Memories whose metadata name this project come first when there is a budget."""
+
+    def __post_init__(self) -> None:
+        encodable(self.text, "question")
+        encodable(self.project, "project")
+        counted(self.top_k, "number of hits", least=1)
+        if self.budget_tokens is not None:
+            counted(self.budget_tokens, "budget of tokens")
+        if self.valid_at is not None:
+            object.__setattr__(self, "valid_at", moment(self.valid_at, "valid time"))
+        given = set(self.filters or {})
+        if {ACCOUNT, OWNER_SPACE} & given:
+            raise InvalidValueError(
+                "whose memory is searched is not for a filter to say. Fix: ask as somebody else."
+            )
+        if unknown := given.difference(_FILTERS):
+            raise InvalidValueError(
+                f"recall has no filter {min(map(str, unknown))[:80]!a}. "
+                f"Fix: use {', '.join(_FILTERS)}; for a time, valid_at."
+            )
+        if "context_type" in given:
+            _demand_types((self.filters or {})["context_type"])
+
+
+def _demand_types(value: JSON) -> None:
+    """Refuse a type that no node has: nothing would be found, and nobody would know why."""
+    known = [kind.value for kind in ContextType]
+    for each in (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value:
+        if each not in known:
+            raise InvalidValueError(
+                f"no memory has the context_type {str(each)[:80]!a}. Fix: use {', '.join(known)}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What recall draws on: canonical state, and what was derived from it."""
+
+    reader: NodeReader
+    relations: RelationReader
+    index: KeptIndex
+    embedder: Embedder | None = None
+    why_words: str = NO_MODEL
+    """Why only words are compared, if there is no embedder; nothing if that is as it should be."""
+
+
+class Recaller:
+    """Answers questions about one memory, of the present or of a moment in the past."""
+
+    def __init__(
+        self,
+        sources: Sources,
+        *,
+        config: RetrievalConfig | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._reader = sources.reader
+        self._index = sources.index
+        self._embedder = sources.embedder
+        self._why_words = sources.why_words
+        self._config = config or RetrievalConfig()
+        self._retriever = Retriever(sources.index, sources.relations, self._config)
+        self._clock = clock
+
+    def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
+        """Return the best hits that the caller may see, each as canonical state has it now."""
+        now = self._clock()
+        asked = plan(question.text, now)
+        filters = self._filters(question, ctx)
+        embedding = _Embedding(self._embedder, self._why_words)
+        ranking = self._retriever.rank(asked, embedding.vector, filters, ctx)
+        confirming = Confirming(self._reader, ctx)
+        holding = Holding(
+            asked,
+            now,
+            self._superseding(confirming, filters).of,
+            most=question.top_k,
+            config=self._config,
+        )
+        confirmed = confirming.hits(ranking.candidates)
+        ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
+        hits = tuple(_first(ordered, question.top_k))
+        steps = (_plan_step(asked), *ranking.steps, *holding.steps(), confirming.step())
+        packed = self._packed(question, hits, confirming)
+        return RecallResult(
+            query=question.text,
+            hits=tuple(hit for hit in hits if hit in packed.hits) if packed else hits,
+            index_lag=len(confirming.stale),
+            stale=frozenset(confirming.stale),
+            semantic=embedding.took_part,
+            notes=(*embedding.notes, *_left_out(question, hits, packed)),
+            trace=steps,
+            context=packed.markdown if packed else "",
+            tokens=packed.tokens if packed else 0,
+        )
+
+    def _superseding(self, confirming: "Confirming", filters: Filters) -> Superseding:
+        def passage(uri: str, text: str) -> Candidate | None:
+            return self._retriever.passage(uri, text, filters)
+
+        return Superseding(confirming, passage)
+
+    def _packed(
+        self, question: Question, hits: Sequence[Hit], confirming: "Confirming"
+    ) -> Packed[Hit] | None:
+        """Pack what was found, after what is always loaded and what is of the project."""
+        if question.budget_tokens is None:
+            return None
+        of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
+        tiers = [
+            Tier("Always", list(confirming.profiles())),
+            Tier("Project", of_project),
+            Tier("Remembered", [hit for hit in hits if hit not in of_project]),
+        ]
+        return compose(tiers, question.budget_tokens)
+
+    def _filters(self, question: Question, ctx: RequestContext) -> dict[str, JSON]:
+        spaces = self._index.owner_spaces(ctx.account_id)
+        seen = sorted(space for space in spaces if ctx.reaches(space))
+        filters: dict[str, JSON] = {
+            **(question.filters or {}),
+            ACCOUNT: ctx.account_id,
+            OWNER_SPACE: tuple(seen) or f"user:{ctx.user_id}",
+        }
+        if question.valid_at is not None:
+            filters[VALID_AT] = question.valid_at.isoformat()
+        return filters
+
+
+class _Embedding:
+    """Asks the model, if there is one; says so if there is none, or if it fails."""
+
+    def __init__(self, embedder: Embedder | None, why_words: str) -> None:
+        self._embedder = embedder
+        self._why_words = why_words
+        self.notes: list[str] = []
+        self.took_part = False
+
+    def vector(self, text: str) -> Sequence[float]:
+        if self._embedder is None:
+            self.notes += filter(None, [self._why_words])
+            return ()
+        try:
+            vector = embed(self._embedder, [text])[0] if text.strip() else []
+        except PerdureError as error:
+            self.notes.append(f"only words were compared, because the model failed: {error}")
+            return ()
+        self.took_part = bool(vector)
+        return vector
+
+
+class Confirming:
+    """Lets through what canonical state confirms: in use, within reach, and still the same."""
+
+    def __init__(self, reader: NodeReader, ctx: RequestContext) -> None:
+        self._reader = reader
+        self._ctx = ctx
+        self._known: dict[str, Stored | None] = {}
+        self.stale: set[str] = set()
+        """Nodes that the index has otherwise than they are."""
+
+    def hits(self, candidates: Iterable[Candidate]) -> Iterator[Hit]:
+        for candidate in candidates:
+            stored = self._stored(candidate.hit.uri)
+            if stored is None:
+                continue
+            same = str(stored.cid) == candidate.hit.payload.get("cid")
+            if same and _says(stored.node.content, candidate.hit.text):
+                yield _hit(candidate, stored)
+            else:
+                self.stale.add(candidate.hit.uri)
+
+    def profiles(self) -> Iterator[Hit]:
+        """Yield what the caller's user and agent are, which is of use to any question."""
+        ctx = self._ctx
+        for kind, name in (("users", ctx.user_id), ("agents", ctx.agent_id)):
+            uri = str(Uri(ctx.account_id, (kind, name, "memories", "profile")))
+            stored = self._stored(uri)
+            if stored is not None and stored.node.content.strip():
+                yield Hit(
+                    uri=uri,
+                    cid=str(stored.cid),
+                    title=stored.node.title,
+                    date=stored.node.updated_at,
+                    snippet=stored.node.content.strip(),
+                    score=0.0,
+                    category=stored.node.category,
+                    owner_space=stored.node.owner_space,
+                    valid_from=_time(stored, VALID_FROM),
+                    valid_until=_time(stored, VALID_UNTIL),
+                )
+
+    def related(self, uri: str, relation_type: str) -> list[str]:
+        """Return the nodes that the edges of this type lead to, in use and within reach."""
+        stored = self._stored(uri)
+        edges = stored.node.relations if stored else ()
+        targets = [edge.to_uri for edge in edges if edge.relation_type == relation_type]
+        return sorted(target for target in targets if self._stored(target) is not None)
+
+    def is_of(self, uri: str, project: str) -> bool:
+        """Whether a node that was confirmed says that it is of a project."""
+        stored = self._known.get(uri)
+        return stored is not None and stored.node.metadata.get("project", "") == project != ""
+
+    def step(self) -> Step:
+        refused = sum(stored is None for stored in self._known.values())
+        told = f"{len(self._known)} nodes looked at, {refused} refused, {len(self.stale)} changed"
+        return Step("confirmation", told)
+
+    def _stored(self, uri: str) -> Stored | None:
+        if uri not in self._known:
+            self._known[uri] = self._look(uri)
+        return self._known[uri]
+
+    def _look(self, uri: str) -> Stored | None:
+        try:
+            stored = self._reader.active(self._reader.reach.seen(uri, self._ctx))
+            self._reader.reach.seen(uri, self._ctx)  # a session may be somebody's by now
+        except (AccessDeniedError, BrokenNodeError, NodeNotFoundError):
+            return None
+        return stored
+
+
+def _left_out(question: Question, hits: Sequence[Hit], packed: Packed[Hit] | None) -> Iterator[str]:
+    """Say how many hits did not fit into a budget."""
+    left = sum(hit not in packed.hits for hit in hits) if packed else 0
+    if left:
+        yield f"{left} of {len(hits)} {DID_NOT_FIT} {question.budget_tokens} tokens"
+
+
+def _says(content: str, snippet: str) -> bool:
+    """Whether a snippet stands in a content, to the letter."""
+    return snippet in content or snippet in _ESCAPED.sub("", content)
+
+
+def _hit(candidate: Candidate, stored: Stored) -> Hit:
+    payload = candidate.hit.payload
+    message = payload.get("message")
+    return Hit(
+        uri=candidate.hit.uri,
+        cid=str(stored.cid),
+        title=stored.node.title,
+        date=candidate.date,
+        snippet=candidate.hit.text,
+        score=candidate.score,
+        parts=dict(candidate.parts),
+        lines=_lines(payload.get("lines")),
+        speaker=candidate.speaker,
+        role=candidate.role,
+        session_id=Uri.parse(candidate.hit.uri).session,
+        message_indexes=(message,) if isinstance(message, int) else (),
+        category=stored.node.category,
+        owner_space=stored.node.owner_space,
+        valid_from=_time(stored, VALID_FROM),
+        valid_until=_time(stored, VALID_UNTIL),
+    )
+
+
+def _time(stored: Stored, name: str) -> datetime | None:
+    return read_moment(stored.node.metadata.get(name))
+
+
+def _lines(value: JSON) -> tuple[int, int] | None:
+    match value:
+        case (int(first), int(last)):
+            return first, last
+    return None
+
+
+def _first(hits: Iterator[Hit], most: int) -> Iterator[Hit]:
+    for _, hit in zip(range(most), hits, strict=False):
+        yield hit
+
+
+def _plan_step(asked: Plan) -> Step:
+    """Say what was understood of a question; of what it has none, nothing."""
+    parts = {
+        "words": asked.words,
+        "names": asked.names,
+        "phrases": asked.phrases,
+        "times": [time.text for time in asked.times],
+        "about": ["what was"] if asked.past else [],
+        "events": [event.phrase for event in asked.events],
+        "kinds": sorted(kind.value for kind in asked.types),
+    }
+    told = [f"{name} {', '.join(each)}" for name, each in parts.items() if each]
+    return Step("plan", "; ".join(told))

@@ -1,0 +1,200 @@
+"""Finding candidates and ranking them: by words and by meaning, by what is around and above."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from perdure.context.relations import RelationReader
+from perdure.engine.recall import scoring
+from perdure.engine.recall.candidates import Candidate, Candidates, key_of
+from perdure.engine.recall.config import RetrievalConfig
+from perdure.engine.recall.planning import Plan, around, content_words
+from perdure.engine.recall.result import Step
+from perdure.index.contract import Filters, KeptIndex
+from perdure.index.words import stems
+from perdure.model import Level, RequestContext, SeedHit
+from perdure.model.record import ACCOUNT, record_id
+from perdure.model.values import ROLES
+
+_PASSAGES = {"level": Level.CONTENT.value}
+_WHOLES = {"level": Level.OVERVIEW.value}
+_MOST_WORDS = 40
+"""So many words of a text are looked for in another one."""
+_SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
+
+
+if TYPE_CHECKING:
+    from perdure.engine.recall.times import Span
+
+Embed = Callable[[str], Sequence[float]]
+"""Returns the vector of a question; an empty one if there is no model."""
+
+
+@dataclass(slots=True)
+class Ranking:
+    """Candidates, best first, and how they came to be."""
+
+    candidates: Iterator[Candidate]
+    steps: list[Step] = field(default_factory=list)
+
+
+class Retriever:
+    """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
+
+    def __init__(
+        self, index: KeptIndex, relations: RelationReader, config: RetrievalConfig | None = None
+    ) -> None:
+        self._index = index
+        self._relations = relations
+        self._config = config or RetrievalConfig()
+
+    def rank(self, plan: Plan, embed: Embed, filters: Filters, ctx: RequestContext) -> Ranking:
+        """Return what is worth reading, best first; without a vector, by words alone."""
+        config, found, steps = self._config, Candidates(), list[Step]()
+        found.add_by_words(self._by_text(plan, {**filters, **_PASSAGES}, config.candidates))
+        steps.append(Step("words", f"{len(found)} passages have one of {', '.join(plan.words)}"))
+        wholes = self._wholes(plan, filters)
+        vector = embed(_as_asked_by_themselves(plan.question, found))
+        parents = self._by_meaning(found, vector, filters, steps) if vector else {}
+        trusted = self._trust(found, plan, filters) if vector else 1.0
+        best = scoring.by_relevance(found, trusted, config)
+        self._add_neighbours(found, filters)
+        scoring.by_neighbours(found, config)
+        if trusted:
+            scoring.by_whole(found, wholes, best / trusted, config)
+        self._by_parents(found, parents)
+        scoring.by_date(found, plan.times, config)
+        scoring.by_event(found, self._around_events(plan, filters), config)
+        scoring.by_speaker(found, plan, config)
+        scoring.by_role(found, plan, config)
+        scoring.by_kind(found, plan, config)
+        scoring.by_phrase(found, plan, config)
+        scoring.by_hotness(found, config)
+        scoring.by_former(found, plan, config)
+        self._by_relations(found, filters, ctx)
+        steps.append(Step("ranking", f"{len(found)} candidates, {len(wholes)} nodes as a whole"))
+        return Ranking(scoring.ranked(found), steps)
+
+    def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
+        """Return the passage of a node that is most like a text; None if filters leave it out."""
+        first = self._index.look([record_id(uri, Level.CONTENT)], filters)
+        if not first:
+            return None
+        words = content_words(text)[:_MOST_WORDS]
+        of_node = {**filters, **_PASSAGES, "uri": uri}
+        hit = next(iter(self._index.search_by_text(words, of_node, 1)), first[0])
+        return Candidate(key_of(hit), hit)
+
+    # ------------------------------------------------------------ words
+    def _by_text(self, plan: Plan, filters: Filters, top_k: int) -> list[SeedHit]:
+        return self._index.search_by_text(plan.words, filters, top_k)
+
+    def _wholes(self, plan: Plan, filters: Filters) -> dict[str, float]:
+        """Return how well each node matches as a whole, or by its overview."""
+        return self._index.match(plan.words, {**filters, **_WHOLES}, self._config.wholes)
+
+    def _trust(self, found: Candidates, plan: Plan, filters: Filters) -> float:
+        """Return how far words can be trusted; those of a date are not expected in a text."""
+        best = max(found, key=lambda each: (each.words, each.hit.id), default=None)
+        if best is None or not best.words:
+            return 0.0
+        said = {*stems(best.hit.text), *stems(best.speaker)}
+        held = [word for word in plan.words if said.issuperset(stems(word))]
+        account = str(filters[ACCOUNT])
+        ceiling = self._index.ceiling(account, plan.timeless) or best.words
+        covered = max(best.words, self._index.ceiling(account, held)) / ceiling
+        more = 0.0 if best.role else self._config.cover_of_note
+        return scoring.trust(covered - more, len(held), plan, self._config)
+
+    def _around_events(self, plan: Plan, filters: Filters) -> "list[Span]":
+        """Return the times that a question means by events, if it is known when these were."""
+        spans = []
+        for event in plan.events:
+            words = content_words(event.phrase)
+            for hit in self._index.search_by_text(words, {**filters, **_PASSAGES}, 1):
+                said, date = set(stems(hit.text)), hit.payload.get("date")
+                whole = len(words) > 1 and all(said.issuperset(stems(word)) for word in words)
+                if whole and isinstance(date, str):
+                    spans.append(around(event, datetime.fromisoformat(date)))
+        return spans
+
+    # ------------------------------------------------------------ meaning
+    def _by_meaning(
+        self, found: Candidates, vector: Sequence[float], filters: Filters, steps: list[Step]
+    ) -> dict[str, float]:
+        """Add the nearest passages, and those below the nearest summaries; return these."""
+        search, config = self._index.search_by_vector, self._config
+        found.add_by_vector(search(vector, {**filters, **_PASSAGES}, config.candidates))
+        nearest = search(vector, {**filters, **_SUMMARIES}, config.expanded)
+        parents = {hit.uri: scoring.nearness(hit.score, config) for hit in nearest}
+        for hit in self._below(nearest, vector, filters):
+            found.add_by_vector([hit])
+        steps.append(Step("meaning", f"{len(found)} passages with the nearest in meaning"))
+        opened = ", ".join(f"{uri} {near:.2f}" for uri, near in parents.items())
+        steps.append(Step("summaries", f"opened {opened or 'none'}"))
+        return parents
+
+    def _below(
+        self, summaries: Sequence[SeedHit], vector: Sequence[float], filters: Filters
+    ) -> Iterator[SeedHit]:
+        """Yield the nearest passages below places, from folder to node to passage."""
+        pending, seen = [hit.uri for hit in summaries], set[str]()
+        while pending:
+            uri = pending.pop(0)
+            if uri in seen:
+                continue
+            seen.add(uri)
+            children = self._index.search_children(uri, vector, filters, self._config.children)
+            for hit in children:
+                if hit.level is Level.CONTENT:
+                    yield hit
+                elif hit.uri != uri:
+                    pending.append(hit.uri)
+
+    def _by_parents(self, found: Candidates, parents: Mapping[str, float]) -> None:
+        """Give a passage something of what the summaries of its node and its folder are worth."""
+        for candidate in found:
+            uri = candidate.hit.uri
+            near = max(parents.get(uri, 0.0), parents.get(uri.rpartition("/")[0], 0.0))
+            if near:
+                candidate.parts["parent"] = self._config.parent * near
+
+    # ------------------------------------------------------------ around
+    def _add_neighbours(self, found: Candidates, filters: Filters) -> None:
+        """Add the messages beside the best ones, which may say what was asked for."""
+        best = sorted(found, key=lambda each: (-scoring.lent(each, self._config), each.hit.id))
+        wanted = {
+            record_id(candidate.hit.uri, Level.CONTENT, number)
+            for candidate in best[: self._config.lenders]
+            for number in candidate.near
+            if number >= 0
+        }
+        for hit in self._index.look(sorted(wanted), filters):
+            found.add(hit)
+
+    def _by_relations(self, found: Candidates, filters: Filters, ctx: RequestContext) -> None:
+        """Give what the best nodes are related to a share of their scores."""
+        by_uri: dict[str, list[Candidate]] = defaultdict(list)
+        for candidate in scoring.best_first(found):
+            by_uri[candidate.hit.uri].append(candidate)
+        for uri, candidates in list(by_uri.items())[: self._config.related]:
+            for edge in self._relations.get_one_hop(uri, ctx):
+                share = self._config.relation * edge.weight * candidates[0].score
+                for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
+                    each.parts["relation"] = max(each.parts.get("relation", 0.0), share)
+
+    def _first(self, uri: str, found: Candidates, filters: Filters) -> list[Candidate]:
+        first = [record_id(uri, Level.CONTENT)]
+        return [found.add(hit) for hit in self._index.look(first, filters)]
+
+
+def _as_asked_by_themselves(question: str, found: Candidates) -> str:
+    """Return a question about speakers as if they asked it: they say "I" of themselves."""
+    names = sorted({name for candidate in found for name in candidate.party} - set(ROLES))
+    if not names:
+        return question
+    named = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})('s)?\b")
+    return named.sub(lambda name: "my" if name[1] else "I", question)

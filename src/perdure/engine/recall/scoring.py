@@ -1,0 +1,239 @@
+"""The parts of a score. Each looks at all candidates and gives some of them something."""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from perdure.engine.recall.candidates import Candidate, Candidates
+from perdure.engine.recall.config import RetrievalConfig
+from perdure.engine.recall.planning import Plan
+from perdure.model import ContextType, Uri
+
+if TYPE_CHECKING:
+    from perdure.engine.recall.times import Span
+
+_DAY = timedelta(days=1)
+
+
+def nearness(cosine: float, config: RetrievalConfig) -> float:
+    """Return how near two texts are, from 0 for any two to 1 for two that say the same."""
+    span = config.cosine_one - config.cosine_floor
+    return min(1.0, max(0.0, (cosine - config.cosine_floor) / span))
+
+
+def trust(covered: float, held: int, plan: Plan, config: RetrievalConfig) -> float:
+    """Return how far the words of a question can be trusted to find what it asks for, 0 to 1.
+
+    That is told by the best match: how much it covers of all that a passage could, and whether it
+    holds more than one word of several.
+    """
+    if held <= 1 < len(plan.words):
+        covered *= config.one_word
+    span = config.cover_most - config.cover_least
+    return min(1.0, max(0.0, (covered - config.cover_least) / span))
+
+
+def by_relevance(found: Candidates, trusted: float, config: RetrievalConfig) -> float:
+    """Score what candidates say themselves; return the best match by words, which counts 1.
+
+    An arm that is weak leaves the word to the other, and both together never count more than 1.
+    Words count a little in any case, for a text may have no vector.
+    """
+    best = max((candidate.words for candidate in found), default=0.0) or 1.0
+    weight = config.vector + (1 - config.vector) * (1 - trusted)
+    for candidate in found:
+        words = max(trusted, config.least_trust) * candidate.words / best
+        if words:
+            candidate.parts["words"] = words
+        near = nearness(candidate.cosine, config) if candidate.cosine is not None else 0.0
+        if near:
+            candidate.parts["meaning"] = (1 - words) * weight * near
+    return best
+
+
+def lent(candidate: Candidate, config: RetrievalConfig) -> float:
+    """Return how much of its relevance a message lends to those beside it."""
+    own = candidate.parts.get("words", 0.0) + candidate.parts.get("meaning", 0.0)
+    return own * min(1.0, config.short / candidate.length)
+
+
+def by_neighbours(found: Candidates, config: RetrievalConfig) -> None:
+    """Let a message borrow from those around it: an answer stands after its question."""
+    lending = {each.key: (lent(each, config), each.asks) for each in found}
+    nothing = (0.0, False)
+    for candidate in found:
+        node, number = candidate.key
+        before, asked = lending.get((node, number - 1), nothing)
+        borrowed = before * (config.answer if asked else config.before)
+        borrowed += config.after * lending.get((node, number + 1), nothing)[0]
+        borrowed += config.second_before * lending.get((node, number - 2), nothing)[0]
+        if borrowed:
+            candidate.parts["neighbours"] = borrowed * min(1.0, config.short / candidate.length)
+
+
+def by_whole(
+    found: Candidates, wholes: Mapping[str, float], unit: float, config: RetrievalConfig
+) -> None:
+    """Score candidates by all that their node says; a note of one passage is its own whole.
+
+    `unit` is what counts 1.
+    """
+    own: dict[str, float] = defaultdict(float)
+    for candidate in found:
+        own[candidate.hit.uri] = max(own[candidate.hit.uri], candidate.words)
+    for candidate in found:
+        whole = wholes.get(candidate.hit.uri, 0.0) or own[candidate.hit.uri]
+        if whole:
+            candidate.parts["whole"] = config.whole * whole / unit
+
+
+def by_date(found: Candidates, times: Sequence["Span"], config: RetrievalConfig) -> None:
+    """Score candidates that are from a time that the question names."""
+    for candidate in found if times else ():
+        date = candidate.date
+        if date is not None:
+            fit = max(_fits(date, span, config) for span in times)
+            if fit > _LEAST:
+                candidate.parts["date"] = config.date * fit
+
+
+def by_event(found: Candidates, times: Sequence["Span"], config: RetrievalConfig) -> None:
+    """Score candidates that are from the right side of an event, which is a hint and no more."""
+    for candidate in found if times else ():
+        date = candidate.date
+        if date is not None and any(_is_within(date, span) for span in times):
+            candidate.parts["event"] = config.event
+
+
+def _is_within(date: datetime, span: "Span") -> bool:
+    return (span.start is None or date >= span.start) and (span.end is None or date < span.end)
+
+
+_LEAST = 0.001
+
+
+def _fits(date: datetime, span: "Span", config: RetrievalConfig) -> float:
+    """Return how well a date fits: 1 within, less the farther away, little if the time is vague."""
+    start, end = _in_the_year_of(date, span) if span.recurring else (span.start, span.end)
+    if start is None or end is None:
+        return config.vague if _is_within(date, span) else 0.0
+    gap = max((start - date) / _DAY, (date - end) / _DAY, 0.0)
+    days = (end - start) / _DAY
+    if days > config.vague_days:
+        return config.vague if gap == 0 else 0.0
+    if days > config.exact_days:
+        return 1.0 if gap == 0 else 0.0
+    return math.exp(-gap / config.near_days)
+
+
+def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime | None, datetime | None]:
+    """Return a span that comes every year as it was in the year of a date."""
+    if span.start is None or span.end is None:
+        return span.start, span.end
+    try:
+        start = span.start.replace(year=date.year)
+        return start, start + (span.end - span.start)
+    except (ValueError, OverflowError):  # the 29th of February, the last year that there is
+        return span.start, span.end
+
+
+def by_speaker(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+    """Score what is said by somebody whom the question names, and where they take part."""
+    parties = {candidate.party for candidate in found}
+    named = {name for party in parties for name in party if _names(plan.question, name)}
+    if not named:
+        return
+    there = {party: len(named.intersection(party)) for party in parties}
+    most = max(there.values())
+    for candidate in found:
+        if candidate.speaker in named:
+            candidate.parts["speaker"] = config.speaker
+        if there[candidate.party]:
+            candidate.parts["party"] = config.party * there[candidate.party] / most
+
+
+def _names(question: str, name: str) -> bool:
+    return bool(re.search(rf"\b{re.escape(name)}\b", question, re.IGNORECASE))
+
+
+def by_role(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+    """Take from an assistant's long answers, unless the question speaks to it.
+
+    An assistant that has a name is one of those who talk.
+    """
+    if plan.to_assistant:
+        return
+    for candidate in found:
+        if candidate.role == "assistant" == candidate.speaker:
+            candidate.parts["role"] = -config.assistant
+
+
+def by_kind(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+    for candidate in found:
+        if plan.types and ContextType.of(Uri.parse(candidate.hit.uri)) in plan.types:
+            candidate.parts["kind"] = config.kind
+
+
+def by_phrase(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+    """Score passages that say all that the question quotes, to the letter."""
+    phrases = [phrase.casefold() for phrase in plan.phrases]
+    for candidate in found:
+        if phrases and all(phrase in candidate.hit.text.casefold() for phrase in phrases):
+            candidate.parts["phrase"] = config.phrase
+
+
+def by_hotness(found: Candidates, config: RetrievalConfig) -> None:
+    """Give the newest note a little, and the others less the older they are.
+
+    A message is as old as the conversation that it was part of, and no worse for it.
+    """
+    notes = [candidate for candidate in found if not candidate.role]
+    dates = {candidate.key: candidate.date for candidate in notes}
+    newest = max((date for date in dates.values() if date is not None), default=None)
+    for candidate in notes:
+        date = dates[candidate.key]
+        if newest is not None and date is not None:
+            halvings = (newest - date) / _DAY / config.half_life_days
+            candidate.parts["hotness"] = config.hotness * 0.5**halvings
+
+
+def by_former(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+    """Score former statements, if the question is about another time.
+
+    What then turns out not to be of that time loses it again.
+    """
+    if plan.past or plan.times:
+        for candidate in found:
+            if _FORMER in candidate.hit.uri:
+                candidate.parts["former"] = config.former
+
+
+_FORMER = "/memories/former/"
+_UNRELATED = frozenset(
+    {"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness", "event", "former"}
+)
+"""Parts that by themselves say nothing of what a passage has to do with a question."""
+
+
+def best_first(found: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates that have to do with a question, best first."""
+    relevant = [
+        (-each.score, each.hit.id, each) for each in found if not _UNRELATED.issuperset(each.parts)
+    ]
+    return [each for _, _, each in sorted(relevant)]
+
+
+def ranked(found: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Yield candidates, best first; what a node says twice is told once.
+
+    The same words in two sessions are two things that were said.
+    """
+    seen: set[tuple[str, str]] = set()
+    for candidate in best_first(found):
+        said = (candidate.hit.uri, candidate.hit.text)
+        if said not in seen:
+            seen.add(said)
+            yield candidate

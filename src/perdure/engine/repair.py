@@ -1,0 +1,265 @@
+"""Finds nodes that something left in a state that no verb leaves them in, and mends them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from perdure.artifacts import CID
+from perdure.context.contract import OutboxStore
+from perdure.context.files import CONTENT, META
+from perdure.context.mending import Mending
+from perdure.context.nodes import Nodes
+from perdure.context.reading import Stored
+from perdure.errors import (
+    AccessRefusedError,
+    BrokenNodeError,
+    ConcurrentModificationError,
+    DirectoryInTheWayError,
+    FileAboveError,
+    LinkRefusedError,
+    NodeExistsError,
+    NodeNotFoundError,
+)
+from perdure.model import EventType, NodeStatus, RequestContext, Uri
+from perdure.model.node import unreadable_times
+
+
+class State(Enum):
+    """What may be wrong with a node."""
+
+    META_MISSING = "meta missing"
+    """A content without a meta: a note that somebody made by hand, or a create that died."""
+    LEFTOVER = "leftover"
+    """Parts without a content and without a meta, or an empty folder."""
+    PENDING_COMPLETE = "pending, complete"
+    PENDING_INCOMPLETE = "pending, incomplete"
+    META_UNREADABLE = "meta unreadable"
+    BROKEN = "broken"
+    """Set aside by an earlier repair, or such that nobody could read or mend it."""
+    EDITED = "edited by hand"
+    MARK_WRONG = "archive mark wrong"
+    TIME_UNREADABLE = "time unreadable"
+    """In its metadata; so nobody knows when it was, or when it holds."""
+    NOT_INDEXED = "not indexed"
+    """Active, but the index has nothing of it, or something older."""
+    INDEX_ORPHAN = "indexed, but no node"
+
+
+class Action(Enum):
+    """What is done about it."""
+
+    COMPLETE = "make it a node"
+    REMOVE = "remove the parts"
+    ACTIVATE = "make it active"
+    FINISH = "finish it from history, or set it aside as BROKEN"
+    RESTORE = "take its last good meta from history, or make a new one"
+    TELL = "none; look at it"
+    ADOPT = "make the edit the next version"
+    MARK = "set the mark right"
+    REGISTER = "register it for the index"
+    UNREGISTER = "register that it is gone"
+
+
+ACTIONS = {
+    State.META_MISSING: Action.COMPLETE,
+    State.LEFTOVER: Action.REMOVE,
+    State.PENDING_COMPLETE: Action.ACTIVATE,
+    State.PENDING_INCOMPLETE: Action.FINISH,
+    State.META_UNREADABLE: Action.RESTORE,
+    State.BROKEN: Action.TELL,
+    State.EDITED: Action.ADOPT,
+    State.MARK_WRONG: Action.MARK,
+    State.TIME_UNREADABLE: Action.TELL,
+    State.NOT_INDEXED: Action.REGISTER,
+    State.INDEX_ORPHAN: Action.UNREGISTER,
+}
+
+
+_FASTER = (NodeNotFoundError, NodeExistsError, ConcurrentModificationError, BrokenNodeError)
+"""Somebody else changed the node meanwhile, or made it what only they can mend."""
+_NOT_OURS = (LinkRefusedError, AccessRefusedError, DirectoryInTheWayError, FileAboveError)
+"""Something lies among the files that is no file of ours to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    uri: str
+    state: State
+    detail: str = ""
+
+    @property
+    def action(self) -> Action:
+        return ACTIONS[self.state]
+
+
+class Indexed(Protocol):
+    """What repair asks of an index."""
+
+    def contents(self, account_id: str) -> Mapping[str, CID]:
+        """Return the URIs that are indexed, each with the content that was."""
+
+
+class Repair:
+    """Looks at every node of an account that the caller may change, and mends what it finds.
+
+    Whatever it does goes through the outbox like any write. A second run finds nothing left but
+    what only a human can settle.
+    """
+
+    def __init__(self, nodes: Nodes, outbox: OutboxStore, index: Indexed | None = None) -> None:
+        self._nodes = nodes
+        self._outbox = outbox
+        self._index = index
+        self._mending = Mending(nodes)
+
+    def examine(self, ctx: RequestContext) -> list[Finding]:
+        """Say what is wrong; change nothing."""
+        files = list(self._files(ctx))
+        return [*files, *self._unindexed(ctx, {finding.uri for finding in files})]
+
+    def run(self, ctx: RequestContext) -> list[Finding]:
+        """Mend what is wrong; return what it was. What was mended is registered for the index."""
+        self._nodes.settle()
+        files = list(self._files(ctx))
+        for finding in files:
+            self._mend(finding, ctx)
+        unindexed = list(self._unindexed(ctx, set()))
+        for finding in unindexed:
+            self._register(finding, ctx)
+        return [*files, *unindexed]
+
+    def notes(self, ctx: RequestContext, places: Iterable[Uri] | None = None) -> Iterator[Finding]:
+        """Yield the contents that are no nodes, of all places or of some: what `run` makes nodes.
+
+        Those of which none can be made are BROKEN, and say why.
+        """
+        everywhere = self._nodes.walk(Uri(ctx.account_id)) if places is None else places
+        for place in everywhere:
+            if not self._may(place, ctx) or self._nodes.look(place, META) is not None:
+                continue
+            finding = self._without_meta(place)
+            if finding is not None and finding.state is not State.LEFTOVER:
+                yield finding
+
+    def make_nodes(self, places: Iterable[Uri], ctx: RequestContext) -> list[Finding]:
+        """Make nodes of the contents at some places that are none; return what was found."""
+        found = list(self.notes(ctx, places))
+        for finding in found:
+            self._mend(finding, ctx)
+        return found
+
+    # ------------------------------------------------------------ looking
+    def _files(self, ctx: RequestContext) -> Iterator[Finding]:
+        for place in self._nodes.walk(Uri(ctx.account_id)):
+            finding = self._finding(place) if self._may(place, ctx) else None
+            if finding is not None:
+                yield finding
+
+    def _finding(self, place: Uri) -> Finding | None:
+        try:
+            stored = self._nodes.load(place)
+        except BrokenNodeError as error:
+            return Finding(str(place), self._broken(place), str(error))
+        except ConcurrentModificationError:  # it is being written, so somebody takes care of it
+            return None
+        if stored is None:
+            return self._without_meta(place)
+        found, times = self._state_of(stored), list(unreadable_times(stored.node.metadata))
+        if found is None:
+            return Finding(str(place), State.TIME_UNREADABLE, "; ".join(times)) if times else None
+        return Finding(str(place), found, "; ".join(stored.node.problems))
+
+    def _broken(self, place: Uri) -> State:
+        meta = self._mending.meta(place)
+        if meta is None:
+            mends = self._mending.can_restore(place)
+            return State.META_UNREADABLE if mends else State.BROKEN
+        pending = meta.status is NodeStatus.PENDING
+        return State.PENDING_INCOMPLETE if pending else State.BROKEN
+
+    def _without_meta(self, place: Uri) -> Finding | None:
+        files = self._nodes.files(place)
+        if files[META] is not None:
+            return None  # somebody was just about to write it, or to remove it
+        if files[CONTENT] is not None:
+            why = self._mending.why_no_node(place)
+            return Finding(str(place), State.BROKEN if why else State.META_MISSING, why)
+        leftover = self._mending.has_leftovers(place)
+        return Finding(str(place), State.LEFTOVER) if leftover else None
+
+    def _state_of(self, stored: Stored) -> State | None:
+        status = stored.meta.status
+        if status is NodeStatus.PENDING:
+            return State.PENDING_INCOMPLETE if stored.edited else State.PENDING_COMPLETE
+        if stored.node.problems or status is NodeStatus.BROKEN:
+            return State.BROKEN
+        if stored.edited:
+            return State.EDITED
+        if self._mending.marked(stored.node.place) != (status is NodeStatus.ARCHIVED):
+            return State.MARK_WRONG
+        return None
+
+    def _unindexed(self, ctx: RequestContext, passed_over: set[str]) -> Iterator[Finding]:
+        """Compare the nodes with what the index will have when all that waits is done."""
+        if self._index is None:
+            return
+        expected = self._expected(self._index, ctx.account_id)
+        for place in self._nodes.walk(Uri(ctx.account_id)):
+            uri, content = str(place), self._content(place)
+            if content is None:
+                continue
+            known = expected.pop(uri, None)
+            if known != content and uri not in passed_over and self._may(place, ctx):
+                yield Finding(uri, State.NOT_INDEXED)
+        for uri in sorted(expected.keys() - passed_over):
+            if self._may(Uri.parse(uri), ctx):
+                yield Finding(uri, State.INDEX_ORPHAN)
+
+    def _expected(self, index: Indexed, account_id: str) -> dict[str, CID]:
+        contents = dict(index.contents(account_id))
+        for uri, event in self._outbox.list_unfinished(account_id):
+            if event.event_type in {EventType.UPSERT_NODE, EventType.MOVE_NODE}:
+                contents.pop(str(event.payload.get("from_uri")), None)
+                contents[uri] = CID.parse(str(event.payload["cid"]))
+            elif event.event_type in {EventType.DELETE_NODE, EventType.ARCHIVE_NODE}:
+                contents.pop(uri, None)
+        return contents
+
+    def _content(self, place: Uri) -> CID | None:
+        """Return the content of a node in use; None if there is none that could be indexed."""
+        with suppress(*_FASTER):
+            return CID.of(self._nodes.active(place).node.content.encode())
+        return None
+
+    def _may(self, place: Uri, ctx: RequestContext) -> bool:
+        return ctx.may_change(place) and self._nodes.reach.may_see(place, ctx)
+
+    # ------------------------------------------------------------ mending
+    def _mend(self, finding: Finding, ctx: RequestContext) -> None:
+        verbs: Mapping[Action, Callable[[str, RequestContext], object]] = {
+            Action.COMPLETE: self._mending.complete,
+            Action.REMOVE: self._mending.remove,
+            Action.ACTIVATE: self._mending.activate,
+            Action.FINISH: self._mending.finish,
+            Action.RESTORE: self._mending.restore,
+            Action.ADOPT: self._nodes.adopt,
+            Action.MARK: self._mending.mark,
+            Action.TELL: lambda *_: None,
+        }
+        with suppress(*_FASTER, *_NOT_OURS):  # the next run sees what it is then
+            verbs[finding.action](finding.uri, ctx)
+            if finding.action is not Action.TELL:
+                self._mending.mark(finding.uri, ctx)
+
+    def _register(self, finding: Finding, ctx: RequestContext) -> None:
+        if finding.state is State.NOT_INDEXED:
+            with suppress(*_FASTER):
+                self._outbox.register_write(self._nodes.read_node(finding.uri, ctx), ctx)
+            return
+        place = Uri.parse(finding.uri)
+        if self._content(place) is not None:  # somebody made it again
+            return
+        owner = place.owner_space or self._nodes.reach.session_owner(place)
+        self._outbox.register_delete(finding.uri, ctx, owner_space=owner or f"user:{ctx.user_id}")

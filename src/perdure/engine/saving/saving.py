@@ -1,0 +1,211 @@
+"""Saving a session: its messages first, then what can be learned from them, a part at a time.
+
+Each part is one commit: all that was learned from some messages, and the mark that they were
+learned from. So who is stopped anywhere goes on where the mark stands, and nothing is there twice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from perdure.context.marks import Marks
+from perdure.context.nodes import Nodes
+from perdure.engine.answering import Answering, Parts
+from perdure.engine.extract.evidence import evidence_of, verified
+from perdure.engine.merge.contract import Known
+from perdure.engine.merge.policies import policy_for
+from perdure.engine.saving.knowing import Ahead, KnownNodes
+from perdure.engine.saving.learning import Learning
+from perdure.engine.saving.outcome import Change, Outcome, Planned, SessionCommit
+from perdure.engine.saving.windows import AT_ONCE, Window
+from perdure.engine.sessions import Archived, Beginnings, Sessions, learned_from
+from perdure.engine.validate.secrets import SecretPolicy
+from perdure.engine.validate.validating import validated
+from perdure.errors import (
+    ConcurrentModificationError,
+    ContextError,
+    NodeExistsError,
+    VersionMismatchError,
+)
+from perdure.model import CandidateMemory, RequestContext, WritePlan
+
+_ATTEMPTS = 20
+_SLACK = timedelta(days=1)
+"""So far clocks and time zones may differ."""
+_HAPPENINGS = frozenset({"event", "case"})
+LEAST_CONFIDENCE = 0.6
+"""What is less sure is left in the session, where recall finds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How a session is to be saved."""
+
+    least_confidence: float = LEAST_CONFIDENCE
+    extract: bool = True
+    """Learn from the messages; else only keep them."""
+    dry_run: bool = False
+    """Say what would be done, and write nothing."""
+    again: bool = False
+    """Learn from all messages, those too that were learned from before."""
+    progress: Callable[[int, int], None] = lambda _done, _all: None
+    """Told after each part how many messages are done, of how many."""
+
+
+class Saving:
+    """Saves sessions. The same twice, or again after a crash, changes nothing."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        known: Known,
+        learning: Learning,
+        *,
+        wishes: Wishes | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._nodes = nodes
+        self._sessions = Sessions(nodes)
+        self._marks = Marks(nodes)
+        self._known = known
+        self._learning = learning
+        self._clock = clock
+        self._wishes = wishes or Wishes()
+
+    def commit(
+        self,
+        messages: Iterable[Mapping[str, object]],
+        session_id: str,
+        ctx: RequestContext,
+        *,
+        settle: Callable[[], None] = lambda: None,
+    ) -> SessionCommit:
+        """Keep the messages, then learn from them; `settle` is called when something is kept."""
+        archived = self._sessions.archive(messages, session_id, ctx, dry_run=self._wishes.dry_run)
+        if not self._wishes.dry_run:
+            settle()
+        plans: list[Planned] = []
+        changes: dict[str, Change] = {}
+        for found, changed in self._parts(archived, replace(ctx, session_id=session_id)):
+            plans += found
+            for each in changed:
+                before = changes.get(each.uri, each).before
+                changes[each.uri] = replace(each, before=before)
+            if not self._wishes.dry_run:
+                settle()
+        kept = session_id, archived.uris, len(archived.said), archived.added
+        return SessionCommit(*kept, tuple(plans), tuple(changes.values()), archived.masked)
+
+    def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
+        ahead, beginnings = Ahead(self._known), Beginnings(archived.said)
+        for window in self._windows(archived):
+            if self._wishes.dry_run:
+                yield self._foresee(window, ahead, ctx)
+            else:
+                yield self._learn(window, archived, beginnings, ctx)
+            self._wishes.progress(window.end, len(archived.said))
+
+    def _windows(self, archived: Archived) -> Iterator[Window]:
+        """Yield what nobody has learned from yet, or everything if that is to be done again."""
+        said, first = archived.said, 0 if self._wishes.again else archived.learned
+        for start in range(first, len(said) if self._wishes.extract else 0, AT_ONCE):
+            yield Window(said, start, min(start + AT_ONCE, len(said)))
+
+    # ------------------------------------------------------------ one part
+    def _foresee(self, window: Window, ahead: Ahead, ctx: RequestContext) -> "_Learned":
+        """Say what would be learned from some messages, after what went before."""
+        candidates, unfit = self._candidates(window, ctx)
+        return [*unfit, *self._plans(candidates, ahead, ctx)], list(ahead.changes())
+
+    def _learn(
+        self, window: Window, archived: Archived, beginnings: Beginnings, ctx: RequestContext
+    ) -> "_Learned":
+        """Keep what can be learned from some messages, and that it was learned."""
+        candidates, unfit = self._candidates(window, ctx)
+        before, after = beginnings.mark(window.start), beginnings.mark(window.end)
+        for _ in range(_ATTEMPTS):
+            mark = self._marks.read(archived.place, ctx)
+            is_learned = mark != before and learned_from(mark, archived.said) >= window.end
+            if is_learned and not self._wishes.again:
+                return [], []
+            fresh = Ahead(self._known)
+            moved = self._marks.moved(archived.place, mark, mark if is_learned else after)
+            try:
+                plans = self._plans(candidates, fresh, ctx)
+                self._nodes.because("session").exchange(fresh.nodes(), (), ctx, also=moved)
+            except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
+                continue  # somebody was faster: plan with what is there now
+            return [*unfit, *plans], list(fresh.changes())
+        raise ConcurrentModificationError(
+            f"others change the same memories all the time; {_ATTEMPTS} attempts came too late. "
+            "The messages are kept. Fix: commit the session again."
+        )
+
+    def _candidates(
+        self, window: Window, ctx: RequestContext
+    ) -> tuple[list[CandidateMemory], list[Planned]]:
+        """Return what may be remembered, as it was said; and what may not, with the reason."""
+        messages = window.messages
+        fit: list[CandidateMemory] = []
+        unfit: list[Planned] = []
+        for extractor in self._learning.extractors:
+            kept, refused = verified(extractor.extract(messages, ctx), messages)
+            unfit += (Planned(each.candidate, Outcome.FAILED, each.reason) for each in refused)
+            fit += window.placed(kept)
+        sure: list[CandidateMemory] = []
+        for candidate in sorted(fit, key=_said_at):
+            if candidate.confidence < self._wishes.least_confidence:
+                reason = f"Its confidence is {candidate.confidence:g}."
+                unfit.append(Planned(candidate, Outcome.FILTERED, reason))
+                continue
+            try:
+                sure.append(self._timed(validated(candidate, SecretPolicy.MASK).candidate))
+            except ContextError as error:
+                unfit.append(Planned(candidate, Outcome.FAILED, str(error)))
+        return sure, unfit
+
+    def _timed(self, candidate: CandidateMemory) -> CandidateMemory:
+        """Return a candidate; one that was said in the future has no time, for a clock was wrong.
+
+        Else nothing that is said until then would hold beside it. What happens may well be ahead.
+        """
+        ahead = candidate.when is not None and candidate.when > self._clock() + _SLACK
+        if ahead and candidate.category not in _HAPPENINGS:
+            return replace(candidate, when=None)
+        return candidate
+
+    def _plans(
+        self, candidates: Sequence[CandidateMemory], ahead: Ahead, ctx: RequestContext
+    ) -> list[Planned]:
+        return [self._plan(candidate, ahead, ctx) for candidate in candidates]
+
+    def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
+        policy = policy_for(candidate.category, ahead, self._learning.judge, self._clock)
+        try:
+            plan = policy.plan(candidate, ctx)
+            self._refuse_put_away(plan, ahead, ctx)
+        except ContextError as error:
+            return Planned(candidate, Outcome.FAILED, str(error))
+        ahead.take(plan, ctx)
+        return Planned.by(candidate, plan)
+
+    def _refuse_put_away(self, plan: WritePlan, ahead: Ahead, ctx: RequestContext) -> None:
+        """Refuse a plan that would bring back what its owner put away."""
+        for node in plan.former:
+            if ahead.taken(node.place, ctx):
+                raise NodeExistsError(
+                    f"what it supersedes is put away at {node.uri!a}. Fix: unarchive or delete it."
+                )
+
+
+_Learned = tuple[list[Planned], list[Change]]
+
+
+def saving_for(parts: Parts, ctx: RequestContext, wishes: Wishes) -> Saving:
+    """Return who saves a session of a memory."""
+    known = KnownNodes(parts.nodes, Answering(parts).match)
+    return Saving(parts.nodes, known, parts.learning(ctx), wishes=wishes)
+
+
+def _said_at(candidate: CandidateMemory) -> int:
+    return evidence_of(candidate)[0].message

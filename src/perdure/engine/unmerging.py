@@ -1,0 +1,229 @@
+"""Undoing a merge: the page is again what it was, and what was merged is a memory of its own."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from perdure.artifacts import IndexState
+from perdure.context.files import META, Meta
+from perdure.context.nodes import Nodes
+from perdure.context.reading import NodeReader
+from perdure.engine.merge import pages
+from perdure.engine.merge.grounds import Grounds, as_metadata, grounds_of
+from perdure.engine.merge.joining import APART, kept_apart, told
+from perdure.engine.merge.merges import Merge, merges_of
+from perdure.engine.merge.merges import as_metadata as merges_as_metadata
+from perdure.engine.merge.places import apart_place
+from perdure.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError
+from perdure.model import ContextNode, RequestContext
+from perdure.model.record import VALID_FROM
+from perdure.model.values import JSON, read_moment
+from perdure.storage.history import History, Version
+from perdure.storage.wrappers.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Unmerged:
+    """What a page and what was merged into it became again."""
+
+    uri: str
+    apart: str
+    """The memory that what was merged is now."""
+    back: tuple[str, ...] = ()
+    """Where that was kept which holds again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parent:
+    """What was merged: its words, and what they rest on."""
+
+    text: str
+    grounds: Grounds
+
+
+class Unmerging:
+    """Takes apart what was merged. Nothing is lost: all versions stay in history."""
+
+    def __init__(self, nodes: Nodes, history: History) -> None:
+        self._nodes = nodes
+        self._history = history
+
+    def unmerge(self, uri: str, ctx: RequestContext, statement: str = "") -> Unmerged:
+        """Undo the last merge of a node, or the last one of a statement."""
+        self._nodes.reach.changed(uri, ctx)
+        page = self._nodes.read_node(uri, ctx)
+        merge = _chosen(page, statement)
+        formers = [each for each in map(partial(self._read, ctx), merge.former) if each]
+        parent = _parent(page, formers, merge)
+        before = self._before(page, merge, formers, ctx) or _taken_out(page, merge, parent, formers)
+        apart = self._joined(_apart(before, parent), ctx)
+        page = _marked(before, parent, page)
+        back = tuple(dict.fromkeys(each.uri for each in formers))
+        self._nodes.because("unmerge").exchange([page, apart], back, ctx)
+        return Unmerged(uri, apart.uri, back)
+
+    def _read(self, ctx: RequestContext, uri: str) -> ContextNode | None:
+        """Return what was superseded; None if its owner deleted it, or put it away."""
+        try:
+            return self._nodes.read_node(uri, ctx)
+        except NodeNotFoundError:
+            return None
+
+    # ------------------------------------------------------------ the two parents
+    def _joined(self, apart: ContextNode, ctx: RequestContext) -> ContextNode:
+        """Return what is taken apart as it is to be written, if it was taken apart before, too."""
+        known = self._read(ctx, apart.uri)
+        if known is None:
+            return apart
+        grounds, content = grounds_of(known), known.content
+        stands = {each.cid for each in pages.statements(content)}
+        for cid, new in grounds_of(apart).items():
+            grounds[cid] = grounds[cid].joined(new) if cid in grounds else new
+            if cid not in stands:
+                content = pages.inserted(content, apart.content)
+        return known.revised(content=content, metadata={**known.metadata, **as_metadata(grounds)})
+
+    def _before(
+        self, page: ContextNode, merge: Merge, formers: Sequence[ContextNode], ctx: RequestContext
+    ) -> ContextNode | None:
+        """Return the page as it was before, if nothing else has happened since."""
+        alone = sum(each.version == merge.version for each in merges_of(page)) == 1
+        is_last = page.version == merge.version and all(each.version == 1 for each in formers)
+        if not is_last or not alone or merge.version == 1:
+            return None
+        file = self._nodes.file(page.place, META)
+        for version in reversed(self._history.versions(file)):
+            if self._version(version) == merge.version - 1:
+                view = NodeReader(View(self._history, IndexState(0, version.commit)))
+                with suppress(NodeNotFoundError):  # it may have been elsewhere then
+                    return _again(page, view.read_node(page.uri, ctx))
+        return None
+
+    def _version(self, change: Version) -> int | None:
+        """Return which version of a node was written; None if none was, or none is kept."""
+        with suppress(AbsentError, NotTextError, InvalidValueError):
+            return Meta.parse(self._history.text(change)).version
+        return None
+
+
+def _again(page: ContextNode, then: ContextNode) -> ContextNode:
+    """Return the next version of a page, which is as it was then."""
+    gone = dict.fromkeys(page.metadata.keys() - then.metadata.keys())
+    return page.revised(
+        content=then.content,
+        abstract=then.abstract,
+        overview=then.overview,
+        relations=then.relations,
+        frontmatter=then.frontmatter,
+        metadata={**then.metadata, **gone},
+    )
+
+
+# ---------------------------------------------------------------- the two parents
+def _parent(page: ContextNode, formers: Sequence[ContextNode], merge: Merge) -> _Parent:
+    """Return what was merged, from where it is kept."""
+    for node in (page, *formers):
+        grounds = grounds_of(node)
+        for statement in pages.statements(node.content):
+            found = grounds.get(statement.cid)
+            if found is None:
+                continue
+            if statement.cid == merge.statement and not merge.into:
+                return _Parent(statement.text, found)
+            said = [each for each in found.said if each.session == merge.session]
+            if statement.cid == merge.into and said:
+                words = said[0].wording or statement.text
+                plain = tuple(replace(each, wording="") for each in said)
+                return _Parent(pages.plain(words), replace(found, said=plain))
+    raise InvalidValueError(
+        f"what was merged into {page.uri!a} is not there any more. Nothing was changed. "
+        "Fix: undo what came after it first, or `perdure history restore` a version."
+    )
+
+
+def _taken_out(
+    page: ContextNode, merge: Merge, parent: _Parent, formers: Sequence[ContextNode]
+) -> ContextNode:
+    """Return the page without what was merged; all else stays as it is."""
+    grounds, content = grounds_of(page), page.content
+    if merge.into:
+        known = grounds.pop(merge.into)
+        said = tuple(each for each in known.said if each.session != merge.session)
+        if said:
+            grounds[merge.into] = replace(known, said=said)
+    else:
+        content, back = _put_back(page, merge, formers)
+        grounds = {cid: each for cid, each in grounds.items() if cid != merge.statement} | back
+    if not content.strip():
+        raise InvalidValueError(
+            f"{page.uri!a} would be empty without {parent.text[:80]!a}. Nothing was changed. "
+            "Fix: `perdure delete` or `perdure edit` it."
+        )
+    merges = [each for each in merges_of(page) if each != merge]
+    metadata = {**page.metadata, **told(content, grounds), **merges_as_metadata(merges)}
+    return page.revised(content=content, metadata=metadata)
+
+
+def _put_back(
+    page: ContextNode, merge: Merge, formers: Sequence[ContextNode]
+) -> tuple[str, dict[str, Grounds]]:
+    """Return the content with what was superseded in the place of what superseded it."""
+    if any(_says(former, merge.statement) for former in formers):
+        return page.content, {}  # it was told late, and never stood on the page
+    stands = pages.statements(page.content)
+    standing = next(each for each in stands if each.cid == merge.statement)
+    back: dict[str, Grounds] = {}
+    for former in formers:
+        back |= grounds_of(former)
+    items = "".join(_item(each) for each in formers)
+    if items:
+        return pages.replaced(page.content, standing, items), back
+    return pages.without(page.content, standing), back
+
+
+def _says(node: ContextNode, cid: str) -> bool:
+    return cid in {each.cid for each in pages.statements(node.content)}
+
+
+# ---------------------------------------------------------------- which merge, and what of it
+def _chosen(page: ContextNode, statement: str) -> Merge:
+    """Return the last merge, or the last of a statement, which its words or its CID name."""
+    wanted = {statement, pages.cid_of(statement.strip())}
+    for merge in reversed(merges_of(page)):
+        if not statement or wanted & {merge.statement, merge.into}:
+            return merge
+    what = f"{statement[:80]!a} was not" if statement else "nothing was"
+    raise InvalidValueError(
+        f"{what} merged into {page.uri!a}. Nothing was changed. "
+        "Fix: `perdure why` shows what was merged."
+    )
+
+
+def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
+    """Return the memory that a parent is by itself."""
+    cid = pages.cid_of(parent.text)
+    others: list[JSON] = [each.cid for each in pages.statements(page.content) if each.cid != cid]
+    metadata: dict[str, JSON] = {
+        **as_metadata({cid: parent.grounds}),
+        "date": parent.grounds.when.isoformat() if parent.grounds.when else None,
+        APART: others or None,
+    }
+    kept = {name: value for name, value in metadata.items() if value is not None}
+    place = apart_place(page.place, parent.text)
+    return ContextNode(uri=str(place), content=pages.item(parent.text), metadata=kept)
+
+
+def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextNode:
+    """Return the page with a mark that it is never merged with the same again."""
+    cid = pages.cid_of(parent.text)
+    if _says(before, cid):
+        return before
+    apart = tuple(sorted({*kept_apart(page), cid}))
+    return replace(before, metadata={**before.metadata, APART: apart})
+
+
+def _item(former: ContextNode) -> str:
+    since = read_moment(former.metadata.get(VALID_FROM))
+    day = since.date() if since else None
+    return "".join(pages.item(each.text, day) for each in pages.statements(former.content))

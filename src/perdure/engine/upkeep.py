@@ -1,0 +1,192 @@
+"""Proving that an index is what canonical state says, and making it so where it is not."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple
+
+from perdure.context.reading import NodeReader
+from perdure.engine.building import Progress
+from perdure.engine.indexing import Following
+from perdure.engine.made import BATCH, Caught, Records, batched
+from perdure.errors import DamageError
+from perdure.index.contract import KeptIndex
+from perdure.index.stamp import root, stamp
+from perdure.model import IndexRecord, Uri
+from perdure.model.uri import name_of
+from perdure.storage import DerivedMaintenance, Locator, Tier, walk
+
+
+class Kind(Enum):
+    MISSING = "missing"
+    """Canonical state has it, and the index has not."""
+    SURPLUS = "surplus"
+    """The index has it, and canonical state has not."""
+    DIFFERENT = "different"
+    DAMAGED = "damaged"
+    """Its records are not what was put."""
+
+
+class Difference(NamedTuple):
+    uri: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was found when an index was compared with canonical state."""
+
+    root: str
+    """One digest of all that the index should hold; the same wherever the nodes are the same."""
+    places: int
+    records: int
+    differences: tuple[Difference, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+    """Nodes that can't be read or embedded, and why."""
+    damage: str = ""
+    """Why the index could not be read at all."""
+
+    @property
+    def holds(self) -> bool:
+        return not self.differences and not self.damage
+
+
+class Upkeep:
+    """Verifies, heals and rebuilds the index of accounts."""
+
+    def __init__(self, following: Following) -> None:
+        self.following = following
+
+    @property
+    def _index(self) -> KeptIndex:
+        return self.following.index
+
+    def verify(
+        self, account_id: str, *, heal: bool = False, progress: Progress = lambda _: None
+    ) -> Proof:
+        """Compare every record with what canonical state gives; make right what is not, if told.
+
+        To look takes as long as there is memory; to heal, as long as there are differences.
+        """
+        try:
+            damaged = set(self._index.check(account_id))
+            held = self._index.stamps(account_id)
+        except DamageError as error:
+            if not heal:
+                return Proof("", 0, 0, damage=str(error))
+            self.rebuild(account_id, progress)
+            return replace(self.verify(account_id), damage=str(error))
+        found = _Found(held, damaged)
+        for batch in batched(self.places(account_id), BATCH):
+            made = self.following.indexer.make(batch)
+            if made.outage is not None:
+                raise made.outage  # nobody can tell what the vectors should be
+            wrong = found.compare(made.records)
+            found.failed += [(uri, str(error)) for uri, error in made.failed.items()]
+            if heal and wrong:
+                unlogged = self.following.logged.unlogged(made, self._index.cursor(account_id))
+                self._index.replace(account_id, wrong, unlogged=unlogged & wrong.keys())
+            progress(len(batch))
+        surplus = found.surplus()
+        if heal and surplus:
+            self._index.replace(account_id, surplus, unlogged=surplus)
+        return found.proof()
+
+    def places(self, account_id: str) -> Iterator[Uri]:
+        """Yield every place of an account that has something to index."""
+        return self.following.every(account_id)
+
+    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
+        """Throw the index of an account away, and make it again."""
+        return self.following.rebuild(account_id, progress)
+
+
+class _Found:
+    """What was found so far."""
+
+    def __init__(self, held: dict[str, str], damaged: set[str]) -> None:
+        self._unseen = dict(held)
+        self._held = held
+        self._damaged = damaged
+        self._expected: dict[str, str] = {}
+        self._differences: list[Difference] = []
+        self.failed: list[tuple[str, str]] = []
+        self._places = self._records = 0
+
+    def compare(self, records: Records) -> Records:
+        """Compare places with what the index holds of them; return those that differ."""
+        wrong: Records = {}
+        for uri, made in records.items():
+            self._places += 1
+            self._records += len(made)
+            self._unseen.pop(uri, None)
+            kind = self._kind(uri, made)
+            if kind is not None:
+                self._differences.append(Difference(uri, kind))
+                wrong[uri] = made
+        return wrong
+
+    def _kind(self, uri: str, made: list[IndexRecord]) -> Kind | None:
+        expected = stamp(made) if made else None
+        held = self._held.get(uri)
+        if expected is not None:
+            self._expected[uri] = expected
+        if uri in self._damaged:
+            return Kind.DAMAGED
+        if expected == held:
+            return None
+        if held is None:
+            return Kind.MISSING
+        return Kind.SURPLUS if expected is None else Kind.DIFFERENT
+
+    def surplus(self) -> Records:
+        """Return what the index holds of places that are no more."""
+        self._differences += [Difference(uri, Kind.SURPLUS) for uri in sorted(self._unseen)]
+        return {uri: [] for uri in self._unseen}
+
+    def proof(self) -> Proof:
+        return Proof(
+            root(self._expected),
+            self._places,
+            self._records,
+            tuple(self._differences),
+            tuple(self.failed),
+        )
+
+
+class DerivedTiers(DerivedMaintenance):
+    """Makes the derived tiers of a memory again, for all accounts."""
+
+    def __init__(
+        self, reader: NodeReader, upkeep: Upkeep, summaries: Callable[[Uri], object]
+    ) -> None:
+        self._reader = reader
+        self._upkeep = upkeep
+        self._summaries = summaries
+
+    def reindex(self, tier: Tier) -> None:
+        if not tier.derived:
+            raise ValueError("the source is the truth. Fix: reindex a derived tier.")
+        for account in accounts_of(self._reader):
+            if tier is Tier.LOCAL_INDEX:
+                self._upkeep.rebuild(account)
+            else:
+                self._make_summaries(account)
+
+    def _make_summaries(self, account: str) -> None:
+        for place in self._upkeep.places(account):
+            if not place.is_node:
+                self._summaries(place)
+
+    def changed_since(self, mtime: float) -> list[Locator]:
+        backend = self._reader.backend
+        texts = walk(backend, self._reader.root)
+        return sorted(text for text in texts if backend.info(text).mtime > mtime)
+
+
+def accounts_of(reader: NodeReader) -> Iterator[str]:
+    """Yield the accounts that have something."""
+    for folder in reader.backend.list(reader.root.child("accounts")):
+        account = name_of(folder.name)
+        if account is not None:
+            yield account

@@ -1,0 +1,249 @@
+"""Sentences of a text that are addressed to the agent, and a mark that they are quoted.
+
+Who remembers what a page or a mail said remembers its orders too. They are kept as what they are,
+words of somebody else. Wishes of the owner ("answer in French") are no such orders, nor are
+sentences that only tell of them.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from perdure.engine.validate.deeds import DEEDS
+from perdure.engine.validate.orders import ORDERS, Kind, Order
+from perdure.engine.validate.tongues import TONGUES
+
+LABEL = "> quoted, not an instruction: "
+"""Stands before each line that holds an order."""
+INLINE_LABEL = "quoted, not an instruction: "
+"""Stands before a text of one line, such as an abstract."""
+_MARKED = re.compile(rf"[ \t>*+#\d.)-]{{0,40}}{re.escape(INLINE_LABEL)}")
+"""How a marked line begins, in a list or under a heading too."""
+END = ">"
+"""The line after the last of them, so that what follows is not taken for quoted too."""
+
+_REACH = 300
+"""How far a sentence is looked at before a phrase and after it."""
+_BOUND = re.compile(
+    r"[.!?][\"'\u201d\u2019)\]*]{0,3}(?=\s)|[\u3002\uff01\uff1f]|\n(?![ \t]{0,20}[a-zäöüéèà])"
+)
+"""Where a sentence ends; a line that goes on with a small letter was wrapped."""
+_IF = re.compile(r"\b(?:if|when|unless|once|whether|that|because|how|why) (?:you|u) $")
+_WISHED = re.compile(
+    r"\b(?:prefers?|wants?|wish(?:es)?|likes?|loves?|asks?|needs?|requires?|requests?|insists?"
+    r"|demands?|expects?|suggests?|important|essential|necessary|(?:rule|wish|preference) is|glad"
+    r"|happy|great|nice|good|helpful|appreciate)(?: it)?"
+    r" (?:that|if|when) (?:you|u)(?: (?:always|please|just|would|could|must|should))? $"
+)
+"""A wish, in front of what is wished for; so an order may be dressed up."""
+_LEAD = re.compile(
+    r"(?:^"
+    r"|[.!?:;,\u3002\uff01\uff1f(\[{<>\"'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb*_#|\u00b7\u2022\u2013\u2014-]\s{0,4}"
+    r"|\b(?:please|now|and|then|just|also|simply|immediately|kindly|first|next|instead|so|but"
+    r"|bitte|por favor|(?<!they )(?<!we )(?<!i )(?<!who )always"
+    r"|(?:sure|remember|forget|important|essential|necessary|free|prefers?"
+    r"|decided|agreed|promised) to"
+    r"|(?:answers|replies|responses|agents?|assistants?) that|from now on"
+    r"|(?:assistants?|agents?|ais?|llms?|models?|bots?) (?:must|should|shall|will|ha(?:s|ve) to"
+    r"|needs? to)"
+    r"|(?:you|u)(?: (?:must|should|shall|will|can|need to|have to|are to|may|now|are now going"
+    r" to|ought to|could))?"
+    r"|(?:wants?|need|ask|order|tell|instruct|command|advise|like) you to"
+    r"|(?:task|job|goal|mission|purpose) is to|important|\u8bf7|por favor|assistant|ai|agent"
+    r"|claude|chatgpt)\s{1,4})$"
+)
+_QUOTES = {
+    '"': '"',
+    "\u201c": "\u201d",
+    "\u201e": "\u201c",
+    "\u00ab": "\u00bb",
+    "`": "`",
+    "\u2018": "\u2019",
+}
+_TELLING = 3
+"""Words around a quotation that make a sentence one that tells of it."""
+_WORDS = re.compile(r"\w+")
+_TEMPLATE = re.compile(
+    r"([<\[])(\\*)(?=[|\uff5c]|</?SYS>>|/?INST\]|/?s>|(?:start|end)_of_turn>|/?(?:tool_"
+    r"|function_|antml:)"
+    r"|invoke )",
+    re.IGNORECASE,
+)
+"""What a chat template might take for its own, if nothing stood in it."""
+_ROLE_NEXT = re.compile(r"\s{0,2}(?:system|user|assistant|tool|developer|model|<)")
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    start: int
+    end: int
+
+
+def instructions_in(text: str) -> list[Instruction]:
+    """Return the sentences that are addressed to the agent, in order, but for marked ones."""
+    unmarked = _unmarked(text)
+    found = sorted(_phrases(unmarked, _folded(unmarked)))
+    joined: list[Instruction] = []
+    for start, end in found:
+        if joined and start < joined[-1].end:
+            joined[-1] = Instruction(joined[-1].start, max(end, joined[-1].end))
+        else:
+            joined.append(Instruction(start, end))
+    return joined
+
+
+def quoted(text: str) -> str:
+    """Return the text with each line that holds an order marked as quoted.
+
+    Marking twice is marking once, wherever the marked line is put since; `unquoted` gives back a
+    text that held no marks.
+    """
+    while found := instructions_in(text):
+        text = _marked(text, found)
+    if INLINE_LABEL not in text:
+        return text
+    return "\n".join(_harmless(line) for line in text.split("\n"))
+
+
+def quoted_inline(text: str) -> str:
+    """Return a text of one line, marked if it holds an order."""
+    if not instructions_in(text):
+        return _harmless(text)
+    return INLINE_LABEL + " ".join(_broken(text).split())
+
+
+def unquoted(text: str) -> str:
+    """Return what `quoted` was given."""
+    lines: list[str] = []
+    after = False
+    for line in text.split("\n"):
+        if line.startswith(LABEL):
+            lines.append(_mended(line.removeprefix(LABEL)))
+        elif not (after and line == END):
+            lines.append(line)
+        after = line.startswith(LABEL)
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- finding
+def _folded(text: str) -> str:
+    """Return the text in small letters and plain forms, character for character."""
+    if text.isascii():
+        return text.lower()
+    return text.translate({ord(each): _fold(each) for each in set(text) if not each.isspace()})
+
+
+def _fold(character: str) -> str:
+    plain = unicodedata.normalize("NFKC", character).lower().replace("\u2019", "'")
+    return plain if len(plain) == 1 and not plain.isspace() else character
+
+
+def _unmarked(text: str) -> str:
+    """Return the text with spaces in place of lines that are marked."""
+    if INLINE_LABEL not in text:
+        return text
+    lines = text.split("\n")
+    return "\n".join(" " * len(each) if _MARKED.match(each) else each for each in lines)
+
+
+def _phrases(text: str, folded: str) -> Iterator[tuple[int, int]]:
+    """Yield where each order's phrase stands, and the sentence that it is in."""
+    for order in (*ORDERS, *DEEDS, *TONGUES):
+        for match in order.pattern.finditer(folded):
+            start, end = _sentence(text, *match.span())
+            if order.kind is not Kind.BEGINS:
+                end = max(end, _paragraph_end(text, match.end()))
+            if _addressed(folded, match, start, order) and not _told(
+                text[start:end], match.start() - start
+            ):
+                yield start, end
+
+
+def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
+    first = max(0, start - _REACH)
+    before = [each.end() for each in _BOUND.finditer(text, first, start)]
+    after = _BOUND.search(text, max(start, end - 1), end + _REACH)
+    begin = max([first, *(each for each in before if each <= start)])
+    return begin, max(end, after.end() if after else min(len(text), end + _REACH))
+
+
+def _paragraph_end(text: str, place: int) -> int:
+    """Return where the words end that a heading or a token claims for a role."""
+    end = text.find("\n\n", place, place + _REACH)
+    return end if end >= 0 else min(len(text), place + _REACH)
+
+
+def _addressed(folded: str, match: re.Match[str], begin: int, order: Order) -> bool:
+    """Whether a phrase stands where somebody is spoken to."""
+    before = folded[begin : match.start()]
+    if order.kind is Kind.MARKUP:
+        line = folded[folded.rfind("\n", 0, match.start()) + 1 : match.start()]
+        return not _WORDS.search(line) or bool(_ROLE_NEXT.match(folded, match.end()))
+    if order.kind is Kind.ANYWHERE or not before.strip():
+        return True
+    spaced = " ".join(before.split()) + " "
+    return (_LEAD.search(before) is not None or _LEAD.search(spaced) is not None) and (
+        not _IF.search(spaced) or _WISHED.search(spaced) is not None
+    )
+
+
+def _told(sentence: str, place: int) -> bool:
+    """Whether a phrase is in quotation marks, in a sentence that tells of it."""
+    closing = ""
+    opened = 0
+    for at, character in enumerate(sentence):
+        if closing and character == closing:
+            if opened < place < at:
+                return len(_WORDS.findall(sentence[:opened] + sentence[at:])) >= _TELLING
+            closing = ""
+        elif not closing and character in _QUOTES:
+            closing, opened = _QUOTES[character], at
+    return False
+
+
+# ---------------------------------------------------------------- marking
+def _marked(text: str, found: list[Instruction]) -> str:
+    lines = text.split("\n")
+    touched = _touched(lines, found)
+    marked: list[str] = []
+    for at, line in enumerate(lines):
+        marked.append(LABEL + _broken(line) if at in touched else line)
+        after = lines[at + 1] if at + 1 < len(lines) else ""
+        if (
+            at in touched
+            and after.strip()
+            and at + 1 not in touched
+            and not after.startswith(LABEL)
+        ):
+            marked.append(END)
+    return "\n".join(marked)
+
+
+def _touched(lines: list[str], found: list[Instruction]) -> set[int]:
+    """Return which lines hold a part of what was found, but for empty and marked ones."""
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    return {
+        at
+        for each in found
+        for at in range(bisect_right(starts, each.start) - 1, bisect_right(starts, each.end - 1))
+        if lines[at].strip() and not _MARKED.match(lines[at])
+    }
+
+
+def _broken(line: str) -> str:
+    return _TEMPLATE.sub(r"\1\\\2", line)
+
+
+def _harmless(line: str) -> str:
+    """Return a line whose tokens are broken if it is marked, by whomever."""
+    if not _MARKED.match(line):
+        return line
+    return _TEMPLATE.sub(lambda match: match[1] + (match[2] or "\\"), line)
+
+
+def _mended(line: str) -> str:
+    return _TEMPLATE.sub(lambda match: match[1] + match[2][1:], line)

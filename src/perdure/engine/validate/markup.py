@@ -1,0 +1,211 @@
+"""HTML and links that a Markdown viewer would run, or load from elsewhere, as mere text.
+
+Nothing is taken away: a tag is shown instead of obeyed, an image from elsewhere is a link to it,
+and code stays as it is.
+"""
+
+import html
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from perdure.engine.validate.code import Layout, layout, within
+
+Edit = tuple[int, str]
+"""What is put in front of a character; for `<` and `!`, in place of it."""
+
+_DENIED = frozenset(
+    {
+        *("script", "style", "iframe", "frame", "frameset", "object", "embed", "applet", "link"),
+        *("meta", "base", "form", "input", "button", "select", "textarea", "svg", "math", "video"),
+        *("audio", "source", "track", "picture", "image", "template", "noscript", "noembed", "pre"),
+        *("noframes", "xmp", "plaintext", "listing", "title", "head", "body", "html", "marquee"),
+        *("portal", "dialog", "param", "bgsound", "layer", "ilayer", "slot", "canvas", "keygen"),
+        *("fencedframe", "isindex", "animate", "set", "foreignobject"),
+    }
+)
+"""What runs, loads, or changes how all that follows is read."""
+_HARMLESS = frozenset(
+    {
+        *("align", "alt", "title", "width", "height", "colspan", "rowspan", "start", "lang"),
+        *("dir", "class", "href", "src", "open", "value"),
+    }
+)
+_ADDRESSES = frozenset({"href", "src"})
+_OPENING = re.compile(r"<(?:[!?]|/?(?P<name>[A-Za-z][A-Za-z0-9-]*)(?P<next>[\s/>:]|$)|/?[A-Za-z])")
+_SAFE = re.compile(
+    r"</?[A-Za-z][A-Za-z0-9-]*(?P<attributes>(?:\s+[A-Za-z-]+(?:\s*=\s*"
+    r"(?:\"[^\"<>]*\"|'[^'<>]*'|[\w.%#-]+))?)*)\s*/?>"
+)
+_ATTRIBUTE = re.compile(r"(?P<name>[A-Za-z-]+)(?:\s*=\s*(?P<value>\"[^\"]*\"|'[^']*'|[\w.%#-]+))?")
+_HIDES = re.compile(r"(?i)\shidden\b")
+_LONGEST = 2_000
+_BRACKET = re.compile(r"\\[!-/:-@\[-`{-~]|!?\[|\][(\[:]?|\n[ \t\r]*(?=\n)|<(?=[A-Za-z/!?])")
+_DESTINATION = re.compile(r"\s{0,20}<?([^\s<>]{0,200})")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
+_SCRIPTS = ("javascript:", "vbscript:", "livescript:", "data:")
+_PICTURE = re.compile(r"data:image/(?:png|jpe?g|gif|webp|avif|bmp)[;,]")
+_BLANKS = re.compile(r"[\x00-\x20\\]")
+
+
+def inert(text: str) -> str:
+    """Return the text with nothing in it that a viewer would run, or load from elsewhere."""
+    if "<" not in text and "](" not in text and "]:" not in text and "![" not in text:
+        return text
+    found = layout(text)
+    edits = sorted({*_tags(text, found), *_links(text, found)})
+    parts: list[str] = []
+    at = 0
+    for place, put in edits:
+        parts += [text[at:place], put]
+        at = place + (text[place] == "<")
+    return "".join([*parts, text[at:]])
+
+
+# ---------------------------------------------------------------- tags
+def _tags(text: str, found: Layout) -> Iterator[Edit]:
+    ends, equals, begins = (_places(text, each) for each in (">", "=", "<|&lt;"))
+    for match in _OPENING.finditer(text):
+        start = match.start()
+        raw = within(found.raw, start)
+        if within(found.code, start) or (not raw and _escaped(text, start)):
+            continue
+        end = _next(ends, start, len(text))
+        if not raw and (
+            end == len(text) or _breaks_off(text, start, _next(begins, start + 1, end))
+        ):
+            continue
+        if _acts(text, match, end, raw=raw, assigns=_next(equals, start, end) < end):
+            yield start, "&lt;"
+
+
+def _next(places: list[int], start: int, end: int) -> int:
+    """Return the first of the places from `start` on; `end` if it comes before."""
+    at = bisect_left(places, start)
+    return min(places[at], end) if at < len(places) else end
+
+
+def _breaks_off(text: str, start: int, begin: int) -> bool:
+    """Whether another tag begins where an attribute's name would, so that this is none."""
+    return text[begin] != ">" and not any(each in text[start:begin] for each in "\"'=")
+
+
+def _places(text: str, pattern: str) -> list[int]:
+    return [match.start() for match in re.finditer(pattern, text)]
+
+
+def _escaped(text: str, place: int) -> bool:
+    before = text[max(0, place - 64) : place]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+
+
+def _acts(text: str, match: re.Match[str], end: int, *, raw: bool, assigns: bool) -> bool:
+    """Whether this tag, which is over at `end`, does anything when a viewer shows it."""
+    name = match["name"]
+    if name is None:
+        return match[0][1] in "!?" or (raw and assigns)
+    if match["next"] == ":":
+        return _runs(text[match.start() + 1 : min(end, match.start() + _LONGEST)]) or raw
+    if name.lower() in _DENIED:
+        return True
+    tag = text[match.start() : min(end + 1, match.start() + _LONGEST)]
+    if not assigns:
+        return _HIDES.search(tag) is not None
+    safe = _SAFE.fullmatch(tag)
+    return safe is None or not all(map(_harmless, _ATTRIBUTE.finditer(safe["attributes"])))
+
+
+def _harmless(attribute: re.Match[str]) -> bool:
+    name, value = attribute["name"].lower(), (attribute["value"] or "").strip("\"'")
+    if attribute["value"] is None:
+        return name != "hidden"
+    if name not in _HARMLESS:
+        return False
+    return name not in _ADDRESSES or not (_loads(value) if name == "src" else _runs(value))
+
+
+# ---------------------------------------------------------------- links
+def _links(text: str, found: Layout) -> Iterator[Edit]:
+    """Yield what keeps links from running, and images from loading."""
+    brackets = _Brackets(text)
+    for match in _BRACKET.finditer(text):
+        if match[0][0] != "\\" and not within(found.code, match.start()):
+            brackets.read(match[0], match.start())
+    return iter(brackets.edits())
+
+
+class _Brackets:
+    """Pairs brackets as viewers do it. Where they don't pair, every image before is suspected."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._edits: list[Edit] = []
+        self._opened: list[tuple[int, bool]] = []
+        """Where brackets were opened in this paragraph, and whether of an image."""
+        self._images: list[int] = []
+        self._referring: list[int] = []
+        """Images whose address stands elsewhere in the text."""
+        self._open_images = 0
+        self._doubt = False
+        """Whether a tag stands in an image; brackets in it would be the tag's."""
+        self._elsewhere = False
+        """Whether an address that stands alone leads elsewhere."""
+
+    def edits(self) -> list[Edit]:
+        return self._edits + [(image, "\\") for image in self._referring if self._elsewhere]
+
+    def read(self, bracket: str, start: int) -> None:
+        if bracket[0] == "\n":
+            self._opened, self._images = [], []
+            self._open_images, self._doubt = 0, False
+        elif bracket == "<":
+            self._doubt |= self._open_images > 0
+        elif bracket in {"[", "!["}:
+            self._opened.append((start, bracket == "!["))
+            self._images += [start] * (bracket == "![")
+            self._open_images += bracket == "!["
+        else:
+            self._close(bracket[1:], start)
+
+    def _close(self, follows: str, start: int) -> None:
+        opened, image = self._opened.pop() if self._opened else (-1, False)
+        self._open_images -= image
+        where = _destination(self._text, start + 2) if follows in {"(", ":"} else ""
+        if where and _runs(where):
+            self._edits.append((start + 1, "\\"))
+        if follows == "(":
+            self._load(where, opened, image=image)
+        elif image:
+            self._referring.append(opened)
+        self._elsewhere |= follows == ":" and _loads(where)
+        if follows == "[":
+            self._opened.append((start + 1, False))
+
+    def _load(self, where: str, opened: int, *, image: bool) -> None:
+        if _loads(where) and image:
+            self._edits.append((opened, "\\"))
+        elif _loads(where) and (opened < 0 or self._doubt):
+            self._edits += [(each, "\\") for each in self._images]
+            self._images = []
+
+
+def _destination(text: str, start: int) -> str:
+    match = _DESTINATION.match(text, start)
+    return match[1] if match else ""
+
+
+def _plain(address: str) -> str:
+    return _BLANKS.sub("", html.unescape(address)).lower()
+
+
+def _runs(address: str) -> bool:
+    plain = _plain(address)
+    return plain.startswith(_SCRIPTS) and not _PICTURE.match(plain)
+
+
+def _loads(address: str) -> bool:
+    """Whether an image of this address comes from elsewhere than from beside the text."""
+    plain = _plain(address)
+    if _PICTURE.match(plain):
+        return False
+    return address.startswith("\\") or plain.startswith("//") or _SCHEME.match(plain) is not None

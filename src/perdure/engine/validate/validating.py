@@ -1,0 +1,180 @@
+"""Candidates as they may be remembered.
+
+Every text of a candidate is cleaned, with one exception. Its evidence, and with evidence its
+`quote` and `speaker`, stay to the letter, so that they can still be found in their message. Who
+shows them shows them `presentable`. A secret in them is refused whatever the policy says: masked,
+they would prove nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from perdure.engine.validate.secrets import SecretPolicy
+from perdure.engine.validate.texts import (
+    CleanText,
+    Note,
+    cleaned,
+    cleaned_line,
+    presentable,
+    refuse_secrets,
+)
+from perdure.errors import InvalidValueError
+from perdure.model import CandidateMemory
+from perdure.model.values import (
+    JSON,
+    MAX_ABSTRACT,
+    MAX_CONTENT,
+    MAX_OVERVIEW,
+    shortened,
+    shown,
+)
+
+EVIDENCE = "evidence"
+_UNMASKABLE = "mask secrets in the messages before they are read."
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    candidate: CandidateMemory
+    notes: tuple[Note, ...]
+    """What was changed, in no text's own words."""
+
+
+def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE) -> Validated:
+    """Return a candidate as it may be stored, and what was changed in it.
+
+    `SecretRefusedError` if it holds a secret that may not be masked; `InvalidValueError` if it is
+    too long once it is clean. Validating twice is validating once.
+    """
+    found = _Cleaning(policy)
+    metadata = found.metadata(candidate.metadata)
+    refuse_secrets(candidate.slug, "slug", "name it otherwise.")
+    proven = EVIDENCE in candidate.metadata
+    quote, speaker = _proof(candidate) if proven else found.loose_proof(candidate)
+    clean = replace(
+        candidate,
+        content=found.content(candidate.content),
+        abstract=found.line(candidate.abstract, "abstract", MAX_ABSTRACT),
+        overview=found.overview(candidate.overview),
+        where=found.line(candidate.where, "place", MAX_ABSTRACT),
+        who=tuple(found.line(each, "name", MAX_ABSTRACT) for each in candidate.who),
+        metadata=metadata,
+        quote=quote,
+        speaker=speaker,
+    )
+    return Validated(clean, tuple(found.notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Safe:
+    """A text and what is told of it, as they may be stored."""
+
+    content: str
+    metadata: dict[str, JSON]
+    notes: tuple[Note, ...]
+
+
+def safe(
+    content: str, metadata: Mapping[str, JSON], policy: SecretPolicy = SecretPolicy.REFUSE
+) -> Safe:
+    """Return a text and the metadata of a memory as they may be stored; refused as candidates."""
+    found = _Cleaning(policy)
+    clean = found.content(content), found.metadata(metadata)
+    return Safe(*clean, tuple(found.notes))
+
+
+def _proof(candidate: CandidateMemory) -> tuple[str, str]:
+    refuse_secrets(candidate.quote, "quote", _UNMASKABLE)
+    refuse_secrets(candidate.speaker, "name of the speaker", _UNMASKABLE)
+    return candidate.quote, candidate.speaker
+
+
+@dataclass(slots=True)
+class _Cleaning:
+    """Cleans text after text, and keeps the notes."""
+
+    policy: SecretPolicy
+    notes: list[Note] = field(default_factory=list)
+
+    def content(self, text: str) -> str:
+        clean = cleaned(text, "content", self.policy)
+        if len(clean.text) > MAX_CONTENT:
+            raise InvalidValueError(
+                f"the content has {len(clean.text):,} characters once it is made safe to show; "
+                f"{MAX_CONTENT:,} are the most. Fix: shorten it, or split it into several."
+            )
+        return self._noted(clean)
+
+    def overview(self, text: str) -> str:
+        return self._fitted(text, MAX_OVERVIEW, lambda part: cleaned(part, "overview", self.policy))
+
+    def line(self, text: str, where: str, limit: int) -> str:
+        return self._fitted(text, limit, lambda part: cleaned_line(part, where, self.policy))
+
+    def loose_proof(self, candidate: CandidateMemory) -> tuple[str, str]:
+        """Return quote and speaker of a candidate that names no message to find them in."""
+        quote = self._fitted(
+            candidate.quote, MAX_OVERVIEW, lambda part: cleaned(part, "quote", self.policy)
+        )
+        return quote, self.line(candidate.speaker, "name of the speaker", MAX_ABSTRACT)
+
+    def metadata(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
+        clean: dict[str, JSON] = {}
+        for key, value in given.items():
+            self._check_key(key)
+            if key == EVIDENCE:
+                _refuse_within(value)
+                clean[key] = value
+            else:
+                clean[key] = self._value(key, value)
+        return clean
+
+    def _value(self, key: str, value: JSON) -> JSON:
+        if isinstance(value, str):
+            return self._named(key, value)
+        if isinstance(value, Mapping):
+            return {self._check_key(name): self._value(name, each) for name, each in value.items()}
+        if isinstance(value, Sequence):
+            return [self._value(key, each) for each in value]
+        return value
+
+    def _named(self, key: str, value: str) -> str:
+        """Return a text of the metadata; its key tells whether it is a secret."""
+        beginning = f"{key}: "
+        clean = cleaned_line(beginning + value, f"metadata {key}", self.policy)
+        alone = cleaned_line(value, f"metadata {key}", self.policy)
+        named = clean.text.removeprefix(beginning)
+        if named == alone.text or not clean.text.startswith(beginning):
+            return self._noted(alone)
+        return self._noted(CleanText(named, clean.notes))
+
+    def _check_key(self, key: str) -> str:
+        refuse_secrets(key, "key of the metadata", "name it otherwise.")
+        if presentable(key) != key:
+            raise InvalidValueError(
+                f"the metadata has a key {shown(key)}. Fix: use plain words as keys."
+            )
+        return key
+
+    def _fitted(self, text: str, limit: int, clean: Callable[[str], CleanText]) -> str:
+        """Return as much of a text as fits once it is clean."""
+        result = clean(text)
+        while len(result.text) > limit:
+            text = shortened(text, len(text) * 3 // 4)
+            result = clean(text)
+        return self._noted(result)
+
+    def _noted(self, clean: CleanText) -> str:
+        self.notes += clean.notes
+        return clean.text
+
+
+def _refuse_within(evidence: JSON) -> None:
+    if isinstance(evidence, str):
+        refuse_secrets(evidence, "evidence", _UNMASKABLE)
+    elif isinstance(evidence, Mapping):
+        for each in evidence.values():
+            _refuse_within(each)
+    elif isinstance(evidence, Sequence):
+        for each in evidence:
+            _refuse_within(each)

@@ -1,0 +1,100 @@
+"""Where the state of a project is kept, and reading it: plans, progress, whatever its agents note.
+
+One rule decides. A synced backend keeps it, so that every machine has it; else it stays in the
+`.harness` folder of the checkout, and so it does if its owner said `local`.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from perdure.errors import AbsentError, InvalidValueError, PerdureError, StateUnavailableError
+from perdure.harness.marks import HARNESS, list_local, read_local
+from perdure.harness.modes import LOCAL, Device, state_mode
+from perdure.harness.projects import Project
+from perdure.storage import Locator, StorageBackend
+
+STATE = "_harness"
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,149}")
+
+
+class StateDir(NamedTuple):
+    """A folder for state: of a backend, or of the checkout."""
+
+    project_root: str
+    backend: StorageBackend | None
+    locator: Locator | None
+    """In the backend; None if it is the `.harness` folder of the checkout."""
+
+    @property
+    def shown(self) -> str:
+        """Where it is, said to people, and to programs that know files only."""
+        if self.backend is None or self.locator is None:
+            return str(Path(self.project_root, HARNESS))
+        return str(Path(self.backend.whereabouts, self.locator.key))
+
+    @property
+    def is_local(self) -> bool:
+        return self.locator is None
+
+
+def harness_state_dir(project: Project, device: Device) -> StateDir:
+    """Return where the state of a project is kept."""
+    if state_mode(project.project_root, device) == LOCAL or not _is_synced(project):
+        return StateDir(project.project_root, None, None)
+    assert project.project_locator is not None  # noqa: S101 - or nothing would be synced
+    return StateDir(project.project_root, project.backend, project.project_locator.child(STATE))
+
+
+def read_state_file(project: Project, device: Device, name: str) -> str | None:
+    """Return a text of the state of a project; None if there is none."""
+    return read_in(harness_state_dir(project, device), name)
+
+
+def read_in(place: StateDir, name: str) -> str | None:
+    check_name(name)
+    if place.backend is None or place.locator is None:
+        return read_local(place.project_root, name)
+    try:
+        return place.backend.read(place.locator.child(name))
+    except AbsentError:
+        return None
+
+
+def names_in(place: StateDir) -> list[str]:
+    """Return the names of the texts there, in order."""
+    if place.backend is None or place.locator is None:
+        names = list_local(place.project_root)
+    else:
+        names = [child.name for child in place.backend.list(place.locator)]
+    return [name for name in names if _NAME.fullmatch(name)]
+
+
+def path_in(place: StateDir, name: str) -> str:
+    """Return the path of a text, for programs that know files only; it need not be there."""
+    check_name(name)
+    if not Path(place.shown).is_absolute():
+        raise StateUnavailableError(
+            f"the state is kept at {place.shown!a}, where no file has a path. "
+            "Fix: read and write it with `perdure plan`."
+        )
+    return str(Path(place.shown, name))
+
+
+def check_name(name: str) -> str:
+    """Return the name of a state file; one that could lead anywhere else is refused."""
+    if not _NAME.fullmatch(name):
+        raise InvalidValueError(
+            f"{name[:80]!a} is no name of a state file. Fix: use letters, digits, dots, _ and -."
+        )
+    return name
+
+
+def _is_synced(project: Project) -> bool:
+    """Whether the backend says that it is replicated; one that can't say is not."""
+    if project.backend is None or project.project_locator is None:
+        return False
+    try:
+        return project.backend.capabilities.sync is True
+    except (AttributeError, NotImplementedError, PerdureError):
+        return False

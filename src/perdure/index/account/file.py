@@ -1,0 +1,282 @@
+"""The files of the accounts: opened when they are needed, and a few dozen kept open."""
+
+import os
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from perdure.database import DatabaseFile
+from perdure.errors import (
+    ClosedError,
+    DamageError,
+    InvalidValueError,
+    PerdureError,
+    StorageUnavailableError,
+)
+from perdure.index.account import schema
+from perdure.index.account.copies import copies
+from perdure.model.uri import name_of, segment_of
+from perdure.way import Way, set_aside
+
+if TYPE_CHECKING:
+    from perdure.index.account.changes import Change
+    from perdure.index.account.matrix import Matrix
+
+Answer = TypeVar("Answer")
+
+SUFFIX = ".sqlite"
+MOST_OPEN = 32
+_CACHE_KIB = 32_768
+_ATTEMPTS = 5
+_RETIRED = b"perdure: retired"
+
+
+class AccountFile:
+    """The database of one account, and what this process knows of its vectors."""
+
+    def __init__(self, path: Path, account: str, kind: type[DatabaseFile] = DatabaseFile) -> None:
+        self.account = account
+        self.path = path
+        self.matrices: dict[int, Matrix] = {}
+        """By dimension. Whoever reads may change it: there is one reader at a time."""
+        self.passages: tuple[Change, int] | None = None
+        """How many there were, as of a change."""
+        self._file = _opened(path, kind)
+        self._identity = _identity(path)
+        self._tuned: sqlite3.Connection | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+        self._file.close()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file is open, and still the one at its path."""
+        return not self._closed and _identity(self.path) == self._identity is not None
+
+    @property
+    def is_undisturbed(self) -> bool:
+        return self._file.is_undisturbed
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Let all be read as of one moment."""
+        with self._file.reading() as db, self.understood(), _moment(db):
+            self._tune(db)
+            yield db
+
+    @contextmanager
+    def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
+        """Change the file; while this lasts nobody can take it away."""
+        with self._file.changing(outlasts_power=outlasts_power) as db, self.understood():
+            self._tune(db)
+            if not self.is_in_place:
+                raise ClosedError(f"{str(self.path)!a} was deleted. Fix: do it again.")
+            yield db
+
+    @contextmanager
+    def understood(self) -> Iterator[None]:
+        """Tell of rows that make no sense as of damage."""
+        try:
+            yield
+        except InvalidValueError as error:
+            raise self.damage(f"a record can't be ({error})") from error
+        except PerdureError:
+            raise
+        except (ValueError, TypeError, LookupError, OverflowError) as error:
+            raise self.damage(f"something can't be understood ({error})") from error
+
+    def wipe(self) -> None:
+        self._file.wipe()
+
+    def damage(self, what: str) -> DamageError:
+        return self._file.damage(what)
+
+    def retire(self) -> None:
+        """Remove the file, if nobody else has it open; who has it would go on with no name to it.
+
+        The first bytes are overwritten, so that one who was about to open it sees that it is none.
+        """
+        with self._file.reading() as db:
+            with suppress(sqlite3.OperationalError):  # somebody has it open
+                db.execute("PRAGMA journal_mode = DELETE")
+                db.execute("BEGIN EXCLUSIVE")
+                if db.execute("PRAGMA journal_mode").fetchone() == ("delete",):
+                    retire(self.path)
+            with suppress(sqlite3.Error):  # there may be nothing left to end
+                db.execute("ROLLBACK")
+        self.close()
+
+    def _tune(self, db: sqlite3.Connection) -> None:
+        if db is not self._tuned:
+            db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            self._tuned = db
+
+
+@contextmanager
+def _moment(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        with suppress(sqlite3.Error):  # it was ended by an error
+            db.execute("ROLLBACK")
+
+
+def _opened(path: Path, kind: type[DatabaseFile]) -> DatabaseFile:
+    try:
+        return kind(str(path), schema.TABLES)
+    except UnicodeDecodeError as error:  # SQLite quotes what it can't read
+        raise DamageError(
+            f"the index {str(path)!a} is damaged. Fix: `perdure index rebuild` makes it again."
+        ) from error
+
+
+def retire(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        descriptor = os.open(path, os.O_WRONLY)
+        try:
+            os.pwrite(descriptor, _RETIRED, 0)
+            path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+class AccountFiles:
+    """The files of all accounts in a folder. An account that nothing was put into has none."""
+
+    def __init__(
+        self,
+        folder: str,
+        most_open: int = MOST_OPEN,
+        *,
+        way: Way | None = None,
+        kind: type[DatabaseFile] = DatabaseFile,
+    ) -> None:
+        self._kind = kind
+        self._folder = Path(folder).absolute()
+        self._way = way
+        self._most = most_open
+        self._open: OrderedDict[str, AccountFile] = OrderedDict()
+        self._lock = threading.RLock()
+        self._closed = False
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            files = list(self._open.values())
+            self._open.clear()
+        for file in files:
+            file.close()
+
+    def path_of(self, account: str) -> Path:
+        return self._folder / f"{segment_of(account)}{SUFFIX}"
+
+    def size_of(self, account: str) -> int:
+        """Return how many bytes the files of an account have: the database, its log and copies."""
+        path = self.path_of(account)
+        return sum(map(_size, (path, path.with_name(f"{path.name}-wal"), *copies(path))))
+
+    def accounts(self) -> list[str]:
+        """Return the accounts that have a file."""
+        if not self._folder.is_dir():
+            return []
+        found = [name_of(path.stem) for path in self._folder.iterdir() if path.suffix == SUFFIX]
+        return sorted(account for account in found if account is not None)
+
+    # ------------------------------------------------------------ use
+    def ask(
+        self, account: str, question: Callable[[AccountFile], Answer], absent: Answer
+    ) -> Answer:
+        """Ask an account's file; if there is none, the answer is that of an empty one."""
+        self._refuse_if_closed()
+        if not os.path.lexists(self.path_of(account)):
+            self.free_way()
+            self._let_go(account)
+            return absent
+        return self.use(account, question)
+
+    def use(self, account: str, action: Callable[[AccountFile], Answer]) -> Answer:
+        """Do something with an account's file, which is made if there is none.
+
+        If it was deleted meanwhile, or this process let go of it, it is done with the next one.
+        """
+        for _ in range(_ATTEMPTS):
+            file = self._opened(account)
+            try:
+                return action(file)
+            except (ClosedError, DamageError, StorageUnavailableError):
+                if self._is_current(account, file):
+                    raise
+                self._let_go(account)
+        return action(self._opened(account))
+
+    def free_way(self) -> None:
+        """Put aside what stands where the folder is to be, if it is ours to put aside."""
+        if self._way is not None:
+            self._way.free(self._folder)
+
+    def discard(self, account: str) -> None:
+        """Remove a file that can't be emptied, with all that is in it, whoever has it open."""
+        self._let_go(account)
+        path = self.path_of(account)
+        set_aside(path, unless=Path.is_file)
+        retire(path)
+        for log in ("-wal", "-shm"):
+            path.with_name(path.name + log).unlink(missing_ok=True)
+
+    def _let_go(self, account: str) -> None:
+        with self._lock:
+            file = self._open.pop(account, None)
+        if file is not None:
+            file.close()
+
+    def _is_current(self, account: str, file: AccountFile) -> bool:
+        with self._lock:
+            return self._open.get(account) is file and file.is_in_place
+
+    def _opened(self, account: str) -> AccountFile:
+        with self._lock:
+            self._refuse_if_closed()
+            file = self._open.get(account)
+            if file is None:
+                file = self._open[account] = self._open_anew(account)
+            self._open.move_to_end(account)
+            idle = list(self._open.values())[: -self._most]
+            for each in idle:
+                del self._open[each.account]
+        for each in idle:
+            each.close()
+        return file
+
+    def _open_anew(self, account: str) -> AccountFile:
+        self.free_way()
+        path = self.path_of(account)
+        try:
+            return AccountFile(path, account, self._kind)
+        except DamageError:  # unless it is just being removed, it is damaged the next time too
+            return AccountFile(path, account, self._kind)
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ClosedError(f"the index {str(self._folder)!a} was closed. Fix: open it again.")

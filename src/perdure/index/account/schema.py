@@ -1,0 +1,212 @@
+"""The tables of an account's index.
+
+Whatever is filed under is a number in `records`, with its text in `names`: so a row that has to be
+looked at to filter is small, and 0 stands for what a record does not say. A row is never changed,
+and its number never used again; what takes its place is a new row.
+"""
+
+# ruff: noqa: S608 - the statements are put together from constants of this module only
+
+from perdure.database import Tables
+from perdure.index.words import TOKENIZER
+
+VERSION = 3
+FILED = (
+    "level",
+    "uri",
+    "below",
+    "owner_space",
+    "context_type",
+    "category",
+    "session_id",
+    "parent_uri",
+    "since",
+    "until",
+)
+"""The columns of `records` after the number of the row."""
+KINDS = {"abstracts": (0, 0), "overviews": (1, 1), "passages": (2, 2)}
+"""What is compared with its like only, when words are counted; and of which levels it is."""
+_COLUMNS = ", ".join(f"{column} INTEGER NOT NULL" for column in FILED)
+_ROWS = "IN (SELECT value FROM json_each(:rows))"
+
+
+def _searched(kind: str) -> tuple[str, str]:
+    """Return how to make what FTS5 searches, and the view that it looks its texts up in."""
+    view = (
+        f"CREATE VIEW {kind}_said AS SELECT row, text, context FROM texts "
+        f"JOIN records USING (row) WHERE level IN {KINDS[kind]}"
+    )
+    table = (
+        f"CREATE VIRTUAL TABLE {kind} USING fts5(text, context, "
+        f"content='{kind}_said', content_rowid='row', tokenize='{TOKENIZER}')"
+    )
+    return view, table
+
+
+_STATEMENTS = (
+    f"CREATE TABLE records (row INTEGER PRIMARY KEY, {_COLUMNS})",
+    "CREATE INDEX records_of ON records (uri)",
+    "CREATE INDEX records_owned ON records (owner_space)",
+    """CREATE TABLE texts (
+        row INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        text TEXT NOT NULL,
+        context TEXT NOT NULL,
+        payload TEXT NOT NULL,
+        valid_from TEXT,
+        valid_until TEXT,
+        digest BLOB NOT NULL)""",
+    # What is shown unasked is found without a look at all else, the newest first.
+    """CREATE TABLE notes (
+        row INTEGER PRIMARY KEY,
+        project TEXT NOT NULL,
+        always INTEGER NOT NULL,
+        updated TEXT NOT NULL)""",
+    "CREATE INDEX notes_of ON notes (project, always, updated)",
+    "CREATE TABLE vectors (row INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
+    "CREATE TABLE names (name INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE stamps (uri INTEGER PRIMARY KEY, stamp TEXT NOT NULL)",
+    # Where 0 stands, nobody can tell any more which they are.
+    "CREATE TABLE unlogged (uri INTEGER PRIMARY KEY)",
+    # One row for each transaction. The last one is how things stand: how many rows there ever
+    # were, and the cursor. The others tell who has a copy of the vectors which rows went since.
+    """CREATE TABLE changes (
+        seq INTEGER PRIMARY KEY,
+        token INTEGER NOT NULL,
+        rows INTEGER NOT NULL,
+        cursor INTEGER NOT NULL,
+        gone TEXT NOT NULL,
+        seal BLOB NOT NULL)""",
+    *(view for kind in KINDS for view in _searched(kind)),
+    f"PRAGMA user_version = {VERSION}",
+)
+
+TABLES = Tables(
+    name="the index",
+    version=VERSION,
+    statements=_STATEMENTS,
+    without="`perdure index rebuild` makes it again",
+)
+
+# ---------------------------------------------------------------- changes
+ADD_RECORD = f"INSERT INTO records VALUES (?{', ?' * len(FILED)})"
+ADD_TEXT = "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_VECTOR = "INSERT INTO vectors VALUES (?, ?)"
+ADD_NOTE = "INSERT INTO notes VALUES (?, ?, ?, ?)"
+ADD_WORDS = "INSERT INTO {} (rowid, text, context) VALUES (?, ?, ?)"
+ADD_NAME = "INSERT INTO names (value) VALUES (?)"
+PUT_STAMP = "INSERT OR REPLACE INTO stamps VALUES (?, ?)"
+DROP_STAMP = "DELETE FROM stamps WHERE uri = ?"
+ADD_CHANGE = "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)"
+DROP_CHANGES = "DELETE FROM changes WHERE seq <= ?"
+REMOVE = (
+    *(  # FTS5 must be told the text that it is to forget
+        f"INSERT INTO {kind} ({kind}, rowid, text, context) "
+        f"SELECT 'delete', row, text, context FROM {kind}_said WHERE row {_ROWS}"
+        for kind in KINDS
+    ),
+    f"DELETE FROM records WHERE row {_ROWS}",
+    f"DELETE FROM texts WHERE row {_ROWS}",
+    f"DELETE FROM vectors WHERE row {_ROWS}",
+    f"DELETE FROM notes WHERE row {_ROWS}",
+)
+REMOVE_ALL = (
+    *(f"INSERT INTO {kind} ({kind}) VALUES ('delete-all')" for kind in KINDS),
+    "DELETE FROM records",
+    "DELETE FROM texts",
+    "DELETE FROM vectors",
+    "DELETE FROM notes",
+    "DELETE FROM names",
+    "DELETE FROM stamps",
+    "DELETE FROM unlogged",
+    "DELETE FROM changes",
+)
+DROP_UNUSED_NAMES = (
+    "DELETE FROM names WHERE name NOT IN ("
+    + " UNION ALL ".join(f"SELECT {column} FROM records" for column in FILED[1:8])
+    + " UNION ALL SELECT uri FROM unlogged)"
+)
+MARK_UNLOGGED = "INSERT OR IGNORE INTO unlogged VALUES (?)"
+DROP_UNLOGGED = "DELETE FROM unlogged WHERE uri = ?"
+_OF_NO_RECORD = "uri NOT IN (SELECT uri FROM records)"
+FORGET_UNLOGGED = (  # whose a place is of which there is no record, nobody knows
+    f"INSERT OR IGNORE INTO unlogged SELECT 0 FROM unlogged WHERE {_OF_NO_RECORD}",
+    f"DELETE FROM unlogged WHERE uri != 0 AND {_OF_NO_RECORD}",
+)
+MERGE_WORDS = tuple(f"INSERT INTO {kind} ({kind}) VALUES ('optimize')" for kind in KINDS)
+
+# ---------------------------------------------------------------- questions
+LAST_CHANGE = "SELECT seq, token, rows, cursor, gone, seal FROM changes ORDER BY seq DESC LIMIT 1"
+CHANGES_FROM = (
+    "SELECT seq, token, rows, cursor, gone, seal FROM changes WHERE seq >= ? ORDER BY seq"
+)
+NAME_OF = "SELECT name FROM names WHERE value = ?"
+COUNT = "SELECT count(*) FROM records"
+COUNT_STAMPS = "SELECT count(*) FROM stamps"
+COUNT_PASSAGES = "SELECT count(*) FROM records WHERE level = 2"
+PASSAGES_WITH = "SELECT count(*) FROM passages WHERE passages MATCH ?"
+OWNER_AFTER = "SELECT min(owner_space) FROM records WHERE owner_space > ?"
+NAME = "SELECT value FROM names WHERE name = ?"
+UNLOGGED = "SELECT uri, value FROM unlogged LEFT JOIN names ON name = uri"
+ANY_UNLOGGED = "SELECT 1 FROM unlogged LIMIT 1"
+STAMPS = "SELECT value, stamp FROM stamps JOIN names ON name = uri"
+ROWS_OF_OWNER = "SELECT row, uri FROM records WHERE owner_space = ?"
+ROWS_OF_URI = "SELECT row, uri FROM records WHERE uri = ?"
+ROWS_OF_IDS = (
+    "SELECT row, uri FROM texts JOIN records USING (row) "
+    "WHERE id IN (SELECT value FROM json_each(?))"
+)
+DIGESTS_OF_URI = "SELECT id, digest FROM records JOIN texts USING (row) WHERE uri = ?"
+HITS_OF = (
+    "SELECT row, id, value, level, text, payload FROM texts JOIN records USING (row) "
+    "JOIN names ON name = uri"
+)
+HITS = f"{HITS_OF} WHERE row {_ROWS}"
+URIS = (
+    "SELECT row, id, value FROM texts JOIN records USING (row) JOIN names ON name = uri "
+    f"WHERE row {_ROWS}"
+)
+FIRST_BY_ID = f"SELECT row FROM texts WHERE row {_ROWS} ORDER BY id LIMIT :most"
+_NAMED = ", ".join(f"(SELECT value FROM names WHERE name = {column})" for column in FILED[1:8])
+WHOLE = (
+    f"SELECT row, id, text, context, payload, valid_from, valid_until, digest, level, {_NAMED}, "
+    "since, until, vector FROM texts JOIN records USING (row) LEFT JOIN vectors USING (row)"
+)
+WHOLE_BY_ID = f"{WHOLE} WHERE id IN (SELECT value FROM json_each(?))"
+WHOLE_BY_OWNER = (
+    f"{WHOLE} WHERE owner_space = (SELECT name FROM names WHERE value = ?) ORDER BY row"
+)
+ID_OF_WHOLE, URI_OF_WHOLE = 1, 9
+"""Where id and URI stand in it."""
+VECTORS = (
+    f"SELECT row, {', '.join(FILED)}, vector FROM vectors JOIN records USING (row) "
+    "WHERE row > ? AND length(vector) = ? ORDER BY row"
+)
+
+NOTES = (
+    "SELECT value, payload FROM notes JOIN texts USING (row) JOIN records USING (row) "
+    "JOIN names ON name = uri WHERE project = ? AND always = ? ORDER BY updated DESC LIMIT ?"
+)
+
+BEST_BY_WORDS = (
+    "SELECT rowid, bm25({kind}, 1.0, :weight) AS score FROM {kind} WHERE {kind} MATCH :words "
+    "ORDER BY score LIMIT :most"
+)
+BEST_BY_WORDS_OF = (
+    "SELECT row, bm25({kind}, 1.0, :weight) AS score FROM {kind} CROSS JOIN records "
+    "ON records.row = {kind}.rowid WHERE {kind} MATCH :words AND {condition} "
+    "ORDER BY score LIMIT :most"
+)
+"""As the other, but only of those to which a condition applies."""
+LOOK = f"{HITS_OF} WHERE id IN (SELECT value FROM json_each(:ids)) AND {{}} ORDER BY id"
+
+# ---------------------------------------------------------------- checks
+CHECK_FILE = "PRAGMA integrity_check(1)"
+CHECK_WORDS = tuple(
+    f"INSERT INTO {kind} ({kind}, rank) VALUES ('integrity-check', 1)" for kind in KINDS
+)
+TABLES_MADE = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+SETTINGS_OF_WORDS = " UNION ALL ".join(f"SELECT k, v FROM {kind}_config" for kind in KINDS)
+NOTES_KEPT = "SELECT row, project, always, updated FROM notes ORDER BY row"
+NOTES_TOLD = "SELECT row, payload FROM texts WHERE instr(payload, '\"noted\"') ORDER BY row"
+LAST_ROW = "SELECT max(row) FROM records"

@@ -1,0 +1,84 @@
+"""The embedding model that Perdure installs: all-MiniLM-L6-v2, on this machine's processors."""
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from threading import Lock
+
+from perdure.errors import InvalidValueError
+from perdure.index.embedders.texts import check_texts
+from perdure.index.models.installed import GRAPH, InstalledModel
+from perdure.index.models.published import DIMENSION, MAX_TOKENS, TOKENIZER
+from perdure.index.models.runtime import MAX_CHARACTERS, Runtime
+from perdure.model.values import JSON
+
+
+class MiniLM:
+    """Loads the model with the first text, and keeps it.
+
+    Each text is computed alone and in one thread, so that its vector depends on nothing else;
+    `threads` of them are computed at once. Without a number, these are as many as there are
+    processors that this process may use. What a text has beyond 256 tokens doesn't count.
+    """
+
+    def __init__(self, model: InstalledModel, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise InvalidValueError(f"there can't be {threads} threads. Fix: give 1 or more.")
+        self._model = model
+        self._threads = threads or _processors()
+        self._loading = Lock()
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        return {
+            "model": self._model.name,
+            "digest": self._model.digest,
+            "tokenizer": self._model.files[TOKENIZER].sha256,
+            "dimension": DIMENSION,
+            "max_tokens": MAX_TOKENS,
+            "max_characters": MAX_CHARACTERS,
+            "pooling": "mean",
+            "quantisation": "int8 per channel",
+        }
+
+    @property
+    def dimension(self) -> int:
+        return DIMENSION
+
+    def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector of unit length for each text, in their order.
+
+        `ModelDamagedError` if the files of the model are not what was installed;
+        `PackageMissingError` if what it runs on is not.
+        """
+        given = check_texts(texts)
+        longest_first = sorted(dict.fromkeys(given), key=len, reverse=True)
+        vectors = dict(zip(longest_first, self._embed_all(longest_first), strict=True))
+        return [list(vectors[text]) for text in given]
+
+    def _embed_all(self, texts: Sequence[str]) -> list[list[float]]:
+        threads = min(self._threads, len(texts))
+        if threads <= 1:
+            return [self._embed(text) for text in texts]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(self._embed, texts))
+
+    def _embed(self, text: str) -> list[float]:
+        vector: list[float] = self._runtime().embed(text).tolist()
+        return vector
+
+    def _runtime(self) -> Runtime:
+        with self._loading:
+            return self._loaded
+
+    @cached_property
+    def _loaded(self) -> Runtime:
+        return Runtime(self._model.read(GRAPH), self._model.read(TOKENIZER))
+
+
+def _processors() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not every system tells
+        return os.cpu_count() or 1

@@ -1,0 +1,119 @@
+"""An embedder behind an HTTP endpoint that speaks as OpenAI's does."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from perdure.errors import InvalidValueError
+from perdure.index.embedders.endpoint import Endpoint
+from perdure.index.embedders.texts import check_texts
+from perdure.model.values import JSON
+
+_MAX_BATCH = 512
+_MAX_DIMENSION = 65_536
+
+
+class OpenAICompatible:
+    """Asks `{base_url}/embeddings` for vectors, `batch` texts at a time.
+
+    Give a `dimension` only where the endpoint can shorten its vectors: it is asked to. Otherwise it
+    is learned from the first answer. An empty text, which such endpoints refuse, is sent as space.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, model: str, dimension: int | None = None, batch: int = 64
+    ) -> None:
+        if not 1 <= batch <= _MAX_BATCH:
+            raise InvalidValueError(f"the batch is {batch}. Fix: choose 1 to {_MAX_BATCH} texts.")
+        if dimension is not None and not 1 <= dimension <= _MAX_DIMENSION:
+            raise InvalidValueError(
+                f"the dimension is {dimension}. Fix: choose 1 to {_MAX_DIMENSION:,}, or none."
+            )
+        self._endpoint = endpoint
+        self._model = model
+        self._wanted = dimension
+        self._known = dimension
+        self._batch = batch
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        """All that a vector depends on. The endpoint is not asked for this."""
+        return {
+            "model": self._model,
+            "endpoint": self._endpoint.base_url,
+            "dimension": self._wanted,
+        }
+
+    @property
+    def dimension(self) -> int:
+        """Return how long vectors are; the endpoint is asked if it has told nothing yet."""
+        return self._known or len(self.embed_texts(["dimension"])[0])
+
+    def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector of unit length for each text, in their order.
+
+        `EndpointError` if the endpoint can't be reached, refuses, or answers with anything else
+        than one finite vector of the same length for each text.
+        """
+        given = check_texts(texts)
+        distinct = list(dict.fromkeys(given))
+        vectors: dict[str, list[float]] = {}
+        for start in range(0, len(distinct), self._batch):
+            some = distinct[start : start + self._batch]
+            vectors |= zip(some, self._embed(some), strict=True)
+        return [list(vectors[text]) for text in given]
+
+    def _embed(self, texts: Sequence[str]) -> list[list[float]]:
+        asked: dict[str, object] = {
+            "model": self._model,
+            "input": [text or " " for text in texts],
+            "encoding_format": "float",
+        }
+        if self._wanted is not None:
+            asked["dimensions"] = self._wanted
+        # One text is a question, or asks whether anybody is there: somebody waits for the answer.
+        answer = self._endpoint.post("embeddings", asked, patient=len(texts) > 1)
+        vectors = [self._unit(numbers) for numbers in self._in_order(answer, len(texts))]
+        self._check_dimension({len(vector) for vector in vectors})
+        return vectors
+
+    def _in_order(self, answer: object, count: int) -> list[object]:
+        """Return what was answered for each text, wherever in the answer it stands."""
+        rows = answer.get("data") if isinstance(answer, dict) else None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise self._endpoint.wrong("the answer is no list of embeddings")
+        by_index = {row.get("index"): row.get("embedding") for row in rows if _counts(row)}
+        if len(rows) != count or set(by_index) != set(range(count)):
+            raise self._endpoint.wrong(f"the answer is not one embedding for each of {count} texts")
+        return [by_index[place] for place in range(count)]
+
+    def _unit(self, numbers: object) -> list[float]:
+        vector = _floats(numbers)
+        length = math.hypot(*vector)
+        if not vector or not 0 < length < math.inf:  # also if it is no number
+            raise self._endpoint.wrong("an embedding is no vector of finite numbers")
+        return [number / length for number in vector]
+
+    def _check_dimension(self, told: set[int]) -> None:
+        """Refuse vectors of another length than those before; the first say what it is."""
+        if len(told | {self._known or max(told)}) > 1:
+            raise self._endpoint.wrong(
+                f"embeddings have {sorted(told)} numbers where {self._known or 'as many'} "
+                "are expected"
+            )
+        self._known = told.pop()
+
+
+def _counts(row: Mapping[str, object]) -> bool:
+    return type(row.get("index")) is int
+
+
+def _floats(numbers: object) -> list[float]:
+    """Return a list of numbers as floats; an empty one if it is anything else."""
+    if not isinstance(numbers, list) or len(numbers) > _MAX_DIMENSION:
+        return []
+    if not all(type(number) in {int, float} for number in numbers):
+        return []
+    try:
+        return [float(number) for number in numbers]
+    except OverflowError:
+        return []

@@ -1,0 +1,140 @@
+"""What records are filed under, and what a search lets through."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from perdure.errors import InvalidValueError
+from perdure.index.contract import Filters
+from perdure.model import IndexRecord, Level, Uri
+from perdure.model.record import (
+    ACCOUNT,
+    EQUALS,
+    VALID_AT,
+    VALID_FROM,
+    VALID_UNTIL,
+    check_filters,
+)
+from perdure.model.uri import check_id
+from perdure.model.values import JSON, moment, shown
+
+Value = TypeVar("Value")
+
+NAMED = EQUALS[1:]
+"""What is compared as text, besides the URI. The account is not: an account is searched alone."""
+URI, LEVEL = "uri", "level"
+ALWAYS, NEVER = -(2**62), 2**62
+"""Bounds of those who have none, in microseconds."""
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_OF_RECORDS = frozenset({*EQUALS, VALID_FROM, VALID_UNTIL})
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """Filters, understood. What is None lets all through; what is empty, nothing."""
+
+    account: str
+    texts: Mapping[str, frozenset[str]]
+    levels: frozenset[int] | None = None
+    times: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """What a record is filed under, understood."""
+
+    texts: Mapping[str, str]
+    since: int
+    until: int
+
+
+def sought(filters: Filters) -> Sought:
+    """Understand filters; `InvalidValueError` if not all of them can be."""
+    given = dict(check_filters(filters))
+    account = check_id(given.pop(ACCOUNT), "account")
+    levels = _each(given.pop(LEVEL), LEVEL, _level) if LEVEL in given else None
+    times = _each(given.pop(VALID_AT), VALID_AT, _micros) if VALID_AT in given else None
+    if unknown := given.keys() - {*NAMED, URI}:
+        raise InvalidValueError(
+            f"no search filters by {shown(min(unknown))}. "
+            f"Fix: use {', '.join((*EQUALS, URI, LEVEL, VALID_AT))}."
+        )
+    return Sought(
+        account=account,
+        texts={name: _each(value, name, _text) for name, value in given.items()},
+        levels=levels,
+        times=times,
+    )
+
+
+def filing(record: IndexRecord) -> Filing:
+    """Understand what a record is filed under; `InvalidValueError` if no search could tell."""
+    if unknown := record.filters.keys() - _OF_RECORDS:
+        raise InvalidValueError(
+            f"{record.uri!a} is filed under {shown(min(unknown))}, by which nobody can search. "
+            f"Fix: use {', '.join((*EQUALS, VALID_FROM, VALID_UNTIL))}, and its payload."
+        )
+    given = record.filters
+    texts = {name: _text(given[name], name) for name in NAMED if name in given}
+    return Filing(texts, *bounds(given))
+
+
+def bounds(filters: Filters) -> tuple[int, int]:
+    """Return from when on a record holds, and until when, in microseconds."""
+    return (
+        _micros(filters[VALID_FROM], VALID_FROM) if VALID_FROM in filters else ALWAYS,
+        _micros(filters[VALID_UNTIL], VALID_UNTIL) if VALID_UNTIL in filters else NEVER,
+    )
+
+
+def above(uri: str, level: Level) -> str:
+    """Return below which place a record is found: a passage below its node, the rest in a folder.
+
+    The abstract of an account is below nothing; its parent would be itself.
+    """
+    if level is Level.CONTENT:
+        return uri
+    place = Uri.parse(uri)
+    return str(place.parent) if place.path else ""
+
+
+def admits(wanted: Sought, record: IndexRecord, filed: Filing) -> bool:
+    """Whether a search lets a record of its account through."""
+    texts = {**filed.texts, URI: record.uri}
+    return (
+        all(texts.get(name) in values for name, values in wanted.texts.items())
+        and (wanted.levels is None or record.level in wanted.levels)
+        and (wanted.times is None or any(filed.since <= t < filed.until for t in wanted.times))
+    )
+
+
+# ---------------------------------------------------------------- values
+def _each(value: JSON, name: str, understand: Callable[[JSON, str], Value]) -> frozenset[Value]:
+    several = value if isinstance(value, tuple) else (value,)
+    return frozenset(understand(each, name) for each in several)
+
+
+def _text(value: JSON, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidValueError(f"{name} is {shown(value)}. Fix: give a text, or leave it out.")
+    return value
+
+
+def _level(value: JSON, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in set(Level):
+        raise InvalidValueError(f"{name} is {shown(value)}. Fix: give 0, 1 or 2.")
+    return int(value)
+
+
+def _micros(value: JSON, name: str) -> int:
+    """Return a time as whole microseconds since 1970."""
+    try:
+        time = datetime.fromisoformat(_text(value, name))
+    except ValueError:
+        raise InvalidValueError(
+            f"{name} is {shown(value)}. Fix: give an ISO time with a zone."
+        ) from None
+    return (moment(time, name) - _EPOCH) // _MICROSECOND

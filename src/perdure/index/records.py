@@ -1,0 +1,224 @@
+"""From a node to its records: abstract, overview, and its content in passages."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from perdure.index.passages import cut, passages
+from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
+from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
+from perdure.model.transcript import Said, parse
+from perdure.model.values import JSON, read_moment
+
+_SEVERAL = 2
+_END = 60
+"""So many characters are the end of a message."""
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Piece(NamedTuple):
+    """A text of a node on its way to a record."""
+
+    text: str
+    first_line: int
+    last_line: int
+    context: tuple[str, ...]
+    length: int
+    """The words of the message that it is of, or its own."""
+    date: datetime | None = None
+    headings: tuple[str, ...] = ()
+    said: Said | None = None
+    party: tuple[str, ...] = ()
+    """Who speaks in the session."""
+
+
+def records_of(node: ContextNode, cid: str) -> list[IndexRecord]:
+    """Return the records of a node, without vectors; `cid` names its content.
+
+    They depend on nothing but the node. A text without words has no record. A node of several
+    passages has one record more, of its level 1: all of it, so that it can be compared as a whole.
+    """
+    pieces = list(_pieces(node))
+    texts = {
+        record_id(node.uri, Level.ABSTRACT): (Level.ABSTRACT, node.abstract),
+        record_id(node.uri, Level.OVERVIEW): (Level.OVERVIEW, node.overview),
+        whole_id(node.uri): (Level.OVERVIEW, _whole(pieces)),
+    }
+    found = [
+        _record(node, cid, id_, level, text) for id_, (level, text) in texts.items() if text.strip()
+    ]
+    units = _units(pieces)
+    for number, piece in enumerate(pieces):
+        found.append(_passage(node, cid, piece, number, units))
+    return found
+
+
+def whole_id(uri: str) -> str:
+    return record_id(uri, Level.OVERVIEW, 1)
+
+
+def is_whole(record: IndexRecord) -> bool:
+    """Whether a record is of all passages of a node; such a one has no vector."""
+    return record.id == whole_id(record.uri)
+
+
+def embedded(record: IndexRecord) -> str:
+    """Return the text that stands for a record before an embedder: who says it, or under what."""
+    said = record.payload.get("speaker") or record.payload.get("under")
+    return f"{said}: {record.text}" if said else record.text
+
+
+def _pieces(node: ContextNode) -> Iterator[Piece]:
+    said = parse(node.content) if node.place.session else []
+    if said:
+        yield from _turns(said)
+        return
+    date = read_moment(node.metadata.get("date"))
+    for passage in passages(node.content):
+        yield Piece(
+            passage.text,
+            passage.first_line,
+            passage.last_line,
+            context=(*_called(node), *passage.headings),
+            length=_length(passage.text),
+            date=date,
+            headings=passage.headings,
+        )
+
+
+def _turns(said: Sequence[Said]) -> Iterator[Piece]:
+    party = tuple(dict.fromkeys(each.message.speaker for each in said))
+    for each in said:
+        message = each.message
+        if not message.content.strip():
+            continue
+        length = _length(message.content)
+        for passage in cut(message.content, each.first_line):
+            lines = passage.first_line, passage.last_line
+            yield Piece(
+                passage.text,
+                *lines,
+                context=(message.speaker,),
+                length=length,
+                date=message.time,
+                said=each,
+                party=party,
+            )
+
+
+def _called(node: ContextNode) -> tuple[str, ...]:
+    """Return what a node is called, as far as its content does not say so anyway."""
+    said = set(_WORD.findall(node.content.casefold()))
+    names = (node.title, node.place.words)
+    return tuple(name for name in names if not said.issuperset(_WORD.findall(name.casefold())))
+
+
+def _length(text: str) -> int:
+    return len(_WORD.findall(text))
+
+
+def _whole(pieces: Sequence[Piece]) -> str:
+    """Return all that the passages say, with who says it; nothing if there is only one."""
+    if len(pieces) < _SEVERAL:
+        return ""
+    said = ((piece.said.message.speaker if piece.said else "", piece.text) for piece in pieces)
+    return "\n".join(f"{speaker}: {text}" if speaker else text for speaker, text in said)
+
+
+def _units(pieces: Sequence[Piece]) -> list[int]:
+    """Return the number of the first passage of each message; without messages, of each passage."""
+    return [
+        number
+        for number, piece in enumerate(pieces)
+        if piece.said is None or number == 0 or pieces[number - 1].said != piece.said
+    ]
+
+
+def _near(number: int, units: Sequence[int]) -> list[JSON]:
+    """Return where the message before begins, the one after, and the one after that; -1 is none."""
+    at = bisect_right(units, number) - 1
+    return [units[to] if 0 <= to < len(units) else -1 for to in (at - 1, at + 1, at + 2)]
+
+
+def _record(node: ContextNode, cid: str, id_: str, level: Level, text: str) -> IndexRecord:
+    return IndexRecord(
+        id=id_,
+        uri=node.uri,
+        level=level,
+        text=text,
+        context="" if id_ == whole_id(node.uri) else _joined(_called(node)),
+        filters=_filters(node, node.place.parent, None),
+        payload=_payload(node, cid),
+    )
+
+
+def _passage(
+    node: ContextNode, cid: str, piece: Piece, number: int, units: Sequence[int]
+) -> IndexRecord:
+    payload = _payload(node, cid)
+    payload |= {
+        "lines": [piece.first_line, piece.last_line],
+        "passage": number,
+        "near": _near(number, units),
+        "length": piece.length,
+    }
+    if piece.said is not None:
+        message = piece.said.message
+        payload |= {
+            "speaker": message.speaker,
+            "role": message.role,
+            "message": piece.said.index,
+            "party": list(piece.party),
+            "asks": "?" in message.content[-_END:],
+        }
+    if piece.headings:
+        payload["under"] = " · ".join(piece.headings)
+    if piece.date is not None:
+        payload["date"] = piece.date.isoformat()
+    return IndexRecord(
+        id=record_id(node.uri, Level.CONTENT, number),
+        uri=node.uri,
+        level=Level.CONTENT,
+        text=piece.text,
+        context=_joined(piece.context),
+        filters=_filters(node, node.place, piece.date if piece.said else None),
+        payload=payload,
+    )
+
+
+def _payload(node: ContextNode, cid: str) -> dict[str, JSON]:
+    payload: dict[str, JSON] = {
+        "title": node.title,
+        "cid": cid,
+        "version": node.version,
+        "date": node.updated_at.isoformat(),
+        "updated_at": node.updated_at.isoformat(),
+    }
+    if node.place.session:
+        payload["session_id"] = node.place.session
+    return payload
+
+
+def _filters(node: ContextNode, parent: Uri, said_at: datetime | None) -> dict[str, JSON]:
+    """Return what a record is filed under. What somebody said holds from when it was said."""
+    valid_from = read_moment(node.metadata.get(VALID_FROM)) or said_at
+    valid_until = read_moment(node.metadata.get(VALID_UNTIL))
+    filters: dict[str, JSON] = {
+        ACCOUNT: node.account_id,
+        OWNER_SPACE: node.owner_space,
+        "context_type": ContextType.of(node.place).value,
+        "category": node.category,
+        "session_id": node.place.session,
+        "parent_uri": str(parent),
+    }
+    for name, time in ((VALID_FROM, valid_from), (VALID_UNTIL, valid_until)):
+        if time is not None:
+            filters[name] = time.isoformat()
+    return filters
+
+
+def _joined(context: Iterable[str]) -> str:
+    """Join what is said of a text, each thing once."""
+    return " · ".join(dict.fromkeys(filter(None, context)))

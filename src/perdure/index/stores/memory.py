@@ -1,0 +1,284 @@
+"""An index that lasts as long as its process. It is the plain truth that others are held to."""
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perdure.index.checks import check_cursor, check_nodes, check_unlogged
+from perdure.index.contract import Filters
+from perdure.index.filters import Filing, Sought, above, admits, filing, sought
+from perdure.index.stamp import stamp
+from perdure.index.vectors import cosine, quantised, whole
+from perdure.index.words import check_weight, check_words, idf, stems
+from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
+from perdure.model.record import ACCOUNT, OWNER_SPACE
+from perdure.model.uri import check_id
+from perdure.model.values import counted
+
+Fields = tuple[tuple[str, ...], tuple[str, ...]]
+"""The stems of a text, and of its context."""
+
+_PASSAGES = frozenset({Level.CONTENT})
+_KINDS = tuple(frozenset({level}) for level in Level)
+"""What is compared with its like only, when words are counted."""
+_K1, _B = 1.2, 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    record: IndexRecord
+    filed: Filing
+    vector: bytes
+
+    @property
+    def fields(self) -> Fields:
+        return stems(self.record.text), stems(self.record.context)
+
+
+class MemoryIndex:
+    """A `KeptIndex` in memory. Any number of threads may use it."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, dict[str, Kept]] = {}
+        self._cursors: dict[str, int] = {}
+        self._unlogged: dict[str, set[str]] = {}
+        self._untold: set[str] = set()
+        """The accounts of which nobody can tell any more what is unlogged."""
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    # ------------------------------------------------------------ changes
+    def upsert(self, records: Sequence[IndexRecord]) -> None:
+        fresh = [_kept(record) for record in records]
+        with self._lock:
+            self._put(fresh)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        with self._lock:
+            for records in self._accounts.values():
+                for id_ in ids:
+                    records.pop(id_, None)
+
+    def replace(
+        self,
+        account_id: str,
+        nodes: Mapping[str, Sequence[IndexRecord]],
+        *,
+        cursor: int | None = None,
+        expect: int | None = None,
+        unlogged: Collection[str] = (),
+    ) -> None:
+        account = check_id(account_id, "account")
+        check_unlogged(unlogged, nodes)
+        fresh = [_kept(record) for record in check_nodes(account, nodes)]
+        if cursor is not None:
+            counted(cursor, "cursor")
+        with self._lock:
+            check_cursor(self._cursors.get(account, 0), expect)
+            self._forget(account, lambda kept: kept.record.uri in nodes)
+            self._put(fresh)
+            marked = self._unlogged.get(account, set())
+            self._unlogged[account] = (marked - nodes.keys()) | set(unlogged)
+            if cursor is not None:
+                self._cursors[account] = cursor
+
+    def delete_account_data(self, account_id: str) -> int:
+        account = check_id(account_id, "account")
+        with self._lock:
+            self._cursors.pop(account, None)
+            self._unlogged.pop(account, None)
+            self._untold.discard(account)
+            return len(self._accounts.pop(account, {}))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
+        with self._lock:
+            count = self._forget(account, lambda kept: kept.filed.texts[OWNER_SPACE] == owner)
+            self._forget_unlogged(account)
+            return count
+
+    def _forget_unlogged(self, account: str) -> None:
+        """Forget what is unlogged and has no record: nobody knows whose it is."""
+        there = {kept.record.uri for kept in self._accounts.get(account, {}).values()}
+        marked = self._unlogged.get(account, set())
+        self._unlogged[account] = marked & there
+        if marked - there:
+            self._untold.add(account)
+
+    def _put(self, fresh: Iterable[Kept]) -> None:
+        for kept in fresh:
+            account = str(kept.record.filters[ACCOUNT])
+            self._accounts.setdefault(account, {})[kept.record.id] = kept
+
+    def _forget(self, account: str, which: Callable[[Kept], bool]) -> int:
+        records = self._accounts.get(account, {})
+        gone = [id_ for id_, kept in records.items() if which(kept)]
+        for id_ in gone:
+            del records[id_]
+        return len(gone)
+
+    # ------------------------------------------------------------ searches
+    def search_by_vector(
+        self, query_vector: Sequence[float], filters: Filters, top_k: int
+    ) -> list[SeedHit]:
+        return self._nearest(query_vector, self._admitted(sought(filters)), top_k)
+
+    def search_children(
+        self, parent_uri: str, query_vector: Sequence[float], filters: Filters, top_k: int
+    ) -> list[SeedHit]:
+        parent = str(Uri.parse(parent_uri))
+        admitted = self._admitted(sought(filters))
+        children = [kept for kept in admitted if _above(kept.record) == parent]
+        return self._nearest(query_vector, children, top_k)
+
+    def search_by_text(
+        self, words: Sequence[str], filters: Filters, top_k: int, *, context_weight: float = 1.0
+    ) -> list[SeedHit]:
+        phrases = [stems(word) for word in check_words(words)]
+        wanted, weight = sought(filters), check_weight(context_weight)
+        with self._lock:
+            told = [phrase for phrase in phrases if phrase]
+            found = {
+                id_: score
+                for levels in _KINDS
+                for id_, score in self._scores(told, wanted.account, levels, weight).items()
+            }
+            scored = [
+                (found[kept.record.id], kept)
+                for kept in self._admitted(wanted)
+                if kept.record.id in found
+            ]
+        return _best(scored, top_k)
+
+    def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
+        best: dict[str, float] = {}
+        for hit in self.search_by_text(words, filters, top_k):
+            best.setdefault(hit.uri, hit.score)
+        return best
+
+    def _admitted(self, wanted: Sought) -> list[Kept]:
+        with self._lock:
+            records = list(self._accounts.get(wanted.account, {}).values())
+        return [kept for kept in records if admits(wanted, kept.record, kept.filed)]
+
+    def _nearest(
+        self, query_vector: Sequence[float], among: Iterable[Kept], top_k: int
+    ) -> list[SeedHit]:
+        query = quantised(query_vector)
+        alike = [kept for kept in among if query and len(kept.vector) == len(query)]
+        return _best([(cosine(query, kept.vector), kept) for kept in alike], top_k)
+
+    def _scores(
+        self,
+        phrases: Sequence[tuple[str, ...]],
+        account: str,
+        levels: frozenset[Level],
+        weight: float,
+    ) -> dict[str, float]:
+        """Return BM25 of each record of these levels that has one of the phrases, by its id."""
+        fields = self._fields(account, levels)
+        lengths = {id_: len(text) + len(context) for id_, (text, context) in fields.items()}
+        average = sum(lengths.values()) / max(1, len(lengths))
+        scores: dict[str, float] = {}
+        for phrase in phrases:
+            hits = _having(phrase, fields)
+            rare = idf(len(fields), len(hits))
+            for id_, (in_text, in_context) in hits.items():
+                often = in_text + weight * in_context
+                share = often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * lengths[id_] / average))
+                scores[id_] = scores.get(id_, 0.0) + rare * share
+        return scores
+
+    def ceiling(self, account_id: str, words: Sequence[str]) -> float:
+        phrases = [stems(word) for word in check_words(words)]
+        fields = self._fields(check_id(account_id, "account"), _PASSAGES)
+        if not fields:
+            return 0.0
+        hits = [len(_having(phrase, fields)) for phrase in phrases if phrase]
+        return sum(idf(len(fields), count) for count in hits)
+
+    def _fields(self, account: str, levels: frozenset[Level]) -> dict[str, Fields]:
+        with self._lock:
+            kept = list(self._accounts.get(account, {}).values())
+        return {each.record.id: each.fields for each in kept if each.record.level in levels}
+
+    # ------------------------------------------------------------ what is kept
+    def cursor(self, account_id: str) -> int:
+        return self._cursors.get(check_id(account_id, "account"), 0)
+
+    def owner_spaces(self, account_id: str) -> frozenset[str]:
+        return frozenset(kept.filed.texts[OWNER_SPACE] for kept in self._all_of(account_id))
+
+    def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
+        chosen = set(ids)
+        found = [kept for kept in self._admitted(sought(filters)) if kept.record.id in chosen]
+        return _best([(0.0, kept) for kept in found], len(found))
+
+    def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
+        wanted = set(ids)
+        records = [kept.record for kept in self._all_of(account_id)]
+        return {record.id: record for record in records if record.id in wanted}
+
+    def stamps(self, account_id: str) -> dict[str, str]:
+        by_uri: dict[str, list[IndexRecord]] = {}
+        for kept in self._all_of(account_id):
+            by_uri.setdefault(kept.record.uri, []).append(kept.record)
+        return {uri: stamp(records) for uri, records in by_uri.items()}
+
+    def unlogged(self, account_id: str) -> frozenset[str] | None:
+        account = check_id(account_id, "account")
+        with self._lock:
+            if account in self._untold:
+                return None
+            return frozenset(self._unlogged.get(account, ()))
+
+    def check(self, account_id: str) -> list[str]:
+        check_id(account_id, "account")
+        return []  # what is kept in memory has no bytes that could spoil
+
+    def _all_of(self, account_id: str) -> list[Kept]:
+        with self._lock:
+            return list(self._accounts.get(check_id(account_id, "account"), {}).values())
+
+
+def _kept(record: IndexRecord) -> Kept:
+    vector = quantised(record.vector)
+    return Kept(replace(record, vector=whole(vector)), filing(record), vector)
+
+
+def _above(record: IndexRecord) -> str:
+    return above(record.uri, record.level)
+
+
+def _having(phrase: tuple[str, ...], fields: Mapping[str, Fields]) -> dict[str, tuple[int, int]]:
+    """Return how often a phrase is in the text and in the context of each that has it."""
+    counts = {
+        id_: (_count(phrase, text), _count(phrase, context))
+        for id_, (text, context) in fields.items()
+    }
+    return {id_: both for id_, both in counts.items() if any(both)}
+
+
+def _count(phrase: tuple[str, ...], field: tuple[str, ...]) -> int:
+    """Return how often the stems of a phrase stand in a field, one right after another."""
+    size = len(phrase)
+    return sum(field[at : at + size] == phrase for at in range(len(field) - size + 1))
+
+
+def _best(scored: Iterable[tuple[float, Kept]], top_k: int) -> list[SeedHit]:
+    most = counted(top_k, "number of hits")
+    ordered = sorted(scored, key=lambda each: (-each[0], each[1].record.id))
+    return [_hit(score, kept.record) for score, kept in ordered[:most]]
+
+
+def _hit(score: float, record: IndexRecord) -> SeedHit:
+    return SeedHit(
+        id=record.id,
+        uri=record.uri,
+        level=record.level,
+        score=score,
+        text=record.text,
+        payload=record.payload,
+    )

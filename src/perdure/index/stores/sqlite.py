@@ -1,0 +1,434 @@
+"""An index in files of SQLite, one for each account, for any number of threads and processes."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from itertools import repeat
+from pathlib import Path
+from types import ModuleType
+from typing import Self, TypeVar
+
+from perdure.database import DatabaseFile
+from perdure.errors import DamageError, PackageMissingError
+from perdure.index.account import schema
+from perdure.index.account.changes import last_change
+from perdure.index.account.copies import remove_copies
+from perdure.index.account.duplicate import duplicate, publish
+from perdure.index.account.edit import Edit
+from perdure.index.account.file import AccountFile, AccountFiles
+from perdure.index.account.proof import damaged_uris
+from perdure.index.account.rows import (
+    Prepared,
+    Scored,
+    best,
+    hits,
+    hits_of,
+    matches,
+    prepare,
+    read,
+)
+from perdure.index.account.turn import SUFFIX as TURN
+from perdure.index.account.turn import clear, turn
+from perdure.index.account.wanted import Wanted, owners, wanted_in
+from perdure.index.checks import check_cursor, check_nodes, check_unlogged
+from perdure.index.contract import Filters
+from perdure.index.filters import Sought, sought
+from perdure.index.vectors import quantised
+from perdure.index.words import any_of, check_weight, check_words, idf, stems
+from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
+from perdure.model.record import ACCOUNT
+from perdure.model.uri import check_id
+from perdure.model.values import counted
+from perdure.way import Way
+
+_SOME_MORE = 256
+_MOST = 2**31
+
+Told = TypeVar("Told")
+
+
+class SqliteIndex:
+    """A `KeptIndex` that survives the process and the machine.
+
+    A change is on the disk when the verb returns. One that concerns several accounts is whole in
+    each of them; between two of them the power can go.
+    """
+
+    def __init__(
+        self, folder: str, way: Way | None = None, kind: type[DatabaseFile] = DatabaseFile
+    ) -> None:
+        self._files = AccountFiles(folder, way=way, kind=kind)
+        self._keeps_copies = kind is DatabaseFile
+
+    def close(self) -> None:
+        """Let go of all files; every other verb is `ClosedError` from now on."""
+        self._files.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ changes
+    def upsert(self, records: Sequence[IndexRecord]) -> None:
+        by_account: dict[str, list[Prepared]] = {}
+        for record in records:
+            by_account.setdefault(str(record.filters[ACCOUNT]), []).append(prepare(record))
+        for account, fresh in by_account.items():
+            self._edit(account, partial(Edit.add, records=fresh))
+
+    def delete(self, ids: Sequence[str]) -> None:
+        gone = list(ids)
+        for account in self._files.accounts() if gone else ():
+            self._edit(account, lambda edit: edit.remove_ids(gone))
+
+    def replace(
+        self,
+        account_id: str,
+        nodes: Mapping[str, Sequence[IndexRecord]],
+        *,
+        cursor: int | None = None,
+        expect: int | None = None,
+        unlogged: Collection[str] = (),
+    ) -> None:
+        account = check_id(account_id, "account")
+        check_unlogged(unlogged, nodes)
+        fresh = [prepare(record) for record in check_nodes(account, nodes)]
+        if cursor is not None:
+            counted(cursor, "cursor")
+
+        def put(edit: Edit) -> None:
+            check_cursor(edit.cursor, expect)
+            edit.remove_uris(nodes)
+            edit.add(fresh)
+            edit.mark(nodes, unlogged)
+
+        self._edit(account, put, cursor)
+
+    def _edit(
+        self, account: str, action: Callable[[Edit], object], cursor: int | None = None
+    ) -> None:
+        def change(file: AccountFile) -> None:
+            with file.changing() as db:
+                edit = Edit(db, account)
+                action(edit)
+                edit.finish(cursor)
+
+        self._files.use(account, change)
+
+    def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+        """Let one process or thread at a time make the index of an account; say whether it is us.
+
+        Who waits is us in the end. Whoever dies lets go.
+        """
+        self._files.free_way()
+        return turn(self._turn_of(check_id(account_id, "account")), wait=wait)
+
+    def _turn_of(self, account: str) -> Path:
+        return self._files.path_of(account).with_suffix(TURN)
+
+    # ------------------------------------------------------------ tenants
+    def delete_account_data(self, account_id: str) -> int:
+        """As promised; and no byte of it is left in a file.
+
+        The file goes too, unless another process has it open; then it stays, with nothing in it.
+        One that is too damaged to be emptied goes in any case, and counts as nothing.
+        """
+        account = check_id(account_id, "account")
+        try:
+            return self._files.ask(account, _forget_account, 0)
+        except DamageError:
+            self._files.discard(account)
+            return 0
+        finally:
+            remove_copies(self._files.path_of(account))
+            clear(self._turn_of(account))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        """As promised; and no byte of it is left in a file, nor of what was deleted before."""
+        account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
+        return self._files.ask(account, lambda file: _forget_owner(file, owner), 0)
+
+    def scrub(self, account_id: str) -> None:
+        """Leave no byte in a file of what was deleted before."""
+        account = check_id(account_id, "account")
+        self._files.ask(account, _scrub, None)
+
+    # ------------------------------------------------------------ duplicates
+    def duplicate(self, account_id: str, folder: str) -> "SqliteIndex":
+        """Return an index in another folder that holds what this one does of an account."""
+        account = check_id(account_id, "account")
+        other = SqliteIndex(folder)
+        self._files.ask(account, lambda file: duplicate(file, other.path_of(account)), None)
+        return other
+
+    def adopt(self, account_id: str, other: "SqliteIndex") -> bool:
+        """Take over the file of an account from an index that is closed; False if we have one."""
+        account = check_id(account_id, "account")
+        return publish(other.path_of(account), self.path_of(account))
+
+    def path_of(self, account_id: str) -> Path:
+        """Return where the file of an account is, or would be."""
+        return self._files.path_of(account_id)
+
+    # ------------------------------------------------------------ searches
+    def search_by_vector(
+        self, query_vector: Sequence[float], filters: Filters, top_k: int
+    ) -> list[SeedHit]:
+        return self._nearest(query_vector, sought(filters), top_k, None)
+
+    def search_children(
+        self, parent_uri: str, query_vector: Sequence[float], filters: Filters, top_k: int
+    ) -> list[SeedHit]:
+        parent = str(Uri.parse(parent_uri))
+        return self._nearest(query_vector, sought(filters), top_k, parent)
+
+    def search_by_text(
+        self, words: Sequence[str], filters: Filters, top_k: int, *, context_weight: float = 1.0
+    ) -> list[SeedHit]:
+        return self._by_words(words, filters, top_k, check_weight(context_weight), _hits) or []
+
+    def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
+        return self._by_words(words, filters, top_k, 1.0, _matches) or {}
+
+    def _by_words(
+        self,
+        words: Sequence[str],
+        filters: Filters,
+        top_k: int,
+        weight: float,
+        told: Callable[[AccountFile, sqlite3.Connection, Scored], Told],
+    ) -> Told | None:
+        """Tell of the best by words; None if there is nothing to look for, or to look in."""
+        wanted, most = sought(filters), counted(top_k, "number of hits")
+        expression = any_of(check_words(words))
+        if not expression or not most:
+            return None
+
+        def find(file: AccountFile) -> Told | None:
+            with file.reading() as db:
+                asked = {"words": expression, "weight": weight}
+                scored = _best_by_words(db, asked, wanted_in(db, wanted), most)
+                return told(file, db, scored)
+
+        return self._files.ask(wanted.account, find, None)
+
+    def _nearest(
+        self, query_vector: Sequence[float], wanted: Sought, top_k: int, parent: str | None
+    ) -> list[SeedHit]:
+        query, most = quantised(query_vector), counted(top_k, "number of hits")
+        if not query or not most:
+            return []
+        nearest = _searching_vectors()
+
+        def find(file: AccountFile) -> list[SeedHit]:
+            with file.reading() as db:
+                scored = nearest.nearest(file, db, query, wanted_in(db, wanted, parent), most)
+                found = _hits(file, db, scored)
+            if self._keeps_copies:
+                nearest.keep_copy(file, len(query))
+            return found
+
+        return self._files.ask(wanted.account, find, [])
+
+    # ------------------------------------------------------------ what is kept
+    def cursor(self, account_id: str) -> int:
+        def told(file: AccountFile) -> int:
+            with file.reading() as db:
+                return last_change(db, file.account).cursor
+
+        return self._files.ask(check_id(account_id, "account"), told, 0)
+
+    def owner_spaces(self, account_id: str) -> frozenset[str]:
+        def told(file: AccountFile) -> frozenset[str]:
+            with file.reading() as db:
+                last_change(db, file.account)
+                found = [db.execute(schema.NAME, (owner,)).fetchone() for owner in owners(db)]
+            return frozenset(value for (value,) in found)
+
+        return self._files.ask(check_id(account_id, "account"), told, frozenset())
+
+    def ceiling(self, account_id: str, words: Sequence[str]) -> float:
+        given = check_words(words)
+
+        def told(file: AccountFile) -> float:
+            with file.reading() as db:
+                count = _passages(file, db)
+                hits = [_hits_of(db, word) for word in given if stems(word)]
+            return sum(idf(count, each) for each in hits) if count else 0.0
+
+        return self._files.ask(check_id(account_id, "account"), told, 0.0)
+
+    def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
+        wanted, asked = sought(filters), {"ids": json.dumps(list(ids))}
+
+        def told(file: AccountFile) -> list[SeedHit]:
+            with file.reading() as db:
+                last_change(db, file.account)
+                condition = wanted_in(db, wanted).condition or "1"
+                rows = db.execute(schema.LOOK.format(condition), asked).fetchall()
+                return hits_of(rows, repeat(0.0, len(rows)))
+
+        return self._files.ask(wanted.account, told, [])
+
+    def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
+        def told(file: AccountFile) -> dict[str, IndexRecord]:
+            with file.reading() as db:
+                rows = db.execute(schema.WHOLE_BY_ID, (json.dumps(list(ids)),))
+                records = [read(file.account, row).record for row in rows]
+            return {record.id: record for record in records}
+
+        return self._files.ask(check_id(account_id, "account"), told, {})
+
+    def vectors(self, account_id: str, owner_space: str) -> list[tuple[IndexRecord, bytes]]:
+        """Return the records of an owner, or of what an account shares, that have vectors."""
+
+        def told(file: AccountFile) -> list[tuple[IndexRecord, bytes]]:
+            with file.reading() as db:
+                rows = [read(file.account, row) for row in db.execute(query, (owner_space,))]
+                return [(whole.record, whole.vector) for whole in rows if whole.vector]
+
+        query = schema.WHOLE_BY_OWNER
+        return self._files.ask(check_id(account_id, "account"), told, [])
+
+    def stamps(self, account_id: str) -> dict[str, str]:
+        def told(file: AccountFile) -> dict[str, str]:
+            with file.reading() as db:
+                last_change(db, file.account)
+                return dict(db.execute(schema.STAMPS))
+
+        return self._files.ask(check_id(account_id, "account"), told, {})
+
+    def places(self, account_id: str) -> int:
+        """Return of how many URIs there are records."""
+
+        def told(file: AccountFile) -> int:
+            with file.reading() as db:
+                last_change(db, file.account)
+                ((count,),) = db.execute(schema.COUNT_STAMPS)
+                return int(count)
+
+        return self._files.ask(check_id(account_id, "account"), told, 0)
+
+    def size(self, account_id: str) -> int:
+        """Return how many bytes an account takes on the disk."""
+        return self._files.size_of(check_id(account_id, "account"))
+
+    def unlogged(self, account_id: str) -> frozenset[str] | None:
+        def told(file: AccountFile) -> frozenset[str] | None:
+            with file.reading() as db:
+                last_change(db, file.account)
+                marked = dict(db.execute(schema.UNLOGGED))
+            return None if 0 in marked else frozenset(marked.values())
+
+        none: frozenset[str] | None = frozenset()
+        return self._files.ask(check_id(account_id, "account"), told, none)
+
+    def is_undisturbed(self, account_id: str) -> bool:
+        """Whether all that was read was as of some moment, also where nobody is to be stopped."""
+        account = check_id(account_id, "account")
+        return self._files.ask(account, lambda file: file.is_undisturbed, absent=True)
+
+    def check(self, account_id: str) -> list[str]:
+        """As promised. An account whose file is gone has nothing to check; its cursor is 0."""
+        return self._files.ask(check_id(account_id, "account"), damaged_uris, [])
+
+
+def _best_by_words(
+    db: sqlite3.Connection, asked: Mapping[str, object], wanted: Wanted, most: int
+) -> Scored:
+    """Return the rows that have one of the words and are wanted, by BM25 among their kind."""
+    found: Scored = []
+    for kind, levels in schema.KINDS.items():
+        among = wanted.among(levels)
+        if among is not None:
+            found += _best_of_kind(db, kind, asked, among.condition, most)
+    return best(db, found, most)
+
+
+def _best_of_kind(
+    db: sqlite3.Connection, kind: str, asked: Mapping[str, object], condition: str, most: int
+) -> Scored:
+    """Return the best of one kind, and all that are as good as the last of them.
+
+    Some more are asked for, and all of them if that is not enough.
+    """
+    template = schema.BEST_BY_WORDS_OF if condition else schema.BEST_BY_WORDS
+    query = template.format(kind=kind, condition=condition)
+    limit = min(most, _MOST) + _SOME_MORE
+    found = db.execute(query, {**asked, "most": limit}).fetchall()
+    if len(found) == limit and found[-1][1] == found[most - 1][1]:
+        found = db.execute(query, {**asked, "most": -1}).fetchall()
+    return [(row, -score) for row, score in found]
+
+
+def _passages(file: AccountFile, db: sqlite3.Connection) -> int:
+    """Return how many passages there are; they are counted once for each change."""
+    last = last_change(db, file.account)
+    if file.passages is None or not last.is_same(file.passages[0]):
+        ((count,),) = db.execute(schema.COUNT_PASSAGES)
+        file.passages = last, int(count)
+    return file.passages[1]
+
+
+def _hits_of(db: sqlite3.Connection, word: str) -> int:
+    ((count,),) = db.execute(schema.PASSAGES_WITH, (any_of([word]),))
+    return int(count)
+
+
+def _matches(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> dict[str, float]:
+    last_change(db, file.account)
+    return matches(db, scored)
+
+
+def _hits(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> list[SeedHit]:
+    last_change(db, file.account)
+    return hits(db, scored)
+
+
+def _searching_vectors() -> ModuleType:
+    try:
+        from perdure.index.account import nearest  # noqa: PLC0415 - numpy is an optional dependency
+    except ImportError as error:
+        raise PackageMissingError(
+            f"vectors can't be searched: {error.name} is not installed. "
+            "Fix: pip install '.[vectors]' from a checkout, or search by text."
+        ) from error
+    return nearest
+
+
+# ---------------------------------------------------------------- forgetting
+def _forget_account(file: AccountFile) -> int:
+    with file.changing() as db:
+        ((count,),) = db.execute(schema.COUNT)
+        for statement in schema.REMOVE_ALL:
+            db.execute(statement)
+    remove_copies(file.path)
+    file.wipe()
+    file.retire()
+    return int(count)
+
+
+def _forget_owner(file: AccountFile, owner_space: str) -> int:
+    """Forget an owner, and the log: who has a copy of the vectors will look at everything."""
+    with file.changing() as db:
+        edit = Edit(db, file.account)
+        count = edit.remove_owner(owner_space)
+        edit.finish()
+        for statement in schema.FORGET_UNLOGGED:
+            db.execute(statement)
+    _scrub(file)
+    return count
+
+
+def _scrub(file: AccountFile) -> None:
+    with file.changing() as db:
+        db.execute(schema.DROP_CHANGES, (last_change(db, file.account).seq - 1,))
+        db.execute(schema.DROP_UNUSED_NAMES)
+        for statement in schema.MERGE_WORDS:
+            db.execute(statement)
+    remove_copies(file.path)
+    file.wipe()

@@ -1,0 +1,193 @@
+"""A node: one memory, skill or resource, with its summaries and its edges."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from perdure.errors import InvalidValueError
+from perdure.model.edge import RelationEdge
+from perdure.model.request import owner_space_at
+from perdure.model.uri import Uri
+from perdure.model.values import (
+    JSON,
+    MAX_ABSTRACT,
+    MAX_CONTENT,
+    MAX_OVERVIEW,
+    bounded,
+    counted,
+    encodable,
+    frozen,
+    moment,
+    read_moment,
+    shortened,
+    shown,
+)
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_HEADING = re.compile(
+    r"^(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^(?P=fence)|\Z)"  # code, in which a # is none
+    r"|^#{1,6}[ \t]+(?P<text>\S.*)$",
+    re.MULTILINE,
+)
+_CLOSING = re.compile(r"(?:^|[ \t])#+$")
+_MARKUP = re.compile(r"^[ \t]*(?:(?:[-*+>]|\d+[.)]|\[[ xX]\])[ \t]+)*")
+_FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
+_MAX_TITLE = 120
+_MAX_BEGINNING = 60
+_TIMES = ("date", "valid_from", "valid_until")
+"""Metadata that Perdure reads: when it was, and from when to when it holds."""
+
+
+class NodeStatus(Enum):
+    PENDING = "PENDING"
+    """Begun, and not seen by anybody yet."""
+    ACTIVE = "ACTIVE"
+    ARCHIVED = "ARCHIVED"
+    """Put away: kept, but neither read nor found."""
+    BROKEN = "BROKEN"
+    """Its files could not be understood; repair set it aside."""
+
+
+class ContextType(Enum):
+    MEMORY = "MEMORY"
+    SKILL = "SKILL"
+    RESOURCE = "RESOURCE"
+
+    @classmethod
+    def of(cls, uri: Uri) -> "ContextType":
+        """Return what a node is by its place; the messages of a session are memories."""
+        if uri.path[:1] == ("agents",) and uri.path[2:3] == ("skills",):
+            return cls.SKILL
+        return cls.RESOURCE if uri.path[:1] == ("resources",) else cls.MEMORY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextNode:
+    """A node as it is, or as it is to be.
+
+    `version` is 1 for a new one. `revised` makes the next: to write it says that the one before is
+    what is there. `abstract` is the shortest summary, `overview` the longer one, `content` all of
+    it, in Markdown.
+    """
+
+    uri: str
+    content: str = ""
+    abstract: str = ""
+    overview: str = ""
+    relations: tuple[RelationEdge, ...] = ()
+    """The edges that start here. Links in the content are not among them."""
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
+    """The owner's own; kept through every rewrite. A value of None takes a key away."""
+    frontmatter: str | None = None
+    """The lines that a human sees above the content, if they are not only the generated ones."""
+    status: NodeStatus = NodeStatus.PENDING
+    version: int = 1
+    owner_space: str = ""
+    """Whose it is; by default as its URI says."""
+    created_at: datetime = _EPOCH
+    """Set by the write that makes it."""
+    updated_at: datetime = _EPOCH
+    basis: str = field(default="", compare=False, repr=False)
+    """Tells what its files said when it was read, so that no edit since is overwritten."""
+    problems: tuple[str, ...] = field(default=(), compare=False)
+    """What an edit by hand broke; of that, this node has what was there before."""
+
+    def __post_init__(self) -> None:
+        place = Uri.parse(self.uri)
+        if not place.is_node:
+            raise InvalidValueError(
+                f"{self.uri!a} is a folder of nodes. Fix: name a node in it, with a slug."
+            )
+        put = object.__setattr__
+        put(self, "content", bounded(self.content, MAX_CONTENT, "content"))
+        put(self, "abstract", bounded(self.abstract, MAX_ABSTRACT, "abstract"))
+        put(self, "overview", bounded(self.overview, MAX_OVERVIEW, "overview"))
+        if self.relations != ():
+            put(self, "relations", _own_edges(self.uri, self.relations))
+        put(self, "metadata", frozen(self.metadata, "metadata"))
+        put(self, "owner_space", owner_space_at(place, self.owner_space))
+        put(self, "created_at", moment(self.created_at, "creation time"))
+        put(self, "updated_at", moment(self.updated_at, "time of the update"))
+        counted(self.version, "version", least=1)
+        if not isinstance(self.status, NodeStatus):
+            raise InvalidValueError(f"{shown(self.status)} is no status. Fix: use a NodeStatus.")
+        if self.frontmatter is not None:
+            encodable(self.frontmatter, "frontmatter")
+        encodable(self.basis, "basis")
+        if self.problems != ():
+            put(self, "problems", tuple(encodable(each, "problem") for each in self.problems))
+
+    # ------------------------------------------------------------ what follows from its name
+    @property
+    def place(self) -> Uri:
+        return Uri.parse(self.uri)
+
+    @property
+    def account_id(self) -> str:
+        return self.place.account
+
+    @property
+    def category(self) -> str:
+        return self.place.category
+
+    @property
+    def level(self) -> int:
+        """How deep in the tree it is."""
+        return self.place.level
+
+    @property
+    def context_type(self) -> ContextType:
+        return ContextType.of(self.place)
+
+    @property
+    def title(self) -> str:
+        """What people call it: its first heading, its abstract, how it begins, else its name."""
+        headings = (found["text"] for found in _HEADING.finditer(self.content))
+        heading = next((_CLOSING.sub("", text.rstrip()) for text in headings if text), "")
+        said = heading or self.abstract.strip().partition("\n")[0]
+        title = " ".join(said.split()) or _beginning(self.content) or self.place.words
+        return shortened(title, _MAX_TITLE)
+
+    # ------------------------------------------------------------ making the next one
+    def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
+        """Return the version after this one, with these fields changed."""
+        return replace(self, **{"version": self.version + 1, **changes})
+
+
+def _beginning(content: str) -> str:
+    """Return the first line that says something, up to the end of a word."""
+    lines = (_MARKUP.sub("", line) for line in content.splitlines() if not _FENCE.match(line))
+    line = next((line for line in lines if any(map(str.isalnum, line))), "")
+    words = " ".join(line.split())
+    if len(words) <= _MAX_BEGINNING:
+        return words
+    whole, _, _ = words[:_MAX_BEGINNING].rpartition(" ")
+    return f"{whole or words[: _MAX_BEGINNING - 1]}…"
+
+
+def unreadable_times(metadata: Mapping[str, JSON]) -> Iterator[str]:
+    """Say of each time in some metadata that can't be read why, and what would be one."""
+    for name in _TIMES:
+        value = metadata.get(name)
+        if value is not None and read_moment(value) is None:
+            yield (
+                f"its {name} is {shown(value)}, which is no time. "
+                "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
+            )
+
+
+def _own_edges(uri: str, edges: tuple[RelationEdge, ...]) -> tuple[RelationEdge, ...]:
+    """Return the edges, one for each target and type; all must start here."""
+    if not isinstance(edges, (list, tuple)):
+        raise InvalidValueError(f"the relations are {shown(edges)}. Fix: give a tuple of edges.")
+    for edge in edges:
+        if not isinstance(edge, RelationEdge):
+            raise InvalidValueError(f"{shown(edge)} is no edge. Fix: give a RelationEdge.")
+        if edge.from_uri != uri:
+            raise InvalidValueError(
+                f"an edge of {uri!a} starts at {edge.from_uri!a}. Fix: give it to that node."
+            )
+    return tuple({(edge.to_uri, edge.relation_type): edge for edge in edges}.values())

@@ -1,0 +1,159 @@
+"""What the index holds, and what it answers with."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from types import MappingProxyType
+
+from perdure.errors import InvalidValueError
+from perdure.model.request import owner_space_at
+from perdure.model.uri import Uri
+from perdure.model.values import JSON, encodable, frozen, shown
+
+ACCOUNT = "account_id"
+OWNER_SPACE = "owner_space"
+EQUALS = (ACCOUNT, OWNER_SPACE, "context_type", "category", "session_id", "parent_uri")
+"""What a record is filed under, always the first two. Its URI and level are filters too."""
+VALID_FROM, VALID_UNTIL = "valid_from", "valid_until"
+"""From when on a record holds, and until when it does not yet or no more, as ISO times in UTC."""
+VALID_AT = "valid_at"
+"""Lets a search find only what holds at a time. What does not say since when always has."""
+
+
+class Level(IntEnum):
+    ABSTRACT = 0
+    OVERVIEW = 1
+    CONTENT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRecord:
+    """One text of a node, with its vector. `filters` keep tenants apart."""
+
+    id: str
+    uri: str
+    level: Level
+    text: str
+    context: str = ""
+    """Words by which it is found too, though it does not say them: title, speaker, date."""
+    vector: tuple[float, ...] | bytes = ()
+    """Numbers; or one signed byte for each, as an index keeps them."""
+    filters: Mapping[str, JSON]
+    payload: Mapping[str, JSON] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        place = Uri.parse(self.uri)
+        _check_id(self.id)
+        encodable(self.text, "text")
+        put = object.__setattr__
+        put(self, "level", _level(self.level))
+        if not isinstance(self.vector, bytes):
+            put(self, "vector", _finite(self.vector, "vector"))
+        put(self, "filters", check_filters(self.filters))
+        put(self, "payload", frozen(self.payload, "payload"))
+        account, owner_space = self.filters[ACCOUNT], self.filters[OWNER_SPACE]
+        if account != place.account:
+            raise InvalidValueError(
+                f"{self.uri!a} is filed under account {shown(account)}. Fix: file it under its own."
+            )
+        if not isinstance(owner_space, str):
+            raise InvalidValueError(f"{self.uri!a} is filed under several owners. Fix: name one.")
+        owner_space_at(place, owner_space)
+
+    def with_vector(self, vector: bytes) -> "IndexRecord":
+        """Return the same record with a vector. All else was checked, and is not again."""
+        record = object.__new__(IndexRecord)
+        for name in _FIELDS:
+            object.__setattr__(record, name, getattr(self, name))
+        object.__setattr__(record, "vector", vector)
+        return record
+
+
+_FIELDS = tuple(each.name for each in fields(IndexRecord))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedHit:
+    """A record that a search found."""
+
+    id: str
+    uri: str
+    level: Level
+    score: float
+    text: str = ""
+    payload: Mapping[str, JSON] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        Uri.parse(self.uri)
+        _check_id(self.id)
+        encodable(self.text, "text")
+        put = object.__setattr__
+        put(self, "level", _level(self.level))
+        put(self, "score", _finite([self.score], "score")[0])
+        put(self, "payload", frozen(self.payload, "payload"))
+
+    @classmethod
+    def of_record(
+        cls, id_: str, uri: str, level: Level, score: float, said: tuple[str, dict[str, JSON]]
+    ) -> "SeedHit":
+        """Return a hit of a record that an index checked when it took it in: quickly.
+
+        `said` is its text, and its payload as it was just read.
+        """
+        text, payload = said
+        hit = object.__new__(cls)
+        put = object.__setattr__
+        put(hit, "id", id_)
+        put(hit, "uri", uri)
+        put(hit, "level", level)
+        put(hit, "score", score)
+        put(hit, "text", text)
+        told = {name: tuple(v) if type(v) is list else v for name, v in payload.items()}
+        put(hit, "payload", MappingProxyType(told))
+        return hit
+
+
+def check_filters(filters: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return filters that name an account and an owner space, or several; else refuse them."""
+    checked = frozen(filters, "filters")
+    account, spaces = checked.get(ACCOUNT), checked.get(OWNER_SPACE)
+    several = spaces if isinstance(spaces, tuple) else (spaces,)
+    told = {ACCOUNT: _names([account]), OWNER_SPACE: _names(several)}
+    if missing := ", ".join(name for name, is_told in told.items() if not is_told):
+        raise InvalidValueError(f"the filters lack {missing}. Fix: say in whose memory to look.")
+    return checked
+
+
+def _names(values: Iterable[JSON]) -> bool:
+    """Whether these are names, and at least one."""
+    given = list(values)
+    return bool(given) and all(isinstance(each, str) and each for each in given)
+
+
+def _check_id(text: str) -> None:
+    if not encodable(text, "record's id"):
+        raise InvalidValueError("a record has an id. Fix: derive it from URI and level.")
+
+
+def _level(level: object) -> Level:
+    if isinstance(level, int) and not isinstance(level, bool) and level in set(Level):
+        return Level(level)
+    raise InvalidValueError(f"{shown(level)} is no level. Fix: use 0, 1 or 2.")
+
+
+def _finite(numbers: Iterable[float], what: str) -> tuple[float, ...]:
+    """Return numbers as floats, of whatever kind they are; truths and texts are none."""
+    try:
+        given = list(numbers)
+        floats = tuple(map(float, given))
+    except (TypeError, ValueError, OverflowError):
+        given, floats = [], (math.nan,)
+    if not all(map(math.isfinite, floats)) or not {bool, str, bytes}.isdisjoint(map(type, given)):
+        raise InvalidValueError(f"the {what} is {shown(numbers)}. Fix: give finite numbers.")
+    return floats
+
+
+def record_id(uri: str, level: Level, passage: int = 0) -> str:
+    """Return the id of a record; no other place, level and passage have the same."""
+    return f"{uri}#{level.value}.{passage}"

@@ -1,0 +1,155 @@
+"""The messages of a conversation as Markdown that people read, and back again.
+
+Each message is a section. Its heading says who spoke, in which role, when, and which message of the
+session it is: `## Ana (user), 2026-03-02T10:00:00+00:00 ^m0`. A message that is too long for one
+node goes on in the next one, as `^m0.1`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from perdure.errors import InvalidValueError
+from perdure.model.values import MAX_SHOWN, ROLES, bounded, moment, read_moment, shown
+
+_ROLE = "|".join(ROLES)
+_HEADING = re.compile(
+    rf"## (?:(?P<name>.{{1,{MAX_SHOWN}}}) \((?P<role>{_ROLE})\)|(?P<bare>{_ROLE}))"
+    r"(?:, (?P<time>[0-9T:.+-]+))? \^m(?P<index>[0-9]{1,9})(?:\.(?P<piece>[0-9]{1,9}))?"
+)
+_LOOKS_LIKE_ONE = re.compile(r"\\*## .* \^m[0-9.]+")
+_SPACE = re.compile(r"\s+")
+PIECE_CHARACTERS = 40_000
+"""What is longer goes on in another piece; with its escapes it still fits into a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What somebody said in a session."""
+
+    role: str
+    content: str
+    name: str = ""
+    time: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise InvalidValueError(
+                f"{shown(self.role)} is no role of a message. Fix: use one of {', '.join(ROLES)}."
+            )
+        put = object.__setattr__
+        put(self, "content", bounded(self.content, len(self.content), "content of a message"))
+        put(
+            self,
+            "name",
+            _SPACE.sub(" ", bounded(self.name, MAX_SHOWN, "name of a speaker")).strip(),
+        )
+        if self.time is not None:
+            put(self, "time", moment(self.time, "time of a message"))
+
+    @classmethod
+    def from_mapping(cls, said: Mapping[str, object]) -> "Message":
+        """Read a message as agents hand it over: role and content, perhaps name and time."""
+        given: object = said
+        if not isinstance(given, Mapping) or not {"role", "content"} <= given.keys():
+            raise InvalidValueError(f"{shown(said)} is no message. Fix: give role and content.")
+        if unknown := said.keys() - {"role", "content", "name", "time"}:
+            raise InvalidValueError(
+                f"a message has no {shown(min(map(str, unknown)))}. "
+                "Fix: give role, content, name and time only."
+            )
+        name, time = said.get("name") or "", said.get("time")
+        return cls(_text(said["role"]), _text(said["content"]), _text(name), _time(time))
+
+    @property
+    def speaker(self) -> str:
+        return self.name or self.role
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, or a piece of one, as it stands in a text."""
+
+    message: Message
+    index: int
+    """Which message of the session it is, from 0."""
+    piece: int
+    first_line: int
+    """The first line of what was said, from 1; the heading is above."""
+
+
+def render(title: str, said: Iterable[tuple[int, int, Message]]) -> str:
+    """Return messages, or pieces of them, as Markdown; each with its index and piece."""
+    sections = [f"# {_SPACE.sub(' ', title).strip()}\n"]
+    for index, piece, message in said:
+        sections.append(f"\n{_heading(index, piece, message)}\n\n{_escaped(message.content)}\n")
+    return "".join(sections)
+
+
+def parse(text: str) -> list[Said]:
+    """Return the messages of a text, in its order; what stands above the first is left out."""
+    lines = text.split("\n")
+    found = [(at, match) for at, line in enumerate(lines) if (match := _HEADING.fullmatch(line))]
+    starts = [*(at for at, _ in found), len(lines)]
+    return [
+        _said(match, lines, at, end) for (at, match), end in zip(found, starts[1:], strict=True)
+    ]
+
+
+def pieces(messages: Sequence[Message]) -> Iterator[tuple[int, int, Message]]:
+    """Yield messages with their index; a long one in pieces, cut between lines if it can be."""
+    for index, message in enumerate(messages):
+        for piece, content in enumerate(_cut(message.content)):
+            yield index, piece, Message(message.role, content, message.name, message.time)
+
+
+def _cut(content: str) -> Iterator[str]:
+    start = 0
+    while len(content) - start > PIECE_CHARACTERS:
+        line_end = content.rfind("\n", start + 1, start + PIECE_CHARACTERS) + 1
+        end = line_end or start + PIECE_CHARACTERS
+        yield content[start:end]
+        start = end
+    yield content[start:]
+
+
+def _heading(index: int, piece: int, message: Message) -> str:
+    who = f"{message.name} ({message.role})" if message.name else message.role
+    when = f", {message.time.isoformat()}" if message.time else ""
+    return f"## {who}{when} ^m{index}" + (f".{piece}" if piece else "")
+
+
+def _said(heading: re.Match[str], lines: list[str], at: int, end: int) -> Said:
+    first = at + 2 if lines[at + 1 : at + 2] == [""] else at + 1
+    last = end - 1 if end > first and lines[end - 1] == "" else end
+    content = "\n".join(_unescaped(line) for line in lines[first:last])
+    role = heading["role"] or heading["bare"]
+    message = Message(role, content, heading["name"] or "", read_moment(heading["time"]))
+    return Said(message, int(heading["index"]), int(heading["piece"] or 0), first + 1)
+
+
+def _escaped(content: str) -> str:
+    lines = content.split("\n")
+    return "\n".join(f"\\{line}" if _LOOKS_LIKE_ONE.fullmatch(line) else line for line in lines)
+
+
+def _unescaped(line: str) -> str:
+    return line[1:] if line.startswith("\\") and _LOOKS_LIKE_ONE.fullmatch(line) else line
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidValueError(f"{shown(value)} is no text. Fix: give text in every message.")
+    return value
+
+
+def _time(value: object) -> datetime | None:
+    if value is None or isinstance(value, datetime):
+        return value
+    found = read_moment(_text(value))
+    if found is None:
+        raise InvalidValueError(
+            f"{shown(value)} is no time. Fix: write it as 2026-03-02T10:00:00Z."
+        )
+    return found

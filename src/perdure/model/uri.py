@@ -1,0 +1,287 @@
+"""Names of places in memory: `ctx://` URIs, and the keys of the seam that they stand for."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, unquote
+
+from perdure.errors import InvalidUriError, InvalidValueError
+from perdure.model.values import shown
+
+SCHEME = "ctx://"
+PROFILE = "profile"
+"""The one category whose memory has no slug: there is one profile."""
+
+MAX_ID_BYTES = 200
+"""Of an id, once it is encoded as a name of a folder."""
+MAX_KEY_BYTES = 900
+"""Of a node's folder; the seam allows 1,024 for a text in it."""
+
+SLUG = re.compile(r"[a-z0-9_-]{1,100}")
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+_MARKS = ("conflict", "perdure-tmp", "content.md")
+"""What means something in a file's name; a dot in an id that holds it is escaped."""
+
+SHAPES = (
+    "ctx://{account}/users|agents/{id}/memories/{category}/{slug}",
+    "ctx://{account}/users|agents/{id}/memories/profile",
+    "ctx://{account}/agents/{id}/skills/{name}",
+    "ctx://{account}/resources/{name}/...",
+    "ctx://{account}/sessions/{id}/{name}/...",
+)
+
+
+def check_slug(text: object, what: str = "a slug") -> str:
+    """Return `text` if it is one; `InvalidValueError` if not."""
+    if not isinstance(text, str) or not SLUG.fullmatch(text):
+        raise InvalidValueError(
+            f"{shown(text)} is not {what}: it must be 1 to 100 of a-z, 0-9, _ and -. "
+            f"Fix: try {slugify(str(text)[:200])!a}."
+        )
+    return text
+
+
+def slugify(text: str) -> str:
+    """Return the slug that a title suggests; `untitled` if it suggests none."""
+    words = re.sub(r"[^a-z0-9_]+", "-", text.casefold()).strip("-")
+    return words[:100].strip("-") or "untitled"
+
+
+@dataclass(frozen=True, slots=True)
+class Uri:
+    """A place in the memory of one account: a node, or a folder of nodes.
+
+    Ids are any text. Two ids that differ never share a folder, on no disk: what could be folded
+    into something else is escaped.
+    """
+
+    account: str
+    path: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        path: object = self.path
+        if isinstance(path, list):
+            object.__setattr__(self, "path", tuple(path))
+        try:
+            _check(self)
+        except InvalidValueError as error:
+            raise InvalidUriError(f"{error}\nA place in memory is {_SHAPES_SHOWN}") from None
+
+    @classmethod
+    def parse(cls, text: object) -> "Uri":
+        """Read the form that `str` gives; anything else is `InvalidUriError`."""
+        if not isinstance(text, str):
+            raise misshapen(text)
+        if len(text) > MAX_KEY_BYTES:  # a URI is shorter than its key
+            raise InvalidUriError(
+                f"{shown(text)} is too long: it has {len(text):,} characters. "
+                f"Fix: with at most {MAX_KEY_BYTES} characters, write {_SHAPES_SHOWN}"
+            )
+        return _parse(text)
+
+    def __str__(self) -> str:
+        return SCHEME + "/".join(_in_uri(part) for part in (self.account, *self.path))
+
+    # ------------------------------------------------------------ what it is
+    @property
+    def is_node(self) -> bool:
+        """Whether a node can be here; otherwise it is a folder."""
+        match self.path:
+            case ("users" | "agents", _, "memories", category):
+                return category == PROFILE
+            case ("users" | "agents", _, "memories", _, _) | ("agents", _, "skills", _):
+                return True
+            case ("resources", _, *_) | ("sessions", _, _, *_):
+                return True
+        return False
+
+    @property
+    def category(self) -> str:
+        """Of a memory or a skill; empty for everything else."""
+        match self.path:
+            case ("users" | "agents", _, "memories", category, *_):
+                return category
+            case ("agents", _, "skills", *_):
+                return "skill"
+        return ""
+
+    @property
+    def name(self) -> str:
+        """The last part: a slug, a skill's name, `profile`."""
+        return self.path[-1] if self.path else self.account
+
+    @property
+    def words(self) -> str:
+        """The last part as people would write it."""
+        return " ".join(self.name.replace("-", " ").replace("_", " ").split())
+
+    @property
+    def level(self) -> int:
+        """How deep in the tree it is; an account is 0."""
+        return len(self.path)
+
+    @property
+    def owner_space(self) -> str:
+        """Whose it is, as far as the name tells; empty above any owner, and for a session."""
+        match self.path:
+            case ("users", user, *_):
+                return f"user:{user}"
+            case ("agents", agent, *_):
+                return f"agent:{agent}"
+            case ("resources", *_):
+                return f"account:{self.account}"
+        return ""
+
+    @property
+    def session(self) -> str:
+        """The session that it belongs to; empty if to none."""
+        return self.path[1] if len(self.path) > 1 and self.path[0] == "sessions" else ""
+
+    # ------------------------------------------------------------ where it is
+    @property
+    def parent(self) -> "Uri":
+        """The folder that holds it; an account is its own parent."""
+        return Uri(self.account, self.path[:-1])
+
+    def child(self, *names: str) -> "Uri":
+        return Uri(self.account, (*self.path, *names))
+
+    def contains(self, other: "Uri") -> bool:
+        """Whether `other` is this place or lies below it."""
+        return self.account == other.account and other.path[: len(self.path)] == self.path
+
+    @property
+    def key(self) -> str:
+        """The key of its folder on the seam."""
+        return "/".join(("accounts", *map(segment_of, (self.account, *self.path))))
+
+    @classmethod
+    def of_key(cls, key: object) -> "Uri | None":
+        """Return the place whose folder this is; None if it is the folder of none."""
+        if not isinstance(key, str) or len(key) > MAX_KEY_BYTES:
+            return None
+        first, *segments = key.split("/")
+        names = [name_of(segment) for segment in segments]
+        if first != "accounts" or not names or None in names:
+            return None
+        try:
+            account, *path = (name for name in names if name is not None)
+            return cls(account, tuple(path))
+        except InvalidValueError:
+            return None
+
+
+def check_id(text: object, what: str) -> str:
+    """Return `text` if it can be the id of an account, user, agent or session."""
+    if not isinstance(text, str) or not text:
+        raise InvalidUriError(f"{shown(text)} is no {what}. Fix: give it an id of text.")
+    length = len(text)
+    try:
+        if length <= MAX_ID_BYTES:
+            length = len(segment_of(text))
+    except UnicodeEncodeError:
+        raise InvalidUriError(
+            f"the {what} {shown(text)} holds half a character. Fix: leave it out."
+        ) from None
+    if length > MAX_ID_BYTES:
+        raise InvalidUriError(
+            f"the {what} {shown(text)} is too long: {length:,} bytes or more as a folder's name. "
+            f"Fix: use an id of at most {MAX_ID_BYTES}; "
+            "whatever is not a-z, 0-9, _, - or a dot counts three for each of its bytes."
+        )
+    return text
+
+
+def _check(uri: Uri) -> None:
+    check_id(uri.account, "account")
+    if not isinstance(uri.path, tuple):
+        raise InvalidUriError(f"{shown(uri.path)} is no path. Fix: give a tuple of names.")
+    for name in uri.path:
+        check_id(name, "name")
+    match uri.path:
+        case () | ("resources" | "sessions", *_):
+            pass
+        case ("users" | "agents" as kind, *names):
+            _check_owned(kind, *names[1:])
+        case (first, *_):
+            raise InvalidUriError(
+                f"an account has no {shown(first)}. Fix: start with one of the names below."
+            )
+    if len(uri.key) > MAX_KEY_BYTES:
+        raise InvalidUriError(
+            f"{shown(str(uri))} is too long: its folder's key has {len(uri.key)} bytes. "
+            f"Fix: use shorter names; {MAX_KEY_BYTES} bytes are the most."
+        )
+
+
+def _check_owned(kind: str, *names: str) -> None:
+    match names:
+        case () | ("memories",) | ("memories", _):
+            pass
+        case ("memories", category, _) if category != PROFILE:
+            pass
+        case ("memories", _, _):
+            raise InvalidUriError("the profile has no slugs. Fix: leave the last part out.")
+        case ("skills",) | ("skills", _) if kind == "agents":
+            pass
+        case _:
+            raise InvalidUriError(
+                f"{kind} have no {shown('/'.join(names))}. Fix: name what they have, as below."
+            )
+    for name in names[1:]:
+        check_slug(name, "a slug in a URI")
+
+
+_SHAPES_SHOWN = "one of\n  " + "\n  ".join(SHAPES)
+
+
+def misshapen(text: object) -> InvalidUriError:
+    return InvalidUriError(f"{shown(text)} names no place in memory. Fix: write {_SHAPES_SHOWN}")
+
+
+@lru_cache(maxsize=65536)
+def _parse(text: str) -> Uri:
+    if not text.startswith(SCHEME):
+        raise misshapen(text)
+    account, *path = text.removeprefix(SCHEME).split("/")
+    try:
+        uri = Uri(
+            unquote(account, errors="strict"),
+            tuple(unquote(part, errors="strict") for part in path),
+        )
+    except UnicodeDecodeError:
+        raise misshapen(text) from None
+    if str(uri) != text:
+        raise InvalidUriError(
+            f"{shown(text)} is not written in the one usual way. Fix: write it as {str(uri)!a}."
+        )
+    return uri
+
+
+@lru_cache(maxsize=65536)
+def segment_of(name: str) -> str:
+    """Return the folder's name for an id; different ids have different ones, whatever folds."""
+    plain = _PLAIN
+    if name.find(".") > 0 and name[-1] != "." and not any(mark in name for mark in _MARKS):
+        plain |= {ord(".")}
+    segment = "".join(chr(b) if b in plain else f"%{b:02x}" for b in name.encode())
+    if _RESERVED.match(segment):  # what some systems take for a device
+        segment = f"%{ord(segment[0]):02x}{segment[1:]}"
+    return segment
+
+
+@lru_cache(maxsize=65536)
+def name_of(segment: str) -> str | None:
+    """Return the id whose folder has this name; None if no id's has."""
+    try:
+        name = unquote(segment, errors="strict")
+        return name if name and segment_of(name) == segment else None
+    except (UnicodeDecodeError, UnicodeEncodeError):
+        return None
+
+
+@lru_cache(maxsize=65536)
+def _in_uri(name: str) -> str:
+    quoted = quote(name, safe="")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted

@@ -1,0 +1,228 @@
+"""What the values of memory are made of: bounded texts, frozen JSON, times, shares."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+from perdure.errors import InvalidValueError
+
+JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
+
+ROLES = ("user", "assistant", "system", "tool")
+"""Who speaks in a session."""
+MAX_ABSTRACT = 200
+MAX_OVERVIEW = 5_000
+MAX_CONTENT = 100_000
+CUT = " [cut]"
+"""Ends a text that was a little too long."""
+MAX_SHOWN = 80
+"""How much of a wrong value a message tells."""
+_DEPTH = 32
+_LEAST, _MOST = -(2**63), 2**64 - 1
+"""The whole numbers that every reader of JSON, and every database, can be made to hold."""
+_MOST_COUNTED = 2**63 - 1
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)"
+    "|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""What is not read but done: controls, line ends of other kinds, directions, hidden tags."""
+
+
+def bounded(text: str, limit: int, what: str) -> str:
+    """Return `text`, cut and marked if it is up to ten per cent too long; more is refused.
+
+    So is what UTF-8 can't say.
+    """
+    if not isinstance(text, str):
+        raise InvalidValueError(f"the {what} is {type(text).__name__}. Fix: give it as text.")
+    if len(text) > limit:
+        if len(text) > limit + limit // 10:
+            raise InvalidValueError(
+                f"the {what} has {len(text):,} characters; {limit:,} are the most. "
+                "Fix: shorten it, or split it into several nodes."
+            )
+        text = text[: limit - len(CUT)].rstrip() + CUT
+    return text if text.isascii() else encodable(text, what)
+
+
+def encodable(text: str, what: str) -> str:
+    """Return `text` if UTF-8 can say it."""
+    if not isinstance(text, str):
+        raise InvalidValueError(f"the {what} is {type(text).__name__}. Fix: give it as text.")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidValueError(
+            f"the {what} holds half a character: {text[:MAX_SHOWN]!a}. Fix: leave it out."
+        ) from None
+    return text
+
+
+def visible(text: str) -> str:
+    r"""Return a text that steers neither a terminal nor the eye: its controls are written out.
+
+    Line ends and tabs stay. What belongs to a script, such as a joiner, stays too.
+    """
+    return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def share(number: object, what: str) -> float:
+    """Return `number` if it is from 0 to 1."""
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
+        raise InvalidValueError(f"the {what} is {shown(number)}. Fix: give a number from 0 to 1.")
+    return float(number)
+
+
+def counted(number: object, what: str, least: int = 0) -> int:
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int)
+        or not least <= number <= _MOST_COUNTED
+    ):
+        raise InvalidValueError(
+            f"the {what} is {shown(number)}. Fix: give a whole number from {least} on."
+        )
+    return number
+
+
+def moment(time: object, what: str) -> datetime:
+    """Return a time in UTC; one without a zone is refused, for it could be any."""
+    if isinstance(time, datetime):
+        if time.tzinfo is UTC:
+            return time
+        try:
+            if time.utcoffset() is not None:
+                return time.astimezone(UTC)
+        except OverflowError:  # the first or last hours that there are, elsewhere
+            pass
+    raise InvalidValueError(f"the {what} is {shown(time)}. Fix: give a datetime with a zone.")
+
+
+def read_moment(text: object) -> datetime | None:
+    """Return a time or date that somebody wrote, in UTC if it says no zone; None if it is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return a text for display, with an ellipsis in place of what is too much."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+# ---------------------------------------------------------------- JSON that stays as it is
+class _FrozenMapping(Mapping[str, JSON]):
+    """What `frozen` makes. It equals every mapping that says the same."""
+
+    __slots__ = ("_entries",)
+    _entries: dict[str, JSON]
+
+    def __init__(self, entries: dict[str, JSON]) -> None:
+        object.__setattr__(self, "_entries", entries)
+
+    def __getitem__(self, name: str) -> JSON:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _FrozenMapping):
+            return self._entries == other._entries
+        if isinstance(other, Mapping):
+            return self._entries == dict(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._entries.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._entries)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name!a} can't be set: it is frozen. Fix: make another mapping.")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{name!a} can't be deleted: it is frozen. Fix: make another mapping.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _FrozenMapping, (self._entries,)
+
+
+_EMPTY = _FrozenMapping({})
+
+
+def frozen(value: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
+    """Return a copy that nobody can change; what JSON can't say is refused."""
+    if type(value) is _FrozenMapping:
+        return value
+    if not isinstance(value, Mapping):
+        raise InvalidValueError(f"the {what} is {type(value).__name__}. Fix: give a mapping.")
+    if not value:
+        return _EMPTY
+    return _frozen_mapping(value, what, _DEPTH)
+
+
+def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping[str, JSON]:
+    return _FrozenMapping({_named(k, what): _frozen(v, what, depth) for k, v in value.items()})
+
+
+def _frozen(value: JSON, what: str, depth: int) -> JSON:
+    """Return one value of it; of a class of somebody's own, what JSON would say."""
+    if (type(value) is str and value.isascii()) or value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return encodable(str.__str__(value), what)
+    if isinstance(value, int) and _LEAST <= value <= _MOST:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if not depth:
+        raise InvalidValueError(
+            f"the {what} is nested too deep. Fix: {_DEPTH} levels are the most."
+        )
+    if isinstance(value, (list, tuple)):
+        return tuple([_frozen(each, what, depth - 1) for each in value])
+    if isinstance(value, Mapping):
+        return _frozen_mapping(value, what, depth - 1)
+    raise InvalidValueError(
+        f"the {what} holds {shown(value)}, which JSON can't say. "
+        "Fix: use texts, lists, and numbers of at most 64 bits."
+    )
+
+
+def _named(name: object, what: str) -> str:
+    if type(name) is str and name.isascii():
+        return name
+    if not isinstance(name, str):
+        raise InvalidValueError(f"the {what} has a key {shown(name)}. Fix: use texts as keys.")
+    return encodable(str.__str__(name), what)
+
+
+def plain(value: JSON) -> JSON:
+    """Return what `frozen` made as ordinary lists and dicts."""
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(each) for each in value]
+    return value
+
+
+def shown(value: object) -> str:
+    """Return a value as a message tells it: in ASCII, on one line, and short."""
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except ValueError:  # a number so long that Python won't write it
+        text = f"a long {type(value).__name__}"
+    return ascii(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "...")

@@ -1,0 +1,24 @@
+"""What a process may ask of memory: to read it, where it works, and nothing else.
+
+All that can't be had is answered with nothing, so that no process is held up by an absent memory.
+"""
+
+from typing import TYPE_CHECKING
+
+from perdure.exports import exports
+
+if TYPE_CHECKING:
+    from perdure.process.locating import state_path
+    from perdure.process.offering import offer_save_here
+    from perdure.process.recalling import recall_here
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "locating": "state_path",
+            "offering": "offer_save_here",
+            "recalling": "recall_here",
+        },
+    )
+
+__all__ = ["offer_save_here", "recall_here", "state_path"]

@@ -1,0 +1,140 @@
+"""The three functions for shells: `python -m perdure.process`."""
+
+import atexit
+import gc
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perdure.errors import PerdureError
+
+_BETWEEN_LOOKS_FOR_GARBAGE = 50_000
+"""Objects; Python itself looks after 700, and starting makes many that all stay."""
+_STDIN = "-"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer one question on stdout; what a human should know goes to stderr.
+
+    An absent memory is no failure: the answer is empty, and the exit code 0.
+    """
+    gc.set_threshold(_BETWEEN_LOOKS_FOR_GARBAGE)
+    atexit.register(gc.freeze)  # the system takes all back at once
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="replace")
+    said = sys.argv[1:] if arguments is None else list(arguments)
+    given = _parser(said[0] if said else "").parse_args(said)
+    ask: Callable[[Namespace], tuple[str, str]] = given.ask
+    try:
+        answer, reason = ask(given)
+    except (PerdureError, OSError) as error:
+        _mention(str(error))
+        return 1
+    if reason:
+        _mention(reason)
+    try:
+        sys.stdout.write(answer)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever asked has read enough
+        sys.stdout = None  # nobody complains at the end
+    return 0
+
+
+def _mention(text: str) -> None:
+    line = " ".join(text.split())
+    sys.stderr.write(f"perdure: {''.join(c if c.isprintable() else '?' for c in line)}\n")
+
+
+def _recall_here(given: Namespace) -> tuple[str, str]:
+    from perdure.process.recalling import recalled  # noqa: PLC0415 - who asks for it pays
+
+    return recalled(_context(given), given.query, given.limit)
+
+
+def _state_path(given: Namespace) -> tuple[str, str]:
+    from perdure.process.locating import located  # noqa: PLC0415 - as before
+
+    found = located({**_context(given), "plan": given.plan}, given.which)
+    return f"{found.path}\n", found.reason
+
+
+def _offer_save_here(given: Namespace) -> tuple[str, str]:
+    import json  # noqa: PLC0415 - as before
+
+    from perdure.process.offering import offered  # noqa: PLC0415 - as before
+
+    candidate = {"kind": given.kind, "slug": given.slug, "body": _body(given.body_file)}
+    for name in ("confidence", "confidence_reason"):
+        if getattr(given, name) is not None:
+            candidate[name] = getattr(given, name)
+    found = offered(_context(given), candidate)
+    return json.dumps(found.candidates, indent=2, ensure_ascii=False) + "\n", found.reason
+
+
+def _body(file: str | None) -> str:
+    if file is None:
+        return ""
+    if file == _STDIN:
+        return sys.stdin.buffer.read().decode(errors="replace")
+    with open(file, "rb") as opened:  # noqa: PTH123 - as a shell names it
+        return opened.read().decode(errors="replace")
+
+
+def _context(given: Namespace) -> dict[str, object]:
+    return {"cwd": given.cwd, "phase": getattr(given, "phase", None)}
+
+
+def _parser(verb: str) -> ArgumentParser:
+    """Return what reads the arguments: of one verb, or of all to say what there is."""
+    parser = ArgumentParser("python -m perdure.process", description=__doc__)
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    for name in [verb] if verb in _VERBS else _VERBS:
+        told, ask, arguments = _VERBS[name]
+        added = verbs.add_parser(name, help=told, description=told)
+        added.set_defaults(ask=ask)
+        for argument, settings in arguments.items():
+            added.add_argument(argument, **settings)
+    return parser
+
+
+Settings = dict[str, Any]
+_CWD: Settings = {"help": "the folder of the project; else the working directory"}
+_VERBS: dict[str, tuple[str, Callable[[Namespace], tuple[str, str]], dict[str, Settings]]] = {
+    "recall-here": (
+        "print what memory has for whoever works here",
+        _recall_here,
+        {
+            "--cwd": _CWD,
+            "--phase": {"help": "what is being done: setup, plan, work, review, ...; work"},
+            "--query": {"help": "a question; else what is always of use, and of the project"},
+            "--limit": {"help": "the most tokens; else as the phase says", "type": int},
+        },
+    ),
+    "state-path": (
+        "print where the plan is, or its progress",
+        _state_path,
+        {
+            "which": {"choices": ("plan", "progress")},
+            "--cwd": _CWD,
+            "--plan": {"help": "the name of a plan; else the active one"},
+        },
+    ),
+    "offer-save-here": (
+        "print what would be saved; nothing is",
+        _offer_save_here,
+        {
+            "--cwd": _CWD,
+            "--phase": {"help": "what is being done"},
+            "--kind": {"help": "what it is: decision, preference, ...", "required": True},
+            "--slug": {"help": "its name", "required": True},
+            "--body-file": {"help": "the text; - is stdin"},
+            "--confidence": {"help": "how sure you are"},
+            "--confidence-reason": {"help": "and why"},
+        },
+    ),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

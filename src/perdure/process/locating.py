@@ -1,0 +1,59 @@
+"""Where the plan is, and its progress."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from perdure.app.projects import open_state, to_read
+from perdure.errors import (
+    InvalidValueError,
+    ProjectError,
+    StateUnavailableError,
+    StorageSelectionError,
+)
+from perdure.harness.plans import resolve_active_plan
+from perdure.harness.projects import project_root
+from perdure.harness.state import StateDir, path_in
+from perdure.process.asked import Context, asked
+
+PLAN, PROGRESS = "plan", "progress"
+
+
+class Located(NamedTuple):
+    path: Path
+    reason: str = ""
+    """Why it is in the project, though its state is kept elsewhere."""
+
+
+def state_path(context: Context, which: str) -> Path:
+    """Return the path of the plan, or of its progress; it need not be there.
+
+    That is where the state of the project is kept; if that can't be had, in `.harness` of the
+    project. Any other `which`, a name that can be no plan, and a marker that leads to none are
+    errors: to go on with another plan could undo somebody's work.
+    """
+    return located(context, which).path
+
+
+def located(context: Context, which: str) -> Located:
+    """As `state_path`, with the reason if it is not where it should be."""
+    if which not in {PLAN, PROGRESS}:
+        raise InvalidValueError(
+            f"{str(which)[:80]!a} is no file of a plan. Fix: ask for plan or progress."
+        )
+    said = asked(context)
+    place, reason = _place(said.cwd)
+    plan = resolve_active_plan(place, said.plan)
+    name = plan.plan_file if which == PLAN else plan.progress_file
+    return Located(Path(path_in(place, name)), reason)
+
+
+def _place(cwd: str) -> tuple[StateDir, str]:
+    try:
+        root = project_root(cwd)
+    except ProjectError as error:
+        return StateDir(str(Path(cwd).absolute()), None, None), str(error)
+    try:
+        return open_state(os.environ, cwd, to_read).place, ""
+    except (StateUnavailableError, StorageSelectionError) as error:
+        return StateDir(root, None, None), str(error)

@@ -1,0 +1,30 @@
+"""A private folder on this device; the default."""
+
+import os
+from collections.abc import Mapping
+from typing import Self
+
+from perdure.storage.contract import Capabilities
+from perdure.storage.folder import FolderBackend
+from perdure.storage.options import BackendOptions
+
+
+class DeviceLocalBackend(FolderBackend):
+    """Texts in a folder that only Perdure writes. The first write creates it."""
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object], home: str) -> Self:
+        given = BackendOptions("device-local", options, known={"root"})
+        return cls(given.folder("root") or os.path.join(home, "memory"), home)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(concurrent_writers=True)
+
+    def _prepare_root(self) -> None:
+        if self._identity is None:
+            from perdure.storage.commit import make_folder  # noqa: PLC0415 - who writes pays
+
+            make_folder(self._root)
+            self._identity = self._identify()
+        self._check_root()

@@ -1,0 +1,184 @@
+"""A folder that people and sync clients write too, such as an Obsidian vault."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from perdure.errors import (
+    InvalidLocatorError,
+    NotTextError,
+    StorageSelectionError,
+    StorageUnavailableError,
+)
+from perdure.storage.content import Expectation
+from perdure.storage.contract import (
+    Capabilities,
+    ConflictStrategy,
+    Finding,
+    FindingKind,
+)
+from perdure.storage.folder import FolderBackend
+from perdure.storage.locator import Locator, is_key_segment
+from perdure.storage.options import BackendOptions
+
+if TYPE_CHECKING:
+    from perdure.storage.batch import Batch
+    from perdure.storage.mutex import Held, LockTiming
+    from perdure.storage.personal import Authorisation
+
+
+class VaultBackend(FolderBackend):
+    """Texts in a folder that somebody else made and may write at any time.
+
+    It is never created here: a vault that isn't there is not mounted yet. `personal` is the folder
+    above it that belongs to the operator.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        home: str,
+        timing: "LockTiming | None" = None,
+        *,
+        personal: str | None = None,
+    ) -> None:
+        super().__init__(root, home, timing)
+        self._refuse_home_inside(home)
+        name = hashlib.sha256(os.fsencode(self._root)).hexdigest()
+        self._seen_in_use = os.path.join(home, "vaults", name)
+        self._refuse_unmounted()
+        self._personal = _PersonalSpace(personal, self._root, home, timing) if personal else None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object], home: str) -> Self:
+        given = BackendOptions("vault", options, known={"path", "personal"})
+        path = given.folder("path")
+        if path is None:
+            raise StorageSelectionError(
+                "the vault backend is selected, but no vault path is set. Fix: set path in "
+                "[storage.vault] of the config file, or the environment's MEMORY_VAULT_PATH."
+            )
+        return cls(path, home, personal=given.folder("personal"))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(concurrent_writers=True, conflict_files=True, sync=True)
+
+    @property
+    def conflict_strategy(self) -> ConflictStrategy:
+        return ConflictStrategy.SURFACE
+
+    def findings(self, locator: Locator) -> Sequence[Finding]:
+        return (*super().findings(locator), *self._conflict_copies(locator))
+
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: "Authorisation",
+        expect: Expectation = None,
+    ) -> Locator:
+        if self._personal is None:
+            return super().write_personal(
+                locator, content, authorisation=authorisation, expect=expect
+            )
+        return self._personal.write_authorised(locator, content, authorisation, expect)
+
+    def _conflict_copies(self, directory: Locator) -> Iterator[Finding]:
+        from perdure.storage.conflicts import original_of  # noqa: PLC0415 - who looks for them pays
+
+        children = {child.name: child for child in self.list(directory)}
+        for name in children:
+            original = original_of(name, children, lambda n: self._text_or_nothing(children[n]))
+            if original is not None:
+                advice = "compare it with the original, keep what is right and remove the copy"
+                place = directory.child(original) if is_key_segment(original) else None
+                yield Finding(FindingKind.CONFLICT_COPY, directory, name, advice, place)
+
+    def _text_or_nothing(self, locator: Locator) -> str | None:
+        try:
+            return self.read(locator)
+        except (IsADirectoryError, FileNotFoundError, NotTextError):
+            return None
+
+    def _refuse_home_inside(self, home: str) -> None:
+        real_home = os.path.realpath(home)
+        if os.path.commonpath([real_home, self._root]) == self._root:
+            raise StorageSelectionError(
+                f"Perdure's home {real_home!a} lies inside the vault {self._root!a}, where a sync "
+                "client would corrupt it. Fix: set PERDURE_HOME to a folder outside the vault."
+            )
+
+    def _refuse_unmounted(self) -> None:
+        if not os.path.isdir(self._root):
+            raise StorageUnavailableError(
+                f"the vault {self._root!a} is not there. Fix: mount its drive or start its sync "
+                "client, or correct its path; Perdure never creates a vault."
+            )
+        if os.path.exists(self._seen_in_use) and not os.listdir(self._root):
+            raise StorageUnavailableError(
+                f"the vault {self._root!a} is empty, but it was not when last used; its drive may "
+                f"not be mounted. Fix: mount it, or, if it is meant to be empty, remove "
+                f"{self._seen_in_use!a}."
+            )
+
+    def _replace(self, held: "Held", locator: Locator, data: bytes, expect: Expectation) -> None:
+        super()._replace(held, locator, data, expect)
+        self._note_use()
+
+    def _unlink(self, held: "Held", locator: Locator, expect: Expectation) -> None:
+        super()._unlink(held, locator, expect)
+        self._note_emptiness()
+
+    def _land(self, held: "Held", batch: "Batch") -> None:
+        super()._land(held, batch)
+        self._note_use()
+        self._note_emptiness()
+
+    def _note_use(self) -> None:
+        if not os.path.exists(self._seen_in_use):
+            with suppress(OSError):  # the text is written; without the mark only a warning is lost
+                os.makedirs(os.path.dirname(self._seen_in_use), mode=0o700, exist_ok=True)
+                os.close(os.open(self._seen_in_use, os.O_CREAT | os.O_WRONLY, 0o600))
+
+    def _note_emptiness(self) -> None:
+        if not os.listdir(self._root):
+            with suppress(FileNotFoundError):
+                os.unlink(self._seen_in_use)
+
+
+class _PersonalSpace(FolderBackend):
+    """The operator's folder above the store; the store itself is out of bounds here."""
+
+    def __init__(self, root: str, store: str, home: str, timing: "LockTiming | None") -> None:
+        super().__init__(root, home, timing)
+        if store == self._root or os.path.commonpath([store, self._root]) != self._root:
+            raise StorageSelectionError(
+                f"the personal space {self._root!a} must lie above the vault's store {store!a}. "
+                "Fix: set [storage.vault] personal to a folder that holds the store."
+            )
+        from perdure.storage.personal import Ledger  # noqa: PLC0415 - who has such a space pays
+
+        self._store = Locator(os.path.relpath(store, self._root).casefold())
+        self._ledger = Ledger(os.path.join(home, "authorisations"))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(concurrent_writers=True, conflict_files=True, sync=True)
+
+    def write_authorised(
+        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
+    ) -> Locator:
+        if self._store.contains(Locator(locator.key.casefold())):  # many disks ignore case
+            raise InvalidLocatorError(
+                f"{str(locator)!a} lies in the agent's own store. Fix: use write for that."
+            )
+        leave = self._ledger.redeem(leave, locator, content)
+        try:
+            return self.write(locator, content, expect=expect)
+        except BaseException:
+            self._ledger.give_back(leave)
+            raise

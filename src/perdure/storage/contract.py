@@ -1,0 +1,343 @@
+"""What a storage backend promises, and the values that cross the seam."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Self
+
+from perdure.errors import (
+    FileAboveError,
+    OptionError,
+    PersonalWriteRefusedError,
+    StorageError,
+)
+from perdure.storage.changes import Change, check_changes, partly_done
+from perdure.storage.content import Expectation, check_found
+from perdure.storage.locator import Locator
+
+if TYPE_CHECKING:  # the seam needs nothing but Python
+    from perdure.artifacts import CID
+    from perdure.artifacts.canonical import Value
+    from perdure.storage.personal import Authorisation
+    from perdure.storage.tiers import DerivedMaintenance
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What is known of a place without reading it."""
+
+    locator: Locator
+    is_dir: bool
+    size: int
+    """Bytes; 0 for a directory."""
+    mtime: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend promises beyond the verbs; nothing, unless it says so."""
+
+    concurrent_writers: bool = False
+    """Safe under more than one writing process."""
+    conflict_files: bool = False
+    """A sync client may leave conflict copies, which `findings` then tells of."""
+    encryption: bool = False
+    """Content is encrypted at rest."""
+    sync: bool = False
+    """Something else replicates the tree, so no database may live in it."""
+
+    def missing(self, required: "Capabilities") -> tuple[str, ...]:
+        """Name what `required` asks for and this does not promise."""
+        names = (field.name for field in fields(self))
+        return tuple(n for n in names if getattr(required, n) and not getattr(self, n))
+
+
+class ConflictStrategy(Enum):
+    """What becomes of two writers that meet."""
+
+    REFUSE = "refuse"
+    """A conditional write that lost is refused; no other kind of conflict can arise."""
+    SURFACE = "surface"
+    """Also, copies that a sync client made are kept and told of, for a human to settle."""
+
+
+class FindingKind(Enum):
+    CONFLICT_COPY = "conflict copy"
+    UNUSABLE_NAME = "unusable name"
+    LINK = "link"
+    LEFTOVER = "leftover"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that lies in a directory and is no memory."""
+
+    kind: FindingKind
+    directory: Locator
+    name: str
+    """As found; it may be one that no key can say."""
+    advice: str
+    original: Locator | None = None
+    """For a conflict copy: what it is a copy of."""
+
+
+class StorageBackend(ABC):
+    """A tree of texts. The engine knows storage through this and nothing else.
+
+    Every verb speaks of places by `Locator`, never by a path. A name that a verb returns is one
+    that `Locator` accepts. A verb that raises has changed nothing, unless the error says what is
+    done: if the disk failed at the very last step, or amid the changes of `write_all`.
+    """
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object], home: str) -> Self:
+        """Make the backend from its table `[storage.<protocol>]` of the config file.
+
+        `home` is the folder for what must never be synced. Nothing is created yet: `perdure
+        doctor` calls this only to look. An option it doesn't know is an `OptionError`.
+        """
+        del home
+        for name in options:
+            message = f"{name!a}: {cls.__name__} takes no options. Fix: remove it."
+            raise OptionError(name, message)
+        return cls()
+
+    def resolve(self, *parts: str) -> Locator:
+        """Name a place; without parts, the root."""
+        return Locator("/".join(parts))
+
+    @abstractmethod
+    def read(self, locator: Locator) -> str:
+        """Return the text exactly as it was written.
+
+        Nothing there: `FileNotFoundError`. A directory: `IsADirectoryError`.
+        """
+
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        """Return the texts that have these names in a directory, read in this order.
+
+        What is not there, or is no text, is left out; `read` says why.
+        """
+        found = {}
+        for name in names:
+            with suppress(StorageError):
+                found[name] = self.read(directory.child(name))
+        return found
+
+    @abstractmethod
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        """Make `content` the text at `locator`, durably and all at once.
+
+        Missing directories above are made. With `expect`, the text there must have that content
+        hash, or nothing may be there (`ABSENT`); if not, `ConcurrentModificationError`. The check
+        and the write are one step, for all processes.
+
+        The root or a directory: `IsADirectoryError`. Below a file: `NotADirectoryError`. Text
+        that UTF-8 can't say: `ValueError`.
+        """
+
+    @abstractmethod
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        """Remove a text, or an empty directory, durably.
+
+        With `expect`, the text must have that content hash; if not, or if nothing is there,
+        `ConcurrentModificationError`. Nothing there otherwise: `FileNotFoundError`. The root, or
+        a directory with `expect`: `IsADirectoryError`. A directory with children: `OSError`.
+        """
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        """Write these texts, and remove those that are None, in this order.
+
+        All conditions are compared before the first change. If one does not hold, it is a
+        `ConcurrentModificationError`, and nothing is changed; so it is if an argument or a place is
+        wrong, as for `write`. To remove a text that is not there is fine, unless `expect` has its
+        hash. A directory is not removed: `IsADirectoryError`. One of the places below another:
+        `NotADirectoryError`.
+
+        Then the texts change one after another; when this returns, all are durable. Whoever ends
+        the process leaves some of the first changed, each wholly. (After a power cut, too, each is
+        wholly old or new.) A failure in between leaves those before it changed, and its message
+        says so; the layer above undoes. If another writer came in between, because a lock was lost
+        or there is none for all of it, and a condition does not hold any more: `LockLostError`.
+        """
+        _change_one_by_one(self, check_changes(changes, expect))
+
+    @abstractmethod
+    def list(self, locator: Locator) -> list[Locator]:
+        """Return the immediate children in key order; `[]` for a file or nothing."""
+
+    @abstractmethod
+    def exists(self, locator: Locator) -> bool:
+        """Whether a text or directory is there; the root always is."""
+
+    @abstractmethod
+    def info(self, locator: Locator) -> Info:
+        """Describe what is there; `FileNotFoundError` if nothing is."""
+
+    @abstractmethod
+    def mkdir(self, locator: Locator) -> Locator:
+        """Make sure that a directory is there, and those above it.
+
+        A file there: `FileExistsError`. Below a file: `NotADirectoryError`.
+        """
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def whereabouts(self) -> str:
+        """Where the texts are, said to people, and to programs that know files only.
+
+        Nothing is read or written by it.
+        """
+        return ""
+
+    @property
+    def identity(self) -> str:
+        """What tells this tree from every other, in each process and on each day.
+
+        Its history is kept under it. Empty if the tree does not outlive the process, or can't be
+        told from others: then it has no history.
+        """
+        return ""
+
+    def earlier(self, locator: Locator) -> Iterator[str]:
+        """Yield the texts that were here, newest first; none where no history is kept."""
+        del locator
+        return iter(())
+
+    @property
+    def conflict_strategy(self) -> ConflictStrategy:
+        return ConflictStrategy.REFUSE
+
+    @property
+    def derived_maintenance(self) -> "DerivedMaintenance | None":
+        """Who rebuilds the derived tiers that live in this backend, if any do."""
+        return None
+
+    def findings(self, locator: Locator) -> Sequence[Finding]:
+        """Tell what lies directly in `locator` and is no memory. Nothing is changed."""
+        del locator
+        return ()
+
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: "Authorisation",
+        expect: Expectation = None,
+    ) -> Locator:
+        """Write into the operator's own space, which lies above the store.
+
+        `write` can't reach it. Without an authorisation for just this text at just this place:
+        `PersonalWriteRefusedError`.
+        """
+        del content, authorisation, expect
+        raise PersonalWriteRefusedError(
+            f"{type(self).__name__} has no personal space, so {str(locator)!a} was not written. "
+            "Fix: use a vault and set [storage.vault] personal to the folder above its store."
+        )
+
+
+class TransactionalBackend(StorageBackend):
+    """A backend where several texts change as one.
+
+    Whatever happens while they change, all of it is there afterwards, or none.
+    """
+
+    @abstractmethod
+    def commit(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> object:
+        """Make all these changes, or none; None is a text to be removed.
+
+        The files are written in this order. If a condition does not hold, nothing happens. If a
+        file can't be written, those before it become again what they were, the last one first;
+        what somebody else wrote meanwhile stays. Of a writer that died, the next one, or `settle`,
+        finds what it left; if it had written all, they stay.
+        """
+
+    @abstractmethod
+    def committed(self, locator: Locator) -> str | None:
+        """Return the text as of the last commit that finished; None if there was none.
+
+        It looks past a commit that is under way, or whose writer died. It waits for nobody.
+        """
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Undo what a writer that died left unfinished, if one did."""
+
+    @abstractmethod
+    def because(
+        self,
+        *,
+        actor: str | None = None,
+        reason: str | None = None,
+        origin: str | None = None,
+        derived_from: "Iterable[CID] | None" = None,
+        **more: "Value",
+    ) -> Self:
+        """Return the same backend for writes under these circumstances; others stay as they are.
+
+        Without a history they are not kept.
+        """
+
+
+def _change_one_by_one(backend: StorageBackend, changes: Sequence[Change]) -> None:
+    """Make the changes by the verbs for one text, once all of them could be made."""
+    for change in changes:
+        _compare(backend, change)
+    for done, (locator, data, expect) in enumerate(changes):
+        try:
+            if data is None:
+                _remove(backend, locator, expect)
+            else:
+                backend.write(locator, data.decode(), expect=expect)
+        except StorageError as error:
+            if not done:
+                raise
+            raise partly_done(error, done, len(changes)) from error
+
+
+def _compare(backend: StorageBackend, change: Change) -> None:
+    locator, data, expect = change
+    try:
+        if expect is not None or backend.info(locator).is_dir:
+            check_found(backend.read(locator).encode(), expect, locator)
+    except FileNotFoundError:
+        if data is not None:
+            _refuse_text_above(backend, locator)
+        check_found(None, expect, locator)
+
+
+def _refuse_text_above(backend: StorageBackend, locator: Locator) -> None:
+    above = locator.parent
+    while not backend.exists(above):
+        above = above.parent
+    if not backend.info(above).is_dir:
+        raise FileAboveError(
+            f"{str(above)!a} is a text, so nothing can lie below it. "
+            "Fix: choose a place outside of it."
+        )
+
+
+def _remove(backend: StorageBackend, locator: Locator, expect: Expectation) -> None:
+    try:
+        backend.remove(locator, expect=expect)
+    except FileNotFoundError:
+        if expect is not None:
+            raise

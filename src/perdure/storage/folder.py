@@ -1,0 +1,478 @@
+"""A folder of plain files behind the seam; what the file backends share."""
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from perdure.errors import (
+    DirectoryInTheWayError,
+    LockLostError,
+    NotTextError,
+    StorageError,
+    StorageUnavailableError,
+)
+from perdure.faults import absent, explain, explain_reading
+from perdure.storage import confined
+from perdure.storage.changes import check_changes
+from perdure.storage.confined import DIRECTORY, FILE, LOOK, read_all
+from perdure.storage.content import (
+    ABSENT,
+    Expectation,
+    check_expectation,
+    check_found,
+    encode_text,
+)
+from perdure.storage.contract import Finding, FindingKind, Info, StorageBackend
+from perdure.storage.entries import PlainNames, is_plain, is_plain_mode
+from perdure.storage.identity import Identity, identify
+from perdure.storage.locator import (
+    TEMPORARY_SUFFIX,
+    Locator,
+    children_named,
+    is_key_segment,
+    is_plain_name,
+)
+
+if TYPE_CHECKING:
+    from perdure.storage.batch import Batch
+    from perdure.storage.commit import Directory
+    from perdure.storage.mutex import Held, LockTiming, Mutex
+
+_ATTEMPTS_AFTER_A_STALL = 3
+_ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
+
+Result = TypeVar("Result")
+
+
+class FolderBackend(StorageBackend):
+    """Texts as files below `root`: written under its lock, read without it.
+
+    `home` is where the lock directories live. It must not be synced.
+    """
+
+    def __init__(self, root: str, home: str, timing: "LockTiming | None" = None) -> None:
+        self._root = os.path.realpath(root)
+        if os.path.exists(self._root) and not os.path.isdir(self._root):
+            raise StorageUnavailableError(
+                f"{self._root!a} is a file, not a folder. Fix: name a folder, or move the file."
+            )
+        self._lock_settings = os.path.join(home, "locks"), timing
+        self._identity = self._identify()
+        self._open_below = confined.opener(self._root)
+        self._names = PlainNames()
+
+    @cached_property
+    def _mutex(self) -> "Mutex":
+        from perdure.storage.mutex import Mutex  # noqa: PLC0415 - who writes pays for it
+
+        return Mutex(self._root, *self._lock_settings)
+
+    @property
+    def whereabouts(self) -> str:
+        return self._root
+
+    @property
+    def identity(self) -> str:
+        return self._root
+
+    # ------------------------------------------------------------ reading
+
+    def read(self, locator: Locator) -> str:
+        try:
+            descriptor = self._open(locator.key, FILE)
+            try:
+                data = read_all(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._refuse_root(locator)
+            raise self._explain_reading(error, locator) from error
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise NotTextError(
+                f"{locator.key!a} in {self._root!a} is no UTF-8 text: byte {error.start} is "
+                f"{data[error.start]:#04x}. Fix: save it as UTF-8, or move it out of the store."
+            ) from error
+
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        wanted = list(names)
+        if not all(map(is_plain_name, wanted)):  # spelled otherwise on disk, perhaps
+            return super().read_all(directory, wanted)
+        try:
+            folder = self._open(directory.key, DIRECTORY)
+        except FileNotFoundError:
+            self._check_root()
+            return {}
+        except OSError:
+            return super().read_all(directory, wanted)
+        found = {}
+        try:
+            for name in wanted:
+                with suppress(OSError, UnicodeDecodeError):  # as `read` will say
+                    found[name] = _read_in(folder, name)
+        finally:
+            os.close(folder)
+        return found
+
+    def list(self, locator: Locator) -> list[Locator]:
+        with self._opened(locator) as directory:
+            names = [] if directory is None else self._names.in_directory(directory)
+        return children_named(locator, names)
+
+    def exists(self, locator: Locator) -> bool:
+        if not locator.key:
+            self._check_root()
+            return True
+        return self._status(locator) is not None
+
+    def info(self, locator: Locator) -> Info:
+        status = self._status(locator)
+        if not locator.key:
+            self._check_root()
+            if status is None:
+                return Info(locator, is_dir=True, size=0, mtime=0.0)  # not created yet
+        if status is None:
+            raise absent(self._root, locator.key)
+        is_dir = stat.S_ISDIR(status.st_mode)
+        return Info(locator, is_dir, 0 if is_dir else status.st_size, status.st_mtime)
+
+    def findings(self, locator: Locator) -> Sequence[Finding]:
+        entries = self._entries(locator)
+        names = {entry.name for entry in entries}
+        found = (_finding(entry, locator, names) for entry in entries)
+        return sorted(filter(None, found), key=lambda finding: finding.name)
+
+    def _entries(self, locator: Locator) -> Sequence["os.DirEntry[str]"]:
+        with self._opened(locator) as directory:
+            if directory is None:
+                return ()
+            with os.scandir(directory) as entries:
+                return tuple(entries)
+
+    @contextmanager
+    def _opened(self, locator: Locator) -> Iterator[int | None]:
+        """Open a directory to look into it; None if a text or nothing is there."""
+        try:
+            directory = self._open(locator.key, DIRECTORY)
+        except OSError as error:
+            if error.errno not in _ABSENT_ERRNOS:
+                raise self._explain_reading(error, locator) from error
+            self._check_root()
+            yield None
+            return
+        try:
+            if not locator.key:
+                self._check_root()
+            yield directory
+        except StorageError:
+            raise
+        except OSError as error:
+            raise self._explain_reading(error, locator) from error
+        finally:
+            os.close(directory)
+
+    def _status(self, locator: Locator) -> os.stat_result | None:
+        """Return the status of the text or directory there, or None."""
+        try:
+            descriptor = self._open(locator.key, LOOK)
+        except OSError as error:
+            if error.errno in _ABSENT_ERRNOS:
+                self._check_root()
+                return None
+            if error.errno == errno.ELOOP:
+                return None
+            raise self._explain_reading(error, locator) from error
+        try:
+            status = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        return status if is_plain_mode(status.st_mode) else None
+
+    def _open(self, key: str, flags: int) -> int:
+        try:
+            return self._open_below(key, flags)
+        except FileNotFoundError:
+            if key.isascii():
+                raise
+            return self._open_below(self._spelled(key), flags)
+
+    def _spelled(self, key: str) -> str:
+        """Return `key` as its names are spelled on disk.
+
+        Keys are composed (NFC); a disk may hold the same name decomposed, as some systems write it.
+        """
+        spelled = ""
+        for segment in key.split("/"):
+            spelled = f"{spelled}/{self._spelled_in(spelled, segment)}".lstrip("/")
+        return spelled
+
+    def _spelled_in(self, directory_key: str, segment: str) -> str:
+        if segment.isascii():
+            return segment
+        try:
+            with confined.opened(self._root, directory_key, DIRECTORY) as directory:
+                names = os.listdir(directory)
+        except OSError:
+            return segment
+        if segment in names:
+            return segment
+        same = (name for name in names if unicodedata.normalize("NFC", name) == segment)
+        return next(same, segment)
+
+    # ------------------------------------------------------------ changing
+
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        data = encode_text(content, locator)
+        check_expectation(expect)
+        self._refuse_root(locator)
+        self._commit(locator, lambda held: self._replace(held, locator, data, expect))
+        return locator
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        check_expectation(expect)
+        if expect is ABSENT:
+            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        self._refuse_root(locator)
+        try:
+            self._commit(locator, lambda held: self._unlink(held, locator, expect))
+        except (FileNotFoundError, NotADirectoryError):
+            check_found(None, expect, locator)
+            raise absent(self._root, locator.key) from None
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        wanted = check_changes(changes, expect)
+        if not wanted:
+            return
+        from perdure.storage.batch import Batch  # noqa: PLC0415 - who writes several pays for it
+
+        batch = Batch(self._root, self._open_below, wanted)
+        try:
+            self._commit(batch, lambda held: self._land(held, batch))
+        except StorageError as error:
+            raise batch.told(error) from error
+
+    def _land(self, held: "Held", batch: "Batch") -> None:
+        batch.land(held)
+
+    def mkdir(self, locator: Locator) -> Locator:
+        self._commit(locator, lambda _: self._make(locator))
+        return locator
+
+    def _make(self, locator: Locator) -> None:
+        try:
+            with self._directory(locator.key, make=True):
+                pass
+        except NotADirectoryError as error:
+            if unicodedata.normalize("NFC", error.filename) != locator.key:
+                raise
+            raise FileExistsError(errno.EEXIST, "") from error
+
+    def clear_leftovers(self) -> Sequence[str]:
+        """Remove what writers left unfinished when the power went; return the keys.
+
+        Nobody else writes while we hold the lock, so whatever has the temporary suffix is dead.
+        """
+        return self._commit(Locator(""), lambda held: tuple(self._clear(held)))
+
+    def _clear(self, held: "Held") -> Iterator[str]:
+        pending = [""]
+        while pending:
+            above = pending.pop()
+            with confined.opened(self._root, above, DIRECTORY) as directory:
+                entries = tuple(os.scandir(directory))
+            for entry in entries:
+                key = f"{above}/{entry.name}".lstrip("/")
+                if entry.name.endswith(TEMPORARY_SUFFIX):
+                    held.verify()
+                    try:
+                        confined.discard_temporary(self._root, key)
+                    except OSError:  # it holds what we would never leave, so it stays
+                        continue
+                    yield key
+                elif entry.is_dir(follow_symlinks=False):
+                    pending.append(key)
+
+    def _commit(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
+        """Make a change under the lock.
+
+        One that found its lock taken over has done nothing, or knows what it has done, so it is
+        tried again.
+        """
+        for _ in range(_ATTEMPTS_AFTER_A_STALL):
+            try:
+                return self._change(place, change)
+            except LockLostError:
+                continue
+        return self._change(place, change)
+
+    def _change(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
+        from perdure.storage.endings import undisturbed  # noqa: PLC0415 - as before
+
+        mutex = self._mutex
+        with undisturbed() as pause:
+            held = mutex.ask()
+            try:
+                mutex.acquire(held, pause)
+                self._prepare_root()
+                return change(held)
+            except StorageError:
+                raise
+            except OSError as error:
+                self._check_root()
+                raise explain(error, self._root, place.key) from error
+            finally:
+                mutex.release(held)
+
+    def _prepare_root(self) -> None:
+        """Make sure, under the lock, that the folder to write into is the one we opened."""
+        self._check_root()
+
+    def _replace(self, held: "Held", locator: Locator, data: bytes, expect: Expectation) -> None:
+        from perdure.storage.commit import (  # noqa: PLC0415 - as before
+            content_in,
+            replace_file,
+            status_in,
+        )
+
+        parent, _, name = locator.key.rpartition("/")
+        with self._directory(parent, make=True) as directory:
+            name = self._spelled_in(directory.key, name)
+            before = status_in(directory.descriptor, name)
+            if before is not None and stat.S_ISDIR(before.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "")
+            if expect is not None:
+                check_found(content_in(directory.descriptor, name), expect, locator)
+            replace_file(held, directory, name, data, before)
+
+    def _unlink(self, held: "Held", locator: Locator, expect: Expectation) -> None:
+        from perdure.storage.commit import (  # noqa: PLC0415 - as before
+            content_in,
+            remove_directory,
+            remove_file,
+            status_in,
+        )
+
+        parent, _, name = locator.key.rpartition("/")
+        with self._directory(parent, make=False) as directory:
+            name = self._spelled_in(directory.key, name)
+            before = status_in(directory.descriptor, name)
+            if before is None:
+                raise FileNotFoundError(errno.ENOENT, "")
+            if not stat.S_ISDIR(before.st_mode):
+                if expect is not None:
+                    check_found(content_in(directory.descriptor, name), expect, locator)
+                remove_file(held, directory, name)
+            elif expect is not None:
+                raise IsADirectoryError(errno.EISDIR, "")
+            else:
+                remove_directory(held, directory, name)
+
+    def _directory(self, key: str, *, make: bool) -> "Directory":
+        """Open a directory for a change; with `make`, create it and those above it."""
+        from perdure.storage.commit import Directory  # noqa: PLC0415 - as before
+
+        try:
+            spelled = key if key.isascii() else self._spelled(key)
+            return Directory(self._root, spelled, self._open_below(spelled, DIRECTORY))
+        except (FileNotFoundError, NotADirectoryError):
+            if not make:
+                raise
+        return self._make_directories(key)
+
+    def _make_directories(self, key: str) -> "Directory":
+        from perdure.storage.commit import (  # noqa: PLC0415 - as before
+            Directory,
+            make_directory,
+            sync_directory,
+            take_back,
+        )
+
+        made = []
+        spelled = ""
+        descriptor = self._open_below("", DIRECTORY)
+        try:
+            for segment in key.split("/") if key else ():
+                name = self._spelled_in(spelled, segment)
+                spelled = f"{spelled}/{name}".lstrip("/")
+                if make_directory(name, descriptor):
+                    made.append(spelled)
+                    sync_directory(descriptor)
+                inner = confined.open_entry(name, DIRECTORY, descriptor)
+                os.close(descriptor)
+                descriptor = inner
+        except BaseException as error:
+            if isinstance(error, NotADirectoryError):
+                error.filename = spelled
+            os.close(descriptor)
+            take_back(self._root, made)
+            raise
+        return Directory(self._root, spelled, descriptor, made)
+
+    # ------------------------------------------------------------ the root
+
+    def _identify(self) -> Identity | None:
+        try:
+            return identify(self._root)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _check_root(self) -> None:
+        """Raise unless the root is still the folder that was opened.
+
+        An unmounted drive must not look like an empty memory.
+        """
+        if self._identity is not None and self._identify() != self._identity:
+            raise StorageUnavailableError(
+                f"{self._root!a} is gone or was replaced while it was in use. Nothing was changed. "
+                "Fix: mount the drive or put the folder back, then open it again."
+            )
+
+    def _refuse_root(self, locator: Locator) -> None:
+        if not locator.key:
+            raise DirectoryInTheWayError(
+                f"the root of {self._root!a} is a directory. Fix: name a text below it."
+            )
+
+    def _explain_reading(self, error: OSError, locator: Locator) -> StorageError:
+        if error.errno in _ABSENT_ERRNOS:
+            self._check_root()
+            error = FileNotFoundError(errno.ENOENT, "")
+        return explain_reading(error, self._root, locator.key)
+
+
+def _finding(
+    entry: "os.DirEntry[str]", directory: Locator, siblings: Collection[str]
+) -> Finding | None:
+    name = entry.name
+    composed = unicodedata.normalize("NFC", name)
+    if not is_plain(entry):
+        advice = "a link or device is never followed; put a real file in its place"
+        return Finding(FindingKind.LINK, directory, name, advice)
+    if name.endswith(TEMPORARY_SUFFIX):
+        advice = "unfinished; if no write is under way, a crash left it and it can go"
+        return Finding(FindingKind.LEFTOVER, directory, name, advice)
+    if not is_key_segment(composed):
+        return Finding(FindingKind.UNUSABLE_NAME, directory, name, "no key can say it; rename it")
+    if name != composed and composed in siblings:
+        advice = "hidden behind the same name in another spelling; rename one of the two"
+        return Finding(FindingKind.UNUSABLE_NAME, directory, name, advice)
+    return None
+
+
+def _read_in(directory: int, name: str) -> str:
+    descriptor = os.open(name, FILE | os.O_NOFOLLOW, dir_fd=directory)
+    try:
+        return read_all(descriptor).decode()
+    finally:
+        os.close(descriptor)

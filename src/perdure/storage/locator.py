@@ -1,0 +1,219 @@
+"""Places in a backend's namespace, as opaque keys."""
+
+import gc
+import re
+import unicodedata
+from collections import deque
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
+
+from perdure.errors import InvalidLocatorError
+
+TEMPORARY_SUFFIX = ".perdure-tmp"
+"""Ends the name of every file that is not finished yet; no key may use it."""
+
+MAX_SEGMENT_BYTES = 255
+"""What every file system in use can hold in one name."""
+
+MAX_KEY_BYTES = 1024
+"""What every object store in use can hold in one key."""
+
+_ESCAPES = frozenset({".", ".."})
+_UNSAFE = (
+    r"\x00-\x09\x0b-\x1f\x7f-\x9f\\\\"  # control characters; the other separator
+    r"\u2028\u2029"  # line and paragraph separators
+    r"\u00ad\u200b\u2060\ufeff"  # invisible: two names that look the same
+    r"\u202a-\u202e\u2066-\u2069"  # turn the reading direction: a name that looks like another
+    r"\ud800-\udfff"  # half a character: no UTF-8
+)
+_UNSAFE_CHARACTERS = f"[\n{_UNSAFE}]"
+_PLAIN_NAME = r"\.{0,2}[A-Za-z0-9_%-][A-Za-z0-9_%.-]{0,250}"
+_PLAIN_KEY = re.compile(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
+
+
+@lru_cache(maxsize=256)
+def is_plain_name(name: str) -> bool:
+    """Whether a name is one segment of a key, and has one spelling only; said quickly."""
+    return re.fullmatch(_PLAIN_NAME, name) is not None and TEMPORARY_SUFFIX not in name
+
+
+def normalize_key(key: str) -> str:
+    """Return `key` in the one form that names its place.
+
+    Relative to the backend's root, in Unicode's NFC, without empty and `.` segments. A key that
+    could reach outside the root, or be mistaken for another one, raises `InvalidLocatorError`.
+    """
+    if not isinstance(key, str):
+        raise TypeError(f"a locator's key is text, not {type(key).__name__}: {key!r}")
+    if _is_plain(key):
+        return key
+    composed = key if key.isascii() else unicodedata.normalize("NFC", key)
+    segments = [part for part in composed.split("/") if part and part != "."]
+    for segment in segments:
+        _refuse_unsafe(segment, key)
+    normalized = "/".join(segments)
+    if len(normalized.encode()) > MAX_KEY_BYTES:
+        raise _invalid(key, f"it is longer than {MAX_KEY_BYTES} bytes", "use fewer, shorter names")
+    return normalized
+
+
+def _is_plain(key: str) -> bool:
+    """Whether a key is good as it stands, said quickly; most are."""
+    return (
+        _PLAIN_KEY.fullmatch(key) is not None
+        and len(key) <= MAX_KEY_BYTES
+        and TEMPORARY_SUFFIX not in key
+    )
+
+
+def _refuse_unsafe(segment: str, key: str) -> None:
+    if segment == "..":
+        raise _invalid(key, "it holds a '..' segment", "name the place from the backend's root")
+    if unsafe := re.search(_UNSAFE_CHARACTERS, segment):
+        character = f"U+{ord(unsafe.group()):04X}"
+        raise _invalid(key, f"it holds the character {character}", "leave that character out")
+    if segment.endswith(TEMPORARY_SUFFIX):
+        raise _invalid(key, f"{TEMPORARY_SUFFIX!r} is reserved", "choose another ending")
+    if segment.isascii():
+        length = len(segment)
+    else:
+        _refuse_look_alike(segment, key)
+        length = len(segment.encode())
+    if length > MAX_SEGMENT_BYTES:
+        raise _invalid(key, f"a name in it has {length} bytes", f"at most {MAX_SEGMENT_BYTES}")
+
+
+def _refuse_look_alike(segment: str, key: str) -> None:
+    """Refuse a name that some system would fold into a separator or an upward step."""
+    folded = unicodedata.normalize("NFKC", segment)
+    if "/" in folded or "\\" in folded or folded in _ESCAPES:
+        raise _invalid(key, "a character in it stands for '.', '/' or '\\'", "use plain characters")
+
+
+def _invalid(key: str, what: str, fix: str) -> InvalidLocatorError:
+    shown = key if len(key) <= 80 else key[:77] + "..."  # noqa: PLR2004 - one line of a terminal
+    return InvalidLocatorError(f"{shown!a} is not a usable key: {what}. Fix: {fix}.")
+
+
+def is_key_segment(name: str) -> bool:
+    """Whether `name`, as found in a store, is one segment that a key can say."""
+    if not name or "/" in name:
+        return False
+    try:
+        return normalize_key(name) == name
+    except InvalidLocatorError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Locator:
+    """A place in some backend's namespace; the root is `""`. It does no I/O."""
+
+    key: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", normalize_key(self.key))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(self.key.split("/")) if self.key else ()
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    @property
+    def parent(self) -> "Locator":
+        """The directory that holds it; the root is its own parent."""
+        return _trusted(self.key.rpartition("/")[0])
+
+    def child(self, *parts: str) -> "Locator":
+        key = "/".join((self.key, *parts) if self.key else parts)
+        return _trusted(key) if _is_plain(key) else Locator(key)
+
+    def contains(self, other: "Locator") -> bool:
+        """Whether `other` is this place or lies below it."""
+        return not self.key or other.key == self.key or other.key.startswith(self.key + "/")
+
+    def __str__(self) -> str:
+        return self.key
+
+
+def _trusted(key: str) -> Locator:
+    locator = object.__new__(Locator)
+    object.__setattr__(locator, "key", key)
+    return locator
+
+
+_set_key = vars(Locator)["key"].__set__  # the slot itself, past the freeze
+_PLAIN_BYTES = bytes(byte for byte in (0x0A, *range(0x20, 0x7F)) if byte not in b"\\")
+_UNSAFE_IN_LINES = f"[{_UNSAFE}]"
+_ESCAPES_IN_LINES = r"(?:^|/)\.\.?$"
+_MANY = 5000
+
+
+def children_named(parent: Locator, names: list[str]) -> list[Locator]:
+    """Return the children of `parent` in key order; names that no key can say are left out.
+
+    The names are as a file system lists them: one segment each, and none longer than it allows.
+
+    Large directories are common and nearly always hold good names only, so all are checked at
+    once, as one text with a line for each key. Only where that fails is each name looked at. They
+    are sorted first, so that the keys lie in the memory one after the other.
+    """
+    if not names:
+        return []
+    prefix = f"{parent.key}/" if parent.key else ""
+    lines = prefix + f"\n{prefix}".join(sorted(names))
+    composed = lines if lines.isascii() else unicodedata.normalize("NFC", lines)
+    if composed.count("\n") == len(names) - 1 and _are_keys(composed, len(prefix.encode())):
+        keys = composed.split("\n")
+    else:
+        keys = sorted(prefix + name for name in map(_composed, names) if _is_key(prefix, name))
+    if composed != lines:
+        keys = sorted(set(keys))  # one name may be there in two spellings
+    return _locators(keys)
+
+
+def _are_keys(lines: str, prefix_bytes: int) -> bool:
+    """Whether every line is a key as it stands; False also where that is hard to say at once."""
+    if TEMPORARY_SUFFIX in lines or prefix_bytes + MAX_SEGMENT_BYTES > MAX_KEY_BYTES:
+        return False
+    if lines.isascii():
+        return not lines.encode().translate(None, _PLAIN_BYTES)
+    if re.search(_UNSAFE_IN_LINES, lines):
+        return False
+    folded = unicodedata.normalize("NFKC", lines)
+    longest = max(map(len, lines.encode().split(b"\n")))
+    return (
+        folded.count("/") == lines.count("/")
+        and "\\" not in folded
+        and not re.search(_ESCAPES_IN_LINES, folded, re.MULTILINE)
+        and longest - prefix_bytes <= MAX_SEGMENT_BYTES
+    )
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _is_key(prefix: str, name: str) -> bool:
+    return is_key_segment(name) and len((prefix + name).encode()) <= MAX_KEY_BYTES
+
+
+def _locators(keys: list[str]) -> list[Locator]:
+    """Make many at once, in loops that run in C.
+
+    The cycle collector would look at them again and again and find nothing, so it rests.
+    """
+    resting = len(keys) >= _MANY and gc.isenabled()
+    if resting:
+        gc.disable()
+    try:
+        locators = list(map(object.__new__, repeat(Locator, len(keys))))
+        deque(map(_set_key, locators, keys), maxlen=0)
+    finally:
+        if resting:
+            gc.enable()
+    return locators

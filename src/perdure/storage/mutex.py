@@ -1,0 +1,365 @@
+"""One writer at a time for each root, across processes, and past holders that die or stall.
+
+The lock is a directory with one file in it, the baton, whose name says who has it:
+
+    free              nobody
+    held.<holder>     that holder
+    taken.<holder>    somebody who clears up after a holder that died or stalled
+
+Every step renames the baton from the name that was seen. Of all who try the same step one
+succeeds, and nobody can release, or take twice, what has moved on in the meantime.
+
+A stalled holder may wake up just before its commit, after it last looked. So a holder records the
+name of its temporary file, in a record of its own beside the lock, before it makes it, and commits
+by renaming that file. Whoever takes over removes the file before the baton is free again: the late
+rename then has nothing to move, and fails.
+"""
+
+import errno
+import hashlib
+import os
+import random
+import re
+import secrets
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from perdure.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
+from perdure.storage.confined import discard_temporary, read_all
+from perdure.storage.endings import before_the_end, call_off, ending_cleanly
+from perdure.storage.heart import heart
+from perdure.storage.holder import Holder, Signature
+from perdure.storage.locator import TEMPORARY_SUFFIX
+
+_NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_FREE = "free"
+_BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
+_FIRST_WAIT_SECONDS = 0.0005
+_LONGEST_WAIT_SECONDS = 0.05
+_RECORDS_KEPT_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class LockTiming:
+    timeout: float = 30.0
+    """How long to wait for the lock before `LockTimeout`."""
+    stale_after: float = 10.0
+    """After how long without a heartbeat a holder counts as stalled."""
+
+    @property
+    def heartbeat(self) -> float:
+        return self.stale_after / 4
+
+
+class Held:
+    """The lock, while we hold it."""
+
+    __slots__ = ("_directory", "_nonce", "_signature", "_temporaries", "baton", "root")
+
+    def __init__(self, root: str, directory: str, signature: Signature) -> None:
+        self.root = root
+        self.baton = ""
+        self._directory = directory
+        self._signature = signature
+        self._nonce = ""
+        self._temporaries: list[str] = []
+
+    def temporary(self, directory_key: str) -> str:
+        """Return a new name for an unfinished file in that directory.
+
+        Whatever happens to us, a file of that name will be cleared away.
+        """
+        return self.temporaries([directory_key])[0]
+
+    def temporaries(self, directory_keys: Iterable[str]) -> list[str]:
+        """Return a new name for an unfinished file in each of these directories."""
+        names = []
+        for number, above in enumerate(directory_keys, len(self._temporaries)):
+            names.append(name := f".{self._nonce}-{number}{TEMPORARY_SUFFIX}")
+            self._temporaries.append(f"{above}/{name}" if above else name)
+        path = f"{self._directory}.{self._signature.mutex}"
+        record = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            rest = "\n".join(self._temporaries).encode() + b"\0"
+            written = 0
+            while rest:
+                count = os.pwrite(record, rest, written)
+                rest, written = rest[count:], written + count
+        finally:
+            os.close(record)
+        return names
+
+    def verify(self) -> None:
+        """Raise `LockLostError` if somebody took over. Call it last before a commit."""
+        try:
+            os.stat(self.baton)
+        except FileNotFoundError:
+            raise self._lost() from None
+
+    def take(self) -> bool:
+        """Take the baton if it is free, in a name that tells that we took it just now."""
+        self._nonce, holder = self._signature.sign()
+        self.baton = f"{self._directory}/held.{holder}"
+        try:
+            os.rename(f"{self._directory}/{_FREE}", self.baton)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Give the baton back, unless it was taken over; if it can't go back, it lapses."""
+        try:
+            os.rename(self.baton, f"{self._directory}/{_FREE}")
+        except OSError:
+            return
+
+    def beat(self) -> None:
+        with suppress(FileNotFoundError):
+            os.utime(self.baton)
+
+    def abandon(self) -> None:
+        """Clear up and release, because the process ends. What a fork inherited is not ours."""
+        if self._signature.pid == os.getpid():
+            for key in self._temporaries:
+                with suppress(OSError):
+                    discard_temporary(self.root, key)
+            self.release()
+
+    def _lost(self) -> LockLostError:
+        return LockLostError(
+            f"this process stalled while it held the lock on {self.root!a}, and another one took "
+            "it over; nothing was committed. Fix: try again."
+        )
+
+
+class Mutex:
+    """The lock of one root. Threads and processes may share it; it is not reentrant."""
+
+    def __init__(self, root: str, locks: str, timing: LockTiming | None = None) -> None:
+        self.root = os.path.realpath(root)
+        self.timing = timing or LockTiming()
+        self._folder = os.path.join(locks, hashlib.sha256(os.fsencode(self.root)).hexdigest())
+        self._directory = os.path.join(self._folder, "lock")
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        self._signature = Signature()
+        self._threads = threading.RLock()
+        self._owner: int | None = None
+        record = self._record_of(self._signature.mutex)
+        self._finalizer = weakref.finalize(self, _remove_record, record, os.getpid())
+        with suppress(OSError):
+            self._clear_old_records()
+
+    @contextmanager
+    def hold(self) -> Iterator[Held]:
+        """Hold the lock for the length of a `with`; `LockTimeout` if it can't be had in time."""
+        held = self.ask()
+        try:
+            self.acquire(held)
+            yield held
+        finally:
+            self.release(held)
+
+    def ask(self) -> Held:
+        """Begin to take the lock: make what `acquire` takes it with, and `release` lets go.
+
+        An interrupt can come at any moment, so `acquire` belongs into the `try` whose `finally`
+        calls `release`; and that is harmless however far `acquire` came.
+        """
+        if self._signature.pid != os.getpid():  # a fork took our threads away
+            self._start_afresh()
+        if self._owner == threading.get_ident():
+            raise RuntimeError(
+                f"this thread holds the lock on {self.root!a} already. "
+                "Fix: do not take it twice; pass on what it gave you."
+            )
+        return Held(self.root, self._directory, self._signature)
+
+    def acquire(self, held: Held, pause: Callable[[float], None] = time.sleep) -> None:
+        """Take the lock. `pause` is how to wait between attempts."""
+        deadline = time.monotonic() + self.timing.timeout
+        self._enter_threads()
+        self._acquire_or_explain(held, deadline, pause)
+        before_the_end(held.abandon)
+        heart.follow(held, self.timing.heartbeat)
+
+    def release(self, held: Held) -> None:
+        try:
+            heart.leave(held)  # first: should the rest be interrupted, the lock lapses by itself
+            held.release()
+            call_off(held.abandon)
+        finally:
+            if self._owner == threading.get_ident():
+                self._owner = None
+            with suppress(RuntimeError):  # we never came so far as to exclude the other threads
+                self._threads.release()
+
+    def close(self) -> None:
+        """Remove our record, for a lock that won't be taken again."""
+        self._finalizer()
+
+    def _enter_threads(self) -> None:
+        if not self._threads.acquire(timeout=self.timing.timeout):
+            raise LockTimeout(
+                f"another thread of this process has held the lock on {self.root!a} for over "
+                f"{self.timing.timeout:g} s. Fix: look for what keeps it busy."
+            )
+        self._owner = threading.get_ident()
+
+    def _acquire_or_explain(
+        self, held: Held, deadline: float, pause: Callable[[float], None]
+    ) -> None:
+        try:
+            self._acquire(held, deadline, pause)
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageFaultError(
+                f"can't take the lock on {self.root!a}: {error.strerror} in {self._folder!a}. "
+                "Fix: make that folder writable, or set PERDURE_HOME to one that is."
+            ) from error
+
+    def _acquire(self, held: Held, deadline: float, pause: Callable[[float], None]) -> None:
+        wait = _FIRST_WAIT_SECONDS
+        while not held.take():
+            if self._make_way():
+                continue
+            if time.monotonic() >= deadline:
+                raise self._timed_out()
+            pause(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads contenders
+            wait = min(wait * 1.5, _LONGEST_WAIT_SECONDS)
+
+    def _make_way(self) -> bool:
+        """Make or free the baton if nobody alive has it; say whether to try again at once."""
+        name = self._baton_name()
+        if name is None:
+            return self._make_baton()
+        return name == _FREE or (self._lapsed(name) and self._take_over(name))
+
+    def _baton_name(self) -> str | None:
+        try:
+            names = os.listdir(self._directory)
+        except FileNotFoundError:
+            return None
+        return next(filter(_BATON.fullmatch, names), None)
+
+    def _make_baton(self) -> bool:
+        """Put a new lock directory in place, unless there is one that holds anything."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        fresh = os.path.join(self._folder, f"new.{secrets.token_hex(8)}")
+        os.mkdir(fresh, 0o700)
+        os.close(os.open(f"{fresh}/{_FREE}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        try:
+            os.rename(fresh, self._directory)
+        except OSError as error:
+            os.unlink(f"{fresh}/{_FREE}")
+            os.rmdir(fresh)
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
+            return False
+        return True
+
+    def _lapsed(self, name: str) -> bool:
+        silence = self._silence(name)
+        if silence is None:
+            return False
+        return abs(silence) > self.timing.stale_after or Holder.parse(name).died
+
+    def _silence(self, name: str) -> float | None:
+        """Return the seconds since the last heartbeat; None if the baton moved on."""
+        try:
+            beat = os.stat(f"{self._directory}/{name}").st_mtime
+        except FileNotFoundError:
+            return None
+        return time.time() - max(beat, Holder.parse(name).since)
+
+    def _take_over(self, name: str) -> bool:
+        """Clear up after the holder `name` and free the baton, unless another one does."""
+        taken = f"{self._directory}/{_taken_over(name, self._signature)}"
+        try:
+            os.rename(f"{self._directory}/{name}", taken)
+        except FileNotFoundError:
+            return False
+        holder = Holder.parse(name)
+        self._clear_up_after(holder, gone=name.startswith("held.") and holder.died)
+        with suppress(FileNotFoundError):  # we stalled in turn, and were taken over
+            os.rename(taken, f"{self._directory}/{_FREE}")
+        return True
+
+    def _clear_up_after(self, holder: Holder, *, gone: bool) -> None:
+        """Remove the holder's temporary files, so that it can't commit when it wakes up.
+
+        One that is gone won't wake up, so what can't be removed then can stay.
+        """
+        for key in _recorded_temporaries(self._record_of(holder.mutex)):
+            try:
+                discard_temporary(self.root, key)
+            except OSError as error:
+                if error.errno not in _NO_SUCH_PLACE and not gone:
+                    raise
+
+    def _record_of(self, mutex: str) -> str:
+        return f"{self._directory}.{mutex}"
+
+    def _clear_old_records(self) -> None:
+        """Remove records of processes that died; whoever still needs one makes it again."""
+        for entry in os.scandir(self._folder):
+            with suppress(FileNotFoundError):
+                age = time.time() - entry.stat().st_mtime
+                if entry.name.startswith("lock.") and age > _RECORDS_KEPT_SECONDS:
+                    os.unlink(entry.path)
+
+    def _timed_out(self) -> LockTimeout:
+        name = self._baton_name()
+        if name is None:
+            return LockTimeout(
+                f"the lock directory {self._directory!a} holds something that is not ours. "
+                "Fix: remove that directory."
+            )
+        who = "others in turn" if name == _FREE else Holder.parse(name).described()
+        return LockTimeout(
+            f"the lock on {self.root!a} is held by {who}; gave up after {self.timing.timeout:g} s. "
+            f"Fix: let that process finish or end it; without a heartbeat for "
+            f"{self.timing.stale_after:g} s its lock lapses by itself."
+        )
+
+
+def _taken_over(name: str, signature: Signature) -> str:
+    """Name the baton for one who takes it over; it still tells whose record to clear up after."""
+    since, nonce, process = signature.sign()[1].split(".", 2)
+    return f"taken.{since}.{Holder.parse(name).mutex}-{nonce}.{process}"
+
+
+def _recorded_temporaries(record: str) -> list[str]:
+    try:
+        descriptor = os.open(record, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    try:
+        keys, _, _ = read_all(descriptor).partition(b"\0")
+    finally:
+        os.close(descriptor)
+    # One that was killed while it wrote the record had made no file yet, and left half a key.
+    return [key for key in os.fsdecode(keys).split("\n") if key.endswith(TEMPORARY_SUFFIX)]
+
+
+def _remove_record(record: str, pid: int) -> None:
+    if os.getpid() == pid:  # a fork's copy is not its own
+        with suppress(OSError):  # it may never have been made
+            os.unlink(record)
+
+
+@contextmanager
+def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> Iterator[Held]:
+    """Hold the lock of the folder `root`; lock directories live in the folder `locks`."""
+    mutex = Mutex(root, locks, timing)
+    try:
+        with mutex.hold() as held, ending_cleanly():
+            yield held
+    finally:
+        mutex.close()

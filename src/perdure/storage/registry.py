@@ -1,0 +1,136 @@
+"""Backends by the name of their protocol."""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from perdure.errors import ProtocolError, StorageSelectionError
+from perdure.storage.contract import StorageBackend
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "perdure.backends"
+"""Where an installed package names its backends; the entry's name is the protocol."""
+
+
+class BackendRegistry:
+    """Backend classes by name. Registries are independent of each other.
+
+    A bad registration is a bug and raises at once. A name that nobody registered is only absent;
+    whoever needed it decides what that means.
+    """
+
+    def __init__(self) -> None:
+        self._backends: dict[str, type[StorageBackend]] = {}
+
+    def register(
+        self, protocol: str, backend: type[StorageBackend], *, clobber: bool = False
+    ) -> None:
+        if not protocol.strip():
+            raise ProtocolError("a backend needs a protocol name. Fix: register it under one.")
+        _checked(backend)
+        if protocol in self and not clobber:
+            raise ProtocolError(
+                f"the protocol {protocol!a} is taken. Fix: choose another name, or pass "
+                "clobber=True to replace it on purpose."
+            )
+        self._backends[protocol] = backend
+
+    def get(self, protocol: str) -> type[StorageBackend] | None:
+        return self._backends.get(protocol)
+
+    def __contains__(self, protocol: object) -> bool:
+        return protocol in self._backends
+
+    def protocols(self) -> tuple[str, ...]:
+        return tuple(sorted(self._backends))
+
+
+class InstalledBackends(BackendRegistry):
+    """What was registered, what comes with us, and what installed packages offer by an entry point.
+
+    A backend is imported only when it is asked for.
+    """
+
+    def __init__(self, built_in: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._built_in = dict(built_in or {})
+        """Module and class, as an entry point names them."""
+        self._loaded: dict[str, type[StorageBackend]] = {}
+
+    def get(self, protocol: str) -> type[StorageBackend] | None:
+        """Return the class; `StorageSelectionError` if a package offers one that can't be used."""
+        registered = super().get(protocol)
+        if registered is not None:
+            return registered
+        if protocol not in self._loaded:
+            if protocol in self._built_in:
+                self._loaded[protocol] = _imported(self._built_in[protocol])
+            elif offers := _offers(protocol):
+                self._loaded[protocol] = _load(offers)
+        return self._loaded.get(protocol)
+
+    def __contains__(self, protocol: object) -> bool:
+        known = super().__contains__(protocol) or protocol in self._built_in
+        return known or protocol in _offered_protocols()
+
+    def protocols(self) -> tuple[str, ...]:
+        return tuple(sorted(_offered_protocols() | self._built_in.keys() | self._backends.keys()))
+
+
+def _imported(target: str) -> type[StorageBackend]:
+    module, _, name = target.partition(":")
+    return _checked(getattr(import_module(module), name))
+
+
+def _entries() -> "Iterable[EntryPoint]":
+    """Return what installed packages offer; who asks for what we ship does not pay for it."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - as said
+
+    return entry_points(group=ENTRY_POINT_GROUP)
+
+
+def _offered_protocols() -> set[str]:
+    return {entry.name for entry in _entries()}
+
+
+def _offers(protocol: str) -> "list[EntryPoint]":
+    return list({entry.value: entry for entry in _entries() if entry.name == protocol}.values())
+
+
+def _load(offers: "list[EntryPoint]") -> type[StorageBackend]:
+    protocol = offers[0].name
+    if len(offers) > 1:
+        raise StorageSelectionError(
+            f"several installed packages offer a backend {protocol!a}: "
+            f"{', '.join(offer.value for offer in offers)}. Fix: uninstall all but one."
+        )
+    try:
+        backend: object = offers[0].load()
+        return _checked(backend)
+    except (Exception, SystemExit) as error:  # somebody else's import, whatever it raises
+        raise StorageSelectionError(
+            f"the backend {protocol!a} is installed, but {offers[0].value} can't be used: "
+            f"{type(error).__name__}: {error}. Fix: mend or reinstall its package."
+        ) from error
+
+
+def _checked(backend: object) -> type[StorageBackend]:
+    if not (inspect.isclass(backend) and issubclass(backend, StorageBackend)):
+        raise TypeError(f"{backend!r} is not a class of StorageBackend; it can't be registered")
+    if inspect.isabstract(backend):
+        missing = sorted(backend.__abstractmethods__)
+        raise TypeError(f"{backend.__name__} can't be registered: it lacks {missing}")
+    return backend
+
+
+registry: BackendRegistry = InstalledBackends(
+    {
+        "memory": "perdure.storage.backends.memory:MemoryBackend",
+        "device-local": "perdure.storage.backends.device_local:DeviceLocalBackend",
+        "vault": "perdure.storage.backends.vault:VaultBackend",
+    }
+)
+"""The registry that selection looks in, unless told otherwise."""

@@ -1,0 +1,142 @@
+"""From settings to a backend, or a refusal that says how to mend it; never to another backend."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from perdure.errors import (
+    CapabilityMismatchError,
+    ConfigError,
+    OptionError,
+    StorageError,
+    StorageSelectionError,
+)
+from perdure.storage.contract import Capabilities, StorageBackend
+from perdure.storage.registry import BackendRegistry
+from perdure.storage.registry import registry as default_registry
+
+DEFAULT_PROTOCOL = "device-local"
+
+
+def _nowhere(place: Sequence[str]) -> str:
+    return f"the option {'.'.join(place)}"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """What the config file and the environment say about storage."""
+
+    home: str
+    backend: str | None = None
+    """The config's own choice; it wins over everything."""
+    vault_path: str | None = None
+    """The environment's `MEMORY_VAULT_PATH`; it selects the vault if the config chooses nothing."""
+    options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The config's tables `[storage.<protocol>]`."""
+    where: Callable[[Sequence[str]], str] = _nowhere
+    """Says in which file and line an entry of the config stands."""
+
+    @property
+    def protocol(self) -> str:
+        if self.backend is not None:
+            return self.backend
+        return "vault" if self.vault_path else DEFAULT_PROTOCOL
+
+    @property
+    def reason(self) -> str:
+        """Why that protocol: what an operator would have to change."""
+        if self.backend is not None:
+            return "backend in [storage] of the config file"
+        return "MEMORY_VAULT_PATH in the environment" if self.vault_path else "the default"
+
+    def options_for(self, protocol: str) -> Mapping[str, object]:
+        options = self.options.get(protocol, {})
+        if protocol != "vault" or not self.vault_path:
+            return options
+        if self.backend is None:  # the environment chose the vault, so it also says which
+            return {**options, "path": self.vault_path}
+        return {"path": self.vault_path, **options}
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePreview:
+    """What `select_backend` would do."""
+
+    protocol: str
+    reason: str
+    ok: bool
+    message: str
+    """The refusal, word for word; or what would be opened."""
+    capabilities: Capabilities | None = None
+
+
+def select_backend(
+    settings: StorageSettings,
+    *,
+    required: Capabilities | None = None,
+    registry: BackendRegistry = default_registry,
+) -> StorageBackend:
+    """Open the backend that the settings choose.
+
+    Raises `StorageSelectionError` if it can't be had, and `CapabilityMismatchError` if it promises
+    less than `required`.
+    """
+    protocol = settings.protocol
+    backend_class = _registered(settings, registry)
+    try:
+        backend = backend_class.from_options(settings.options_for(protocol), settings.home)
+        promised = backend.capabilities
+    except OptionError as error:
+        place = ("storage", protocol, error.option)
+        raise ConfigError(f"{settings.where(place)}: {error}") from error
+    except StorageSelectionError:
+        raise
+    except StorageError as error:
+        raise StorageSelectionError(f"the backend {protocol!a} can't be opened: {error}") from error
+    except Exception as error:  # a plug-in's own; a refusal must still say what to do
+        raise StorageSelectionError(
+            f"the backend {protocol!a}, chosen by {settings.reason}, failed to open: "
+            f"{type(error).__name__}: {error}. Fix: mend its options or its package."
+        ) from error
+    _require(promised, required, settings)
+    return backend
+
+
+def storage_preview(
+    settings: StorageSettings,
+    *,
+    required: Capabilities | None = None,
+    registry: BackendRegistry = default_registry,
+) -> StoragePreview:
+    """Say what `select_backend` would do. Never raises a refusal, never changes anything."""
+    protocol, reason = settings.protocol, settings.reason
+    try:
+        backend = select_backend(settings, required=required, registry=registry)
+    except StorageSelectionError as refusal:
+        return StoragePreview(protocol, reason, ok=False, message=str(refusal))
+    message = f"{protocol} at {backend.whereabouts}" if backend.whereabouts else protocol
+    return StoragePreview(protocol, reason, True, message, backend.capabilities)  # noqa: FBT003
+
+
+def _registered(settings: StorageSettings, registry: BackendRegistry) -> type[StorageBackend]:
+    protocol = settings.protocol
+    backend_class = registry.get(protocol)
+    if backend_class is None:
+        raise StorageSelectionError(
+            f"no backend is called {protocol!a}, chosen by {settings.reason}. "
+            f"Installed: {', '.join(registry.protocols())}. "
+            "Fix: install the package that brings it, or choose one of these."
+        )
+    return backend_class
+
+
+def _require(
+    promised: Capabilities, required: Capabilities | None, settings: StorageSettings
+) -> None:
+    if required is None:
+        return
+    missing = promised.missing(required)
+    if missing:
+        raise CapabilityMismatchError(
+            f"the backend {settings.protocol!a}, chosen by {settings.reason}, does not promise "
+            f"{', '.join(missing)}. Fix: choose a backend that does, or ask for less."
+        )

@@ -1,0 +1,150 @@
+"""A backend whose every change enters history before it happens."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from copy import copy
+from typing import TYPE_CHECKING, Self
+
+from perdure.artifacts import CID, IndexState
+from perdure.artifacts.canonical import Value
+from perdure.errors import StorageError
+from perdure.storage.changes import check_changes
+from perdure.storage.content import ABSENT, Expectation, check_expectation
+from perdure.storage.contract import StorageBackend
+from perdure.storage.history import (
+    EXTERNAL,
+    RESTORE,
+    UNDONE,
+    Circumstances,
+    History,
+    Version,
+    Which,
+)
+from perdure.storage.joint import Discrepancy, Joint, Wanted
+from perdure.storage.locator import Locator
+from perdure.storage.wrapped import Wrapped
+
+if TYPE_CHECKING:
+    from perdure.artifacts.sweep import Collected
+
+
+class Recorded(Wrapped):
+    """`inner`, with a history of its texts. To open it settles what a crash left behind."""
+
+    def __init__(self, inner: StorageBackend, history: History) -> None:
+        super().__init__(inner)
+        self.history = history
+        self.joint = Joint(inner, history)
+        self._circumstances = Circumstances()
+        with suppress(StorageError):  # it can still be read, and the next writer tries again
+            self.joint.settle()
+
+    def because(
+        self,
+        *,
+        actor: str | None = None,
+        reason: str | None = None,
+        origin: str | None = None,
+        derived_from: Iterable[CID] | None = None,
+        **more: Value,
+    ) -> Self:
+        """Return the same backend for writes under these circumstances; others stay as they are.
+
+        `moved_from` is the key that a text had before; for several texts, a mapping from the key of
+        each. What history itself says of texts, nobody else can.
+        """
+        if origin in (EXTERNAL, UNDONE):
+            raise ValueError(
+                f"origin={origin!a} is what history says by itself. Fix: say another, or nothing."
+            )
+        now = self._circumstances
+        said = Circumstances(
+            now.actor if actor is None else actor,
+            now.reason if reason is None else reason,
+            now.origin if origin is None else origin,
+            now.derived_from if derived_from is None else tuple(derived_from),
+            {**now.more, **more},
+        )
+        same = copy(self)
+        same._circumstances = said  # noqa: SLF001 - it is one of us
+        return same
+
+    def close(self) -> None:
+        """Let go of the history."""
+        self.history.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ changing
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        self.commit({locator: content}, expect={locator: expect})
+        return locator
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        check_expectation(expect)
+        if expect is ABSENT:
+            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        self.joint.remove(locator, expect, self._circumstances)
+
+    def commit(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> IndexState:
+        """Make all these changes, and have them in history as one; None is a text to be removed.
+
+        They enter history in one commit, and then the files are written in this order. If a
+        condition does not hold, nothing happens. If a file can't be written, all become again what
+        they were, and history says so.
+        """
+        wanted = {
+            change.locator: Wanted(changes[change.locator], change.expect)
+            for change in check_changes(changes, expect)
+        }
+        return self.joint.commit(wanted, self._circumstances)
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        self.commit(changes, expect=expect)
+
+    def restore(self, locator: Locator, version: Which, *, expect: Expectation = None) -> Version:
+        """Write the text of an earlier version as a new one; nothing of history is rewritten.
+
+        `AbsentError` if there is no such version, or it has no text.
+        """
+        chosen = self.history.version(locator, version)
+        text = self.history.text(chosen)
+        derived_from = () if chosen.cid is None else (chosen.cid,)
+        restoring = self.because(origin=RESTORE, derived_from=derived_from)
+        restoring.write(locator, text, expect=expect)
+        return self.history.versions(locator)[-1]
+
+    def earlier(self, locator: Locator) -> Iterator[str]:
+        return self.history.earlier(locator)
+
+    def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "Collected":
+        """Erase contents from history; nobody writes from when they are chosen until they are."""
+        with self.joint.alone():
+            return self.history.store.erase(chosen(), reason)
+
+    # ------------------------------------------------------------ keeping history right
+    def settle(self) -> None:
+        """Undo what a writer that died left unfinished, if one did; history says so."""
+        self.joint.settle()
+
+    def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
+        """Let what others wrote at these places enter history, in one commit; say what it was."""
+        return self.joint.notice(locators)
+
+    # ------------------------------------------------------------ reading
+    def committed(self, locator: Locator) -> str | None:
+        return self.joint.committed(locator)

@@ -1,0 +1,148 @@
+"""The past as a backend: every text as it was at some moment, and nothing that could change it."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+from perdure.artifacts import CID, IndexState
+from perdure.artifacts.names import is_foreign
+from perdure.artifacts.state import Binding
+from perdure.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
+from perdure.storage.content import Expectation
+from perdure.storage.contract import Capabilities, Info, StorageBackend
+from perdure.storage.history import History, decoded
+from perdure.storage.locator import Locator, children_named, is_key_segment
+
+if TYPE_CHECKING:
+    from perdure.storage.personal import Authorisation
+
+_ANY = CID.of(b"")
+
+
+class View(StorageBackend):
+    """A history as of a state. A directory is there while it holds a text, however deep.
+
+    A state that can't be asked for is a `StateError`, at once or when it is no longer retained.
+    """
+
+    def __init__(self, history: History, state: IndexState) -> None:
+        self._history = history
+        self._store = history.store
+        self._catalogue = history.store.catalogue
+        self._state = state
+        self._check()
+        self._catalogue.follow()
+        self._time = self._catalogue.commit_at(state.position)[1] / 1000
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    @property
+    def whereabouts(self) -> str:
+        return f"the past, as of entry {self._state.position}"
+
+    # ------------------------------------------------------------ reading
+    def read(self, locator: Locator) -> str:
+        bound = self._bound(locator)
+        if bound is None or bound.cid is None:
+            if self._is_directory(locator):
+                raise DirectoryInTheWayError(
+                    f"{locator.key!a} was a directory. Fix: name a text below it."
+                )
+            raise self._absent(locator)
+        data = self._store.get(bound.cid, self._state)
+        if data is None:
+            raise self._taken_away(locator)
+        return decoded(data, locator.key)
+
+    def list(self, locator: Locator) -> list[Locator]:
+        if self._bound(locator) is not None:
+            return []
+        start = len(locator.key) + 1 if locator.key else 0
+        names = {name for name, _ in self._catalogue.children(locator.key, self._state.position)}
+        return children_named(locator, [n[start:] for n in names if is_key_segment(n[start:])])
+
+    def exists(self, locator: Locator) -> bool:
+        return self._bound(locator) is not None or self._is_directory(locator)
+
+    def info(self, locator: Locator) -> Info:
+        bound = self._bound(locator)
+        if bound is not None and bound.cid is not None:
+            location = self._store.locate(bound.cid, self._state)
+            if location is None:
+                raise self._taken_away(locator)
+            size = sum(part.length for part in location)
+            return Info(locator, is_dir=False, size=size, mtime=bound.time / 1000)
+        if self._is_directory(locator):
+            return Info(locator, is_dir=True, size=0, mtime=self._time)
+        raise self._absent(locator)
+
+    def earlier(self, locator: Locator) -> Iterator[str]:
+        return self._history.earlier(locator, self._state)
+
+    def _bound(self, locator: Locator) -> Binding | None:
+        """Return the version that was there, if there was a text."""
+        self._check()
+        if is_foreign(locator.key):
+            return None
+        bound = self._catalogue.bound(locator.key, self._state.position)
+        return None if bound is None or bound.cid is None or not locator.key else bound
+
+    def _is_directory(self, locator: Locator) -> bool:
+        if not locator.key or is_foreign(locator.key):
+            return not locator.key
+        return self._catalogue.any_below(locator.key, self._state.position)
+
+    def _check(self) -> None:
+        self._store.has(_ANY, self._state)
+
+    def _absent(self, locator: Locator) -> AbsentError:
+        return AbsentError(
+            f"nothing was at {locator.key!a} at entry {self._state.position}. "
+            "Fix: list the place above to see what was there."
+        )
+
+    def _taken_away(self, locator: Locator) -> AbsentError:
+        return AbsentError(
+            f"the text that was at {locator.key!a} at entry {self._state.position} had been taken "
+            "away. Fix: ask as of an earlier state."
+        )
+
+    # ------------------------------------------------------------ what the past refuses
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        del content, expect
+        self._refuse(locator)
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        del expect
+        self._refuse(locator)
+
+    def write_all(
+        self,
+        changes: Mapping[Locator, str | None],
+        *,
+        expect: Mapping[Locator, Expectation] | None = None,
+    ) -> None:
+        del expect
+        for locator in changes:
+            self._refuse(locator)
+
+    def mkdir(self, locator: Locator) -> Locator:
+        self._refuse(locator)
+
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: "Authorisation",
+        expect: Expectation = None,
+    ) -> Locator:
+        del content, authorisation, expect
+        self._refuse(locator)
+
+    def _refuse(self, locator: Locator) -> NoReturn:
+        raise AccessRefusedError(
+            f"{locator.key!a} can't be changed here: this is the past, as of entry "
+            f"{self._state.position}. Fix: write to the present; `restore` brings a text back."
+        )

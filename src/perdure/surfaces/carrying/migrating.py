@@ -1,0 +1,138 @@
+"""`migrate`."""
+
+import os
+from typing import TypedDict, Unpack
+
+import click
+
+from perdure.app.switching import Target, open_migrating, roll_back, switch
+from perdure.engine.carrying.migrating import Migrated, MigrationPlan
+from perdure.errors import ArchiveError
+from perdure.storage import registry
+from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
+from perdure.surfaces.history.telling import progress
+from perdure.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
+
+_MOST = 10
+
+
+class Wishes(TypedDict):
+    to: str | None
+    vault: str | None
+    dry_run: bool
+    verify: bool
+    switch_: bool
+    rollback: bool
+    yes: bool
+
+
+@click.command("migrate")
+@click.option("--to", metavar="BACKEND", help="Where to: vault, device-local or another.")
+@click.option("--vault", metavar="PATH", help="The folder of the vault; else as the config says.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be copied, and what conflicts.")
+@click.option("--verify", is_flag=True, help="Only compare both sides.")
+@click.option(
+    "--switch", "switch_", is_flag=True, help="Then use the other one: change the config."
+)
+@click.option("--rollback", is_flag=True, help="Undo the last --switch.")
+@without_asking
+@as_json(ONE_OBJECT)
+def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
+    """Copy the memory to another backend, with its history.
+
+    The memory that is copied stays as it is. Every text and version is compared on both sides
+    before it is said that they are the same. If it is interrupted, do it again.
+    """
+    if wishes["rollback"]:
+        roll_back(os.environ)
+        tell_json({"rolled_back": True}) if as_json else tell_line("the config is as it was before")
+        return
+    target = _target(wishes)
+    with open_migrating(os.environ, target) as migrating, progress("copying") as show:
+        if wishes["verify"]:
+            _tell_done(migrating.verify(), target, switched=False, as_json=as_json)
+            return
+        plan = migrating.plan()
+        if wishes["dry_run"]:
+            _tell_plan(plan, as_json=as_json)
+            return
+        _demand_room(plan)
+        if not wishes["yes"]:
+            ask_first("\n".join(_planned(plan)), "nothing was copied")
+        done = migrating.apply(show)
+    if wishes["switch_"]:
+        switch(os.environ, target, done)
+    _tell_done(done, target, switched=wishes["switch_"], as_json=as_json)
+
+
+def _target(wishes: Wishes) -> Target:
+    to = wishes["to"]
+    if to is None:
+        raise click.UsageError("Missing --to BACKEND. Fix: say where the memory is to go.")
+    if to not in registry:
+        known = ", ".join(registry.protocols())
+        raise click.UsageError(f"no backend is called {to!a}. Fix: use one of {known}.")
+    if wishes["vault"] is not None and to != "vault":
+        raise click.UsageError("--vault goes with --to vault. Fix: leave it out.")
+    return Target(to, wishes["vault"])
+
+
+def _demand_room(plan: MigrationPlan) -> None:
+    if plan.conflicts:
+        raise ArchiveError(
+            f"the memory can't go to {plan.target!a}: {plan.conflicts[0]}. Nothing was changed. "
+            "Fix: --dry-run shows all that is in the way; name a place with no memory in it."
+        )
+
+
+def _planned(plan: MigrationPlan) -> list[str]:
+    texts = f"{counted(plan.texts, 'text')} of {sized(plan.size)}"
+    entries = f"{counted(plan.position, 'entry')} of history"
+    lines = [
+        f"from {shown(plan.source)} to {shown(plan.target)}",
+        f"    {texts}, {counted(plan.versions, 'version')}, {entries}",
+    ]
+    if plan.known:
+        lines.append(f"    {counted(plan.known, 'entry')} of them there already")
+    lines += [f"in the way: {shown(each)}" for each in plan.conflicts[:_MOST]]
+    if len(plan.conflicts) > _MOST:
+        lines.append(f"and {len(plan.conflicts) - _MOST} more")
+    return lines
+
+
+def _tell_plan(plan: MigrationPlan, *, as_json: bool) -> None:
+    if not as_json:
+        for line in _planned(plan):
+            tell_line(line)
+        return
+    tell_json(
+        {
+            "source": plan.source,
+            "target": plan.target,
+            "texts": plan.texts,
+            "bytes": plan.size,
+            "versions": plan.versions,
+            "position": plan.position,
+            "known": plan.known,
+            "conflicts": list(plan.conflicts),
+        }
+    )
+
+
+def _tell_done(done: Migrated, target: Target, *, switched: bool, as_json: bool) -> None:
+    if as_json:
+        told = {"history": done.history, "position": done.position, "texts": done.texts}
+        tell_json(
+            {**told, "versions": done.versions, "written": done.written, "switched": switched}
+        )
+        return
+    same = f"{counted(done.texts, 'text')} and {counted(done.versions, 'version')}"
+    tell_line(f"the same on both sides: {same}, {counted(done.position, 'entry')} of history")
+    if switched:
+        tell_line("from now on the other one is used; `perdure migrate --rollback` undoes that")
+        return
+    said = ", ".join(
+        f"[{'.'.join(tables)}] {name} = {value!a}"
+        for (*tables, name), value in target.entries().items()
+    )
+    mention(f"to use it, add --switch, or let the config say {said}")

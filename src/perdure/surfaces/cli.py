@@ -1,0 +1,176 @@
+"""The command line. Every command is imported when it is asked for; no other one pays."""
+
+import atexit
+import gc
+import os
+import re
+import sys
+
+import click
+
+from perdure.errors import PerdureError
+from perdure.surfaces.ending import INTERRUPTED
+from perdure.surfaces.lazy import HIDDEN, Commands, Later
+from perdure.surfaces.telling import mention, shown
+
+_HERE = "perdure.surfaces"
+_LINE_BREAK = r"\s*\n\s*"
+_BETWEEN_LOOKS_FOR_GARBAGE = 50_000
+"""Objects; Python itself looks after 700, and starting makes many that all stay."""
+
+
+def _verb(module: str, name: str, told: str) -> Later:
+    return Later(f"{_HERE}.nodes.{module}:{name}_command", told)
+
+
+def _finder(module: str, name: str, told: str) -> Later:
+    return Later(f"{_HERE}.recall.{module}:{name}_command", told)
+
+
+def _saver(module: str, name: str, told: str) -> Later:
+    return Later(f"{_HERE}.saving.{module}:{name}_command", told)
+
+
+def _project(module: str, name: str, told: str) -> Later:
+    return Later(f"{_HERE}.harness.{module}:{name}_command", told)
+
+
+SECTIONS = {
+    "Memories": {
+        "recall": _finder("recalling", "recall", "Find what memory has to say to a question."),
+        "save": _saver("saving", "save", "Remember one thing."),
+        "commit": _saver("committing", "commit", "Keep a conversation, and learn from it."),
+        "why": _saver("explaining", "why", "Say why memory says what it says."),
+        "unmerge": _saver("undoing", "unmerge", "Undo a merge."),
+        "write": _verb("writing", "write", "Write a node, or the next version of one."),
+        "read": _verb("reading", "read", "Print the content of a node."),
+        "edit": _verb("editing", "edit", "Change a node in your editor."),
+        "list": _verb("listing", "list", "List what is in a folder."),
+        "tree": _verb("listing", "tree", "Show all nodes below a folder."),
+        "move": _verb("moving", "move", "Give a node another name."),
+        "archive": _verb("moving", "archive", "Put a node away, so that nobody finds it."),
+        "unarchive": _verb("moving", "unarchive", "Take an archived node back into use."),
+        "delete": _verb("moving", "delete", "Remove a node."),
+        "restore": _verb("rewinding", "restore", "Let a node be what it was."),
+        "rewind": _verb("rewinding", "rewind", "Let all memories be what they were."),
+        "forget": Later(
+            f"{_HERE}.forgetting.forgetting:forget_command",
+            "Put away what nobody is to find; or erase it.",
+        ),
+        "relate": _verb("relating", "relate", "Relate a node to another, or list its relations."),
+        "related": _finder(
+            "relating", "related", "Suggest links between notes that have none yet."
+        ),
+        "import": Later(
+            f"{_HERE}.importing:import_command",
+            "Take in what other programs remember, or a memory that was exported.",
+        ),
+        "export": Later(
+            f"{_HERE}.carrying.exporting:export_command",
+            "Write the whole memory into FOLDER: Markdown, and its history.",
+        ),
+    },
+    "Agents": {
+        "mcp": Later(
+            f"{_HERE}.mcp.serving:mcp_command",
+            "Let an agent use memory, over the Model Context Protocol on stdin and stdout.",
+        ),
+        "install": Later(
+            f"{_HERE}.install.installing:install_command",
+            "Tell a coding agent of memory, in its own config.",
+        ),
+    },
+    "Projects": {
+        "plan": _project("plans", "plan", "Begin, show and finish the plans of a project."),
+        "queue": _project(
+            "queue", "queue", "Say what is to do: the plans of all registered repositories."
+        ),
+        "repo": _project("repos", "repo", "Register, list and unregister repositories."),
+        "state-mode": _project(
+            "modes", "state_mode", "Say who keeps the plans of projects, or change it."
+        ),
+    },
+    "Upkeep": {
+        "init": Later(
+            f"{_HERE}.beginning:init_command",
+            "Set up memory on this machine: a config file, and a store that works.",
+        ),
+        "status": Later(
+            f"{_HERE}.status:status_command", "Say what is stored where, and how it stands with it."
+        ),
+        "history": Later(
+            f"{_HERE}.history:history",
+            "See, compare, restore and prove every version of every text.",
+        ),
+        "lint": _verb("linting", "lint", "Find what is wrong with notes by their own words."),
+        "migrate": Later(
+            f"{_HERE}.carrying.migrating:migrate_command",
+            "Copy the memory to another backend, with its history.",
+        ),
+        "repair": _verb("mending", "repair", "Find what is wrong with nodes, and mend it."),
+        "index": _finder("indexing", "index", "Look after the index by which memories are found."),
+        "worker": _finder("working", "worker", "Keep the index up to date, for all accounts."),
+        "watch": _finder(
+            "watching", "watch", "Take in what you edit by hand, as soon as it is saved."
+        ),
+        "models": Later(
+            f"{_HERE}.models:models_command",
+            "Install the model that finds memories by their meaning, and see what is installed.",
+        ),
+        "cost": Later(f"{_HERE}.cost:cost_command", "Say what language models have cost."),
+        "outbox": _verb("outbox", "outbox", "Look after what the index was not told of yet."),
+        "account": _verb("tenants", "account", "Make, list and delete accounts."),
+        "user": _verb("tenants", "user", "Make, list and delete users."),
+        "agent": _verb("tenants", "agent", "Make, list and delete agents."),
+        "doctor": Later(
+            f"{_HERE}.doctor:doctor_command",
+            "Say where memory is kept and whether all is well.",
+        ),
+        "completion": Later(
+            f"{_HERE}.completion:completion_command",
+            "Print what makes a shell complete commands, options and names of nodes.",
+        ),
+        "demo": Later(
+            f"{_HERE}.demo.command:demo_command",
+            "Show Perdure at work on half a year of conversations.",
+        ),
+    },
+    HIDDEN: {
+        "hook": Later(
+            f"{_HERE}.hooks.hooking:hook_command", "Answer an agent at a turn of its session."
+        ),
+    },
+}
+
+
+@click.group(
+    cls=Commands, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(package_name="perdure")
+def cli() -> None:
+    """Memory for AI agents that its owner can read, edit, search, rewind and prove.
+
+    A node is one memory, skill or resource. Yours are named as preference/indentation, profile,
+    skills/NAME, resources/NAME or sessions/ID/NAME; any other by its whole URI, ctx://...
+    """
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line, not a traceback."""
+    _open_what_is_closed()
+    gc.set_threshold(_BETWEEN_LOOKS_FOR_GARBAGE)
+    atexit.register(gc.freeze)  # the system takes all back at once, so nobody needs to look there
+    try:
+        cli()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except PerdureError as error:
+        mention(f"perdure: {shown(re.sub(_LINE_BREAK, ' ', str(error)))}")
+        sys.exit(1)
+
+
+def _open_what_is_closed() -> None:
+    """Give who was started without stdin, stdout or stderr ones that lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - as long as we run

@@ -1,0 +1,113 @@
+"""`cost`."""
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+
+import click
+
+from perdure.app.llm import ledger_file
+from perdure.config import load_config
+from perdure.engine.llm.budget import BILLION
+from perdure.engine.llm.ledger import Ledger, Total
+from perdure.model.values import read_moment
+from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
+from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_table
+
+_CENTS_OF_CENTS = BILLION // 10_000
+_ALL = "all"
+
+
+def _since(text: str) -> datetime:
+    moment = read_moment(text)
+    if moment is None:
+        raise click.BadParameter(
+            f"{text!a} is no time. Fix: write a date as 2026-03-01, or a time as "
+            "2026-03-01T10:00:00Z."
+        )
+    return moment
+
+
+@click.command("cost")
+@click.option(
+    "--by",
+    type=click.Choice(["day", "session", "model", "purpose"]),
+    default="day",
+    help="What to add up by; the day (in UTC), if you don't say.",
+)
+@click.option(
+    "--since",
+    type=_since,
+    metavar="TIME",
+    help="Only calls from then on: a date or a time, in UTC unless it says otherwise.",
+)
+@as_json(OBJECT_PER_LINE)
+def cost_command(by: str, since: datetime | None, *, as_json: bool) -> None:
+    """Say what language models have cost.
+
+    Each attempt counts, and each call that never ended as the most that it may have cost. Answers
+    that were known from before cost nothing. What was said in a call is not kept.
+    """
+    totals = _totals(by, since)
+    if as_json:
+        tell_json(*({by: each.name, **_json(each)} for each in totals))
+        return
+    if not totals:
+        mention("no language model was asked")
+        return
+    rows = [_row(each) for each in totals]
+    if len(totals) > 1:
+        rows.append(_row(_sum(totals)))
+    tell_table((by, "calls", "remembered", "read", "written", "cost"), rows)
+    unfinished = sum(each.open for each in totals)
+    if unfinished:
+        mention(
+            f"{counted(unfinished, 'call')} under way, or never ended: counted as the most that "
+            "may be due"
+        )
+
+
+def _totals(by: str, since: datetime | None) -> list[Total]:
+    file = ledger_file(load_config(os.environ).home)
+    if not file.exists():
+        return []
+    with Ledger(str(file)) as ledger:
+        return ledger.totals(by, since)
+
+
+def _row(total: Total) -> tuple[str, ...]:
+    numbers = (total.calls, total.remembered, total.input_tokens, total.output_tokens)
+    return (shown(total.name), *(f"{number:,}" for number in numbers), _dollars(total.money))
+
+
+def _dollars(money: int | None) -> str:
+    """Return an amount to a hundredth of a cent, rounded up."""
+    if money is None:
+        return "unknown"
+    whole, parts = divmod(-(-money // _CENTS_OF_CENTS), 10_000)
+    return f"${whole:,}.{parts:04d}"
+
+
+def _sum(totals: Sequence[Total]) -> Total:
+    known = [each.money for each in totals if each.money is not None]
+    return Total(
+        _ALL,
+        sum(each.calls for each in totals),
+        sum(each.remembered for each in totals),
+        sum(each.open for each in totals),
+        sum(each.input_tokens for each in totals),
+        sum(each.output_tokens for each in totals),
+        sum(known) if known else None,
+    )
+
+
+def _json(total: Total) -> dict[str, object]:
+    return {
+        "calls": total.calls,
+        "remembered": total.remembered,
+        "unfinished": total.open,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "dollars": None if total.money is None else f"{Decimal(total.money) / BILLION:f}",
+    }

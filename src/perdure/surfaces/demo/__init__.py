@@ -1,0 +1,1 @@
+"""Perdure at work on half a year of a small team's conversations."""

@@ -1,0 +1,204 @@
+"""`plan`."""
+
+from collections.abc import Iterator
+
+import click
+
+from perdure.app.projects import ProjectState
+from perdure.errors import HarnessError, PlanNameError
+from perdure.harness import (
+    DEFAULT,
+    Plan,
+    PlanText,
+    clear_plan,
+    list_plans,
+    named_plan,
+    path_in,
+    read_plan,
+    resolve_active_plan,
+    start_plan,
+    switch_plan,
+)
+from perdure.harness.state import read_in
+from perdure.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from perdure.surfaces.harness.opening import changing_project, reading_project
+from perdure.surfaces.telling import (
+    counted,
+    mention,
+    shown,
+    tell_json,
+    tell_line,
+    tell_table,
+    tell_text,
+)
+
+
+@click.group("plan")
+def plan_command() -> None:
+    """Begin, show and finish the plans of a project.
+
+    A plan is PLAN.md or PLAN-NAME.md, with its progress beside it; its tasks are check boxes. The
+    one without a name is called default.
+    """
+
+
+@plan_command.command("list")
+@as_json(OBJECT_PER_LINE)
+@reading_project
+def list_(opened: ProjectState, *, as_json: bool) -> None:
+    """List the plans of the project."""
+    active = resolve_active_plan(opened.place)
+    plans = list_plans(opened.place)
+    if as_json:
+        tell_json(*(told(each, opened, active) for each in plans))
+        return
+    rows = (
+        (
+            "*" if each.plan == active else "",
+            each.plan.called,
+            str(each.open),
+            str(each.done),
+            shown(each.title),
+        )
+        for each in plans
+    )
+    if not tell_table(("active", "plan", "open", "done", "title"), rows):
+        mention("there is no plan. Fix: `perdure plan start NAME` begins one.")
+
+
+@plan_command.command("show")
+@click.argument("name", required=False)
+@as_json(ONE_OBJECT)
+@reading_project
+def show(opened: ProjectState, name: str | None, *, as_json: bool) -> None:
+    """Print the plan NAME; the active one, if you don't say."""
+    active = resolve_active_plan(opened.place)
+    found = _found(opened, active if name is None else _plan(name))
+    if as_json:
+        tell_json({**told(found, opened, active), "text": found.text})
+    else:
+        tell_text(found.text)
+
+
+@plan_command.command("start")
+@click.argument("name")
+@click.option("--title", metavar="TEXT", help="What it is about; its name, if you don't say.")
+@click.option("--task", "tasks", metavar="TEXT", multiple=True, help="Something to do; repeatable.")
+@as_json(ONE_OBJECT)
+@changing_project
+def start(
+    opened: ProjectState, name: str, title: str | None, tasks: tuple[str, ...], *, as_json: bool
+) -> None:
+    """Begin the plan NAME, and make it the active one."""
+    plan = _plan(name)
+    text = "".join(_begun(title or name.replace("-", " ").capitalize(), tasks))
+    begun = start_plan(opened.place, opened.device, plan, text)
+    _tell(opened, begun, f"{plan.called} is begun, in {_path(opened, plan)}", as_json=as_json)
+
+
+@plan_command.command("switch")
+@click.argument("name")
+@as_json(ONE_OBJECT)
+@changing_project
+def switch(opened: ProjectState, name: str, *, as_json: bool) -> None:
+    """Make the plan NAME the active one of this checkout."""
+    plan = _plan(name)
+    if plan == DEFAULT:
+        found = _found(opened, DEFAULT)
+        clear_plan(opened.place, opened.device)
+    else:
+        found = switch_plan(opened.place, opened.device, name)
+    _tell(opened, found, f"{plan.called} is active", as_json=as_json)
+
+
+@plan_command.command("finish")
+@click.option("--anyway", is_flag=True, help="Also if tasks are open.")
+@as_json(ONE_OBJECT)
+@changing_project
+def finish(opened: ProjectState, *, anyway: bool, as_json: bool) -> None:
+    """Be done with the active plan; its files stay."""
+    found = _found(opened, resolve_active_plan(opened.place))
+    if found.open and not anyway:
+        raise HarnessError(
+            f"{found.plan.called!a} has {counted(found.open, 'task')} open, first "
+            f"{found.next[:80]!a}. Fix: check them in {_path(opened, found.plan)}, or add --anyway."
+        )
+    clear_plan(opened.place, opened.device)
+    _tell(opened, found, f"{found.plan.called} is finished", as_json=as_json)
+
+
+@plan_command.command("clear")
+@as_json(ONE_OBJECT)
+@changing_project
+def clear(opened: ProjectState, *, as_json: bool) -> None:
+    """Let no named plan be active, whatever the marker says."""
+    clear_plan(opened.place, opened.device)
+    if as_json:
+        tell_json({"project": opened.project.slug, "active": DEFAULT.called})
+    else:
+        tell_line("no named plan is active")
+
+
+@plan_command.command("brief")
+@as_json(ONE_OBJECT)
+@reading_project
+def brief(opened: ProjectState, *, as_json: bool) -> None:
+    """Print four lines for the start of a session; nothing without a plan and its progress."""
+    plan = resolve_active_plan(opened.place)
+    found = read_plan(opened.place, plan)
+    if found is None or read_in(opened.place, plan.progress_file) is None:
+        return
+    if as_json:
+        progress = path_in(opened.place, plan.progress_file)
+        tell_json({**told(found, opened, plan), "progress": progress})
+        return
+    tell_line(f"Project: {opened.project.slug}")
+    tell_line(f"Plan: {_path(opened, plan)} ({found.open} open, {found.done} done)")
+    tell_line(f"Progress: {path_in(opened.place, plan.progress_file)}")
+    tell_line(f"Next: {shown(found.next)}")
+
+
+def told(found: PlanText, opened: ProjectState, active: Plan | None) -> dict[str, object]:
+    return {
+        "project": opened.project.slug,
+        "plan": found.plan.called,
+        "active": found.plan == active,
+        "title": found.title or None,
+        "open": found.open,
+        "done": found.done,
+        "next": found.next or None,
+        "path": _path(opened, found.plan),
+    }
+
+
+def _tell(opened: ProjectState, found: PlanText, line: str, *, as_json: bool) -> None:
+    if as_json:
+        tell_json(told(found, opened, resolve_active_plan(opened.place)))
+    else:
+        tell_line(line)
+
+
+def _plan(name: str) -> Plan:
+    return DEFAULT if name == DEFAULT.called else named_plan(name)
+
+
+def _found(opened: ProjectState, plan: Plan) -> PlanText:
+    found = read_plan(opened.place, plan)
+    if found is None:
+        raise PlanNameError(
+            f"there is no plan {plan.called!a} in {opened.place.shown!a}. "
+            "Fix: `perdure plan list` shows what there is, `perdure plan start` begins one."
+        )
+    return found
+
+
+def _path(opened: ProjectState, plan: Plan) -> str:
+    return path_in(opened.place, plan.plan_file)
+
+
+def _begun(title: str, tasks: tuple[str, ...]) -> Iterator[str]:
+    yield f"# {' '.join(title.split())}\n"
+    if tasks:
+        yield "\n"
+    for task in tasks:
+        yield f"- [ ] {' '.join(task.split())}\n"

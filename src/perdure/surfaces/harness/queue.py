@@ -1,0 +1,60 @@
+"""`queue`."""
+
+import os
+from collections.abc import Iterator
+
+import click
+
+from perdure.app.projects import device_of
+from perdure.config import load_config
+from perdure.harness.plans import PlanText
+from perdure.harness.queue import Queued, queued
+from perdure.storage import select_backend
+from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
+from perdure.surfaces.telling import mention, shown, tell_json, tell_table
+
+
+@click.command("queue")
+@click.option("--all", "everything", is_flag=True, help="Also plans of which all is done.")
+@as_json(OBJECT_PER_LINE)
+def queue_command(*, everything: bool, as_json: bool) -> None:
+    """Say what is to do: the plans of all registered repositories."""
+    config = load_config(os.environ)
+    found = queued(select_backend(config.storage), device_of(config))
+    rows = [
+        (each, plan)
+        for each in found
+        for plan in each.plans
+        if everything or plan.open or not plan.tasks
+    ]
+    if as_json:
+        tell_json(*(_json(each, plan) for each, plan in rows))
+    elif not tell_table(("project", "plan", "open", "done", "next"), map(_row, rows)):
+        mention("nothing is to do")
+    for problem in _problems(found):
+        mention(problem)
+
+
+def _row(row: tuple[Queued, PlanText]) -> tuple[str, ...]:
+    each, plan = row
+    called = f"{plan.plan.called}*" if plan.plan == each.active else plan.plan.called
+    return each.repo.slug, called, str(plan.open), str(plan.done), shown(plan.next)
+
+
+def _json(each: Queued, plan: PlanText) -> dict[str, object]:
+    return {
+        "project": each.repo.slug,
+        "plan": plan.plan.called,
+        "active": plan.plan == each.active,
+        "title": plan.title or None,
+        "open": plan.open,
+        "done": plan.done,
+        "next": plan.next or None,
+        "place": None if each.place is None else each.place.shown,
+    }
+
+
+def _problems(found: list[Queued]) -> Iterator[str]:
+    for each in found:
+        if each.problem:
+            yield f"{each.repo.slug}: {shown(each.problem)}"

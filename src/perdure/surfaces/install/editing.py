@@ -1,0 +1,212 @@
+"""A config file as it is with our entries, and as it is without them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from perdure.errors import InvalidValueError
+from perdure.surfaces.install import toml_table
+from perdure.surfaces.install.agents import (
+    NAME,
+    Hook,
+    TomlFile,
+    Wanted,
+    is_our_hook,
+    is_our_server,
+)
+from perdure.surfaces.install.jsonc import Container, parse
+from perdure.surfaces.install.splicing import at, with_item, with_member, without, without_member
+
+_SERVERS, _HOOKS, _TOML_SERVERS = "mcpServers", "hooks", "mcp_servers"
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A text with our entries, and which objects and lists were made for them."""
+
+    text: str
+    made: tuple[tuple[str, ...], ...] = ()
+    was_partly_there: bool = False
+
+
+def with_entries(text: str, wanted: Wanted) -> Added:
+    """Return a text with what is wanted; what is there already stays as it is.
+
+    `InvalidValueError` if it can't be read, or if our name is taken.
+    """
+    if isinstance(wanted, TomlFile):
+        return _with_table(text, wanted)
+    new = text if text.strip("\ufeff \t\r\n") else "{}\n"
+    before = _ours(new)
+    made: list[tuple[str, ...]] = []
+    for key, value in (wanted.beside or {}).items():
+        if key not in _members(new, ()):
+            new = with_member(new, (), key, value)
+            made.append((key,))
+    if wanted.servers is not None:
+        new = _with_server(new, wanted.servers, made)
+    for hook in wanted.hooks:
+        new = _with_hook(new, hook, made)
+    return Added(text if new == "{}\n" else new, tuple(made), bool(before) and new != text)
+
+
+def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) -> str:
+    """Return a text without our entries, nor what was made for them and is empty now."""
+    if isinstance(wanted, TomlFile):
+        entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+        ours = is_our_server(entry)
+        return toml_table.without_table(text, _TOML_SERVERS, NAME) if ours else text
+    if not text.strip("\ufeff \t\r\n"):
+        return text
+    if is_our_server(_members(text, (_SERVERS,)).get(NAME)):
+        text = without_member(text, (_SERVERS,), NAME)
+    for event in _members(text, (_HOOKS,)):
+        text = _without_hooks(text, event)
+    for path in sorted(made, key=len, reverse=True):
+        text = _without_empty(text, path)
+    return text
+
+
+def is_stale(text: str, wanted: Wanted) -> bool:
+    """Whether a text has entries of ours that start another program, or use another memory."""
+    if isinstance(wanted, TomlFile):
+        entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+        return is_our_server(entry) and not _starts_as(entry, wanted.server)
+    if not text.strip("\ufeff \t\r\n"):
+        return False
+    server = _members(text, (_SERVERS,)).get(NAME)
+    other = is_our_server(server) and not _starts_as(server, wanted.servers or {})
+    return other or any(_is_other_hook(text, hook) for hook in wanted.hooks)
+
+
+def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
+    said = cast("dict[str, object]", entry)
+    return all(said.get(name) == server.get(name) for name in ("command", "args", "env"))
+
+
+def _is_other_hook(text: str, hook: Hook) -> bool:
+    there = _members(text, (_HOOKS,)).get(hook.event)
+    commands = (
+        {each for entry in there for each in _commands(entry)} if isinstance(there, list) else ()
+    )
+    return bool(commands) and not set(commands) <= set(_commands(hook.entry))
+
+
+def _commands(entry: object) -> Iterator[str]:
+    """Yield the commands of ours in an entry, or in the group that it is."""
+    said = cast("dict[str, object]", entry) if isinstance(entry, Mapping) else {}
+    hooks = said.get("hooks")
+    for each in [said, *(hooks if isinstance(hooks, list) else [])]:
+        if is_our_hook(each):
+            yield str(cast("dict[str, object]", each)["command"])
+
+
+def _with_table(text: str, wanted: TomlFile) -> Added:
+    entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+    if entry is None:
+        return Added(toml_table.with_table(text, _TOML_SERVERS, NAME, wanted.server))
+    if not is_our_server(entry):
+        raise _taken(f"[{_TOML_SERVERS}.{NAME}]")
+    return Added(text)
+
+
+def _taken(where: str) -> InvalidValueError:
+    return InvalidValueError(f"{where} is there already, and starts something else")
+
+
+def _members(text: str, path: tuple[str, ...]) -> dict[str, object]:
+    found = at(text, path)
+    if found is None:
+        return {}
+    if not isinstance(found.plain, dict):
+        raise InvalidValueError(f"{'.'.join(path) or 'the whole'} is no object")
+    return cast("dict[str, object]", found.plain)
+
+
+def _with_server(text: str, server: object, made: list[tuple[str, ...]]) -> str:
+    text = _with_container(text, (_SERVERS,), {}, made)
+    there = _members(text, (_SERVERS,))
+    if NAME not in there:
+        return with_member(text, (_SERVERS,), NAME, server)
+    if not is_our_server(there[NAME]):
+        raise _taken(f"{_SERVERS}.{NAME}")
+    return text
+
+
+def _with_hook(text: str, hook: Hook, made: list[tuple[str, ...]]) -> str:
+    text = _with_container(text, (_HOOKS,), {}, made)
+    path = (_HOOKS, hook.event)
+    text = _with_container(text, path, [], made)
+    there = at(text, path)
+    if there is None or not isinstance(there.plain, list):
+        raise InvalidValueError(f"{'.'.join(path)} is no list")
+    if any(_our_parts(entry) for entry in there.plain):
+        return text
+    return with_item(text, path, hook.entry)
+
+
+def _with_container(
+    text: str, path: tuple[str, ...], empty: object, made: list[tuple[str, ...]]
+) -> str:
+    if at(text, path) is not None:
+        return text
+    made.append(path)
+    return with_member(text, path[:-1], path[-1], empty)
+
+
+# ---------------------------------------------------------------- ours among theirs
+def _our_parts(entry: object) -> list[int]:
+    """Return which hooks of a group are ours; of an entry that is no group, itself."""
+    if is_our_hook(entry):
+        return [0]
+    hooks = entry.get("hooks") if isinstance(entry, dict) else None
+    return (
+        [n for n, each in enumerate(hooks) if is_our_hook(each)] if isinstance(hooks, list) else []
+    )
+
+
+def _without_hooks(text: str, event: str) -> str:
+    """Take our hooks of an event away, and a group if nothing else is in it."""
+    path = (_HOOKS, event)
+    found = at(text, path)
+    entries = found.plain if found is not None and isinstance(found.plain, list) else []
+    whole: list[int] = []
+    for number, entry in reversed(list(enumerate(entries))):
+        ours = _our_parts(entry)
+        if ours and (is_our_hook(entry) or len(ours) == len(entry["hooks"])):
+            whole.append(number)
+        elif ours:
+            text = _without_parts(text, path, number, ours)
+    return without(text, path, whole) if whole else text
+
+
+def _without_parts(text: str, path: tuple[str, ...], number: int, ours: Sequence[int]) -> str:
+    """Take our hooks out of a group that others share."""
+    events = at(text, path)
+    assert events is not None  # noqa: S101 - it was just found
+    group = events.elements[number].value
+    inner = without(text[group.start : group.end], ("hooks",), ours)
+    return text[: group.start] + inner + text[group.end :]
+
+
+def _without_empty(text: str, path: tuple[str, ...]) -> str:
+    parent = at(text, path[:-1])
+    if parent is None or not isinstance(parent.plain, dict):
+        return text
+    if parent.plain.get(path[-1]) in ({}, []):
+        return without_member(text, path[:-1], path[-1])
+    return text
+
+
+def _ours(text: str) -> list[str]:
+    """Return which of our entries a text has."""
+    found = ["server"] if is_our_server(_members(text, (_SERVERS,)).get(NAME)) else []
+    return [*found, *_events_with_ours(parse(text))]
+
+
+def _events_with_ours(whole: object) -> Iterator[str]:
+    plain = whole.plain if isinstance(whole, Container) else None
+    hooks = plain.get(_HOOKS) if isinstance(plain, dict) else None
+    for event, entries in (hooks if isinstance(hooks, dict) else {}).items():
+        if isinstance(entries, list) and any(_our_parts(each) for each in entries):
+            yield str(event)

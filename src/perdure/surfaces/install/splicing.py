@@ -1,0 +1,155 @@
+"""Adding to and taking from a text of JSON, and leaving every other character as it is."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perdure.errors import InvalidValueError
+from perdure.surfaces.install.jsonc import Container, Element, parse
+
+Path = tuple[str, ...]
+_BLANK = " \t\r\n"
+_DEFAULT_UNIT = "  "
+_ENDS_IN_COMMENT = re.compile(r"//[^\n]*\Z")
+
+
+def at(text: str, path: Path) -> Container | None:
+    """Return the object or array at a place; None if nothing is there.
+
+    What is there and neither, or there twice, is `InvalidValueError`.
+    """
+    value = parse(text)
+    for depth, name in enumerate(path):
+        if not isinstance(value, Container) or not isinstance(value.plain, dict):
+            raise _another_kind(path[:depth])
+        found = [each for each in value.elements if each.key == name]
+        if len(found) > 1:
+            raise InvalidValueError(f"{'.'.join(path[: depth + 1])} is there twice")
+        if not found:
+            return None
+        value = found[0].value
+    if not isinstance(value, Container):
+        raise _another_kind(path)
+    return value
+
+
+def _another_kind(path: Path) -> InvalidValueError:
+    return InvalidValueError(f"{'.'.join(path) or 'the whole'} is not what it should be")
+
+
+# ---------------------------------------------------------------- adding
+def with_member(text: str, path: Path, key: str, value: object) -> str:
+    """Return the text with a member at the end of an object that is there."""
+    return _added(text, _there(text, path), f"{json.dumps(key)}: ", value)
+
+
+def with_item(text: str, path: Path, value: object) -> str:
+    """Return the text with an item at the end of an array that is there."""
+    return _added(text, _there(text, path), "", value)
+
+
+def _there(text: str, path: Path) -> Container:
+    container = at(text, path)
+    if container is None:
+        raise _another_kind(path)
+    return container
+
+
+def _added(text: str, container: Container, name: str, value: object) -> str:
+    style = Style.of(text)
+    if not container.elements:
+        return _filled(text, container, name, value, style)
+    last = container.elements[-1]
+    before = _blank_before(text, last.start)
+    if "\n" in before:
+        between = style.newline + before.rpartition("\n")[2]
+        told = name + style.dumped(value, between.removeprefix(style.newline))
+    else:
+        between, told = before or " ", name + json.dumps(value, ensure_ascii=False)
+    return f"{text[: last.end]},{between}{told}{text[last.end :]}"  # it takes over a last comma
+
+
+def _filled(text: str, container: Container, name: str, value: object, style: "Style") -> str:
+    """Return the text with the first element of something that is empty."""
+    start, end = container.start + 1, container.end - 1
+    inner = text[start:end]
+    inner = inner.rstrip(_BLANK) if inner.strip(_BLANK) else ""  # a comment stays
+    if style.is_one_line and not inner:
+        return f"{text[:start]}{name}{json.dumps(value, ensure_ascii=False)}{text[end:]}"
+    line = text[: container.start].rpartition("\n")[2]
+    outer = line[: len(line) - len(line.lstrip(" \t"))]
+    own = outer + style.unit
+    told = name + style.dumped(value, own)
+    return f"{text[:start]}{inner}{style.newline}{own}{told}{style.newline}{outer}{text[end:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a text is laid out."""
+
+    newline: str
+    unit: str
+    is_one_line: bool
+
+    @classmethod
+    def of(cls, text: str) -> "Style":
+        newline = "\r\n" if "\r\n" in text else "\n"
+        found = re.search(r"^[ \t]+(?=\S)", text, re.MULTILINE)
+        is_one_line = "\n" not in text.strip(_BLANK) and bool(text.strip("{}[]" + _BLANK))
+        return cls(newline, found[0] if found else _DEFAULT_UNIT, is_one_line)
+
+    def dumped(self, value: object, outer: str) -> str:
+        lines = json.dumps(value, indent=self.unit, ensure_ascii=False).split("\n")
+        return f"{self.newline}{outer}".join(lines)
+
+
+# ---------------------------------------------------------------- taking away
+def without(text: str, path: Path, numbers: Sequence[int]) -> str:
+    """Return the text without some elements of an object or array, counted from 0."""
+    for number in sorted(numbers, reverse=True):
+        text = _without_one(text, _there(text, path), number)
+    return text
+
+
+def without_member(text: str, path: Path, key: str) -> str:
+    elements = _there(text, path).elements
+    return without(text, path, [n for n, each in enumerate(elements) if each.key == key])
+
+
+def _without_one(text: str, container: Container, number: int) -> str:
+    elements = container.elements
+    gone = elements[number]
+    start = _start_of(text, container, number)
+    if len(elements) == 1:
+        end = _behind(gone)
+        return text[:start] + text[end:].lstrip(_BLANK)
+    if number < len(elements) - 1:
+        return text[:start] + text[_behind(gone) :]
+    if gone.comma is not None:  # the one before keeps its comma, as the last has one here
+        return text[:start] + text[gone.comma + 1 :]
+    comma = elements[number - 1].comma
+    assert comma is not None  # noqa: S101 - something follows it
+    return text[:comma] + text[comma + 1 : start] + text[gone.end :]
+
+
+def _behind(element: Element) -> int:
+    return element.end if element.comma is None else element.comma + 1
+
+
+def _blank_before(text: str, position: int) -> str:
+    start = position
+    while start and text[start - 1] in _BLANK:
+        start -= 1
+    return text[start:position]
+
+
+def _start_of(text: str, container: Container, number: int) -> int:
+    """Return where the blanks before an element start; what ends a comment belongs to that."""
+    before = container.elements[number - 1].comma if number else container.start
+    assert before is not None  # noqa: S101 - something follows it
+    element = container.elements[number].start
+    start = element - len(_blank_before(text, element))
+    if _ENDS_IN_COMMENT.search(text, before + 1, start):
+        start = text.index("\n", start) + 1
+    return start

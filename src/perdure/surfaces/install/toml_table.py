@@ -1,0 +1,79 @@
+"""One table at the end of a TOML file. All else stays as it is, to the letter."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+
+from perdure.errors import InvalidValueError
+
+Entry = Mapping[str, object]
+
+
+def tables_in(text: str) -> dict[str, object]:
+    """Return what a text says; `InvalidValueError` if it is no TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidValueError(str(error)) from error
+
+
+def entry_in(text: str, parent: str, name: str) -> object:
+    """Return what stands at a place; None if nothing does."""
+    above = tables_in(text).get(parent, {})
+    if not isinstance(above, dict):
+        raise InvalidValueError(f"{parent} is no table")
+    return above.get(name)
+
+
+def with_table(text: str, parent: str, name: str, entry: Entry) -> str:
+    """Return the text with a table at its end."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = [f"[{parent}.{name}]", *(f"{key} = {_told(each)}" for key, each in entry.items())]
+    gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
+    new = text + gap + newline.join(lines) + newline
+    wanted = tables_in(text)
+    above = wanted.setdefault(parent, {})
+    if isinstance(above, dict):
+        above[name] = dict(entry)
+    _check(new, wanted, parent)
+    return new
+
+
+def _told(value: object) -> str:
+    """Return a text, a list of texts, or texts by name, as TOML writes them."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_told(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value)
+
+
+def without_table(text: str, parent: str, name: str) -> str:
+    """Return the text without a table, and those below it."""
+    wanted = tables_in(text)
+    above = wanted.get(parent)
+    if not isinstance(above, dict) or name not in above:
+        return text
+    del above[name]
+    header = rf"\[\s*{re.escape(parent)}\s*\.\s*[\"']?{re.escape(name)}[\"']?\s*[.\]]"
+    block = re.compile(
+        rf"(?:(?<=\n)\r?\n)?^[ \t]*{header}.*?(?=^[ \t]*\[(?!\s*{re.escape(parent)}\s*\.\s*[\"']?"
+        rf"{re.escape(name)}[\"']?\s*[.\]])|\Z)",
+        re.MULTILINE | re.DOTALL,
+    )
+    new = block.sub("", text)
+    _check(new, wanted, parent)
+    return new
+
+
+def _check(new: str, wanted: dict[str, object], parent: str) -> None:
+    """Refuse a change that would do anything else than it should."""
+    if not wanted.get(parent):
+        wanted.pop(parent, None)
+    try:
+        found = tomllib.loads(new)
+    except tomllib.TOMLDecodeError:
+        found = {}
+    if not found.get(parent):
+        found.pop(parent, None)
+    if found != wanted:
+        raise InvalidValueError(f"[{parent}] is written in a way that can't be changed safely")

@@ -1,0 +1,74 @@
+"""What a model is told if a tool can't do what was asked: what, why, and how to mend it."""
+
+import re
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from perdure.errors import PerdureError, StorageSelectionError
+from perdure.model.values import shortened, visible
+
+_PATH = re.compile(r"\w+://\S*|(?<![\w/.~%-])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])")
+"""A URI, or the folders of a path from the root of this machine."""
+_LINE_BREAK = re.compile(r"\s*\n\s*")
+_LONGEST = 2_000
+_FIXES = {
+    "let secrets be masked": "call again with mask_secrets",
+    "take it back into use with unarchive": "ask the user to run `perdure unarchive` with it",
+}
+"""What helps a program, and what helps a model."""
+
+
+def told(error: BaseException, tool: str, environ: Mapping[str, str]) -> str:
+    """Return what may be said of an error: never a trace, nor where things lie on this machine.
+
+    But for the config: its owner has to find it.
+    """
+    text = _said(error, tool)
+    if isinstance(error, StorageSelectionError):
+        return _in_one_line(_with_short_home(text, environ))
+    return without_paths(text, environ)
+
+
+def without_paths(text: str, environ: Mapping[str, str]) -> str:
+    """Return a text of ours in one line, without the folders of this machine."""
+    text = _with_short_home(text, environ)
+    return _in_one_line(_PATH.sub(lambda at: at[0] if "://" in at[0] else ".../", text))
+
+
+def _with_short_home(text: str, environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME", "").rstrip("/")
+    return text.replace(f"{home}/", "~/") if home else text
+
+
+def _in_one_line(text: str) -> str:
+    return shortened(visible(_LINE_BREAK.sub(" ", text)), _LONGEST)
+
+
+def _said(error: BaseException, tool: str) -> str:
+    match error:
+        case ValidationError():
+            wrong = "; ".join(map(_wrong, error.errors(include_url=False, include_input=False)))
+            fix = "" if "Fix: " in wrong else " Fix: see its input schema."
+            return f"{tool} can't be called so: {wrong}.{fix}"
+        case PerdureError():
+            said = str(error)
+            for fix, better in _FIXES.items():
+                said = said.replace(fix, better)
+            return said
+        case OSError():
+            return (
+                f"the system refused: {error.strerror or 'it did not say why'}. "
+                "Fix: ask the user to run `perdure doctor`."
+            )
+    return (
+        f"{tool} failed in a way that nobody foresaw ({type(error).__name__}). Fix: ask the user "
+        "to look at what the server wrote on stderr, and to run `perdure doctor`."
+    )
+
+
+def _wrong(error: Mapping[str, object]) -> str:
+    places = error.get("loc")
+    where = ".".join(map(str, places)) if isinstance(places, tuple) else ""
+    said = str(error.get("msg", "")).removeprefix("Value error, ")
+    return f"{where}: {said}" if where else said

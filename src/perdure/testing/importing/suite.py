@@ -1,0 +1,207 @@
+"""The contract of a format that can be imported, as a suite that any implementation can run.
+
+class TestMyFormat(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files = {"export.json": b"..."}
+    more = {"export.json": b"..."}
+    spoiled = {"export.json": b"..."}
+
+    @staticmethod
+    def open_format() -> Format:
+        return MyFormat()
+"""
+
+import codecs
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure.engine.importing.contract import Conversation, Finding, Format, Item
+from perdure.engine.importing.sources import Source
+from perdure.testing.suite import Suite, when
+
+JSON_FILES = "JSON"
+"""Its files are JSON, in which a byte order mark and the kind of line break mean nothing."""
+
+Files = Mapping[str, bytes]
+
+STRANGE: Mapping[str, Files] = {
+    "nothing": {"empty.json": b"", "empty.jsonl": b""},
+    "something else": {
+        "package.json": b'{"name": "a", "version": "1"}',
+        "log.jsonl": b'{"a": 1}\n',
+    },
+    "no text": {"a.json": bytes(range(256)), "a.jsonl": bytes(range(256)), "a.txt": b"\0"},
+    "only text": {"notes.txt": b"hello"},
+}
+FRAGMENTS = (
+    *(b'"', b"{", b"}", b"[", b"]", b",", b":", b"\n", b"\\", b"null", b"1e999", b"-1", b"NaN"),
+    *(b'"\\ud800"', b"\xff\xfe", b"\0", b"\xef\xbb\xbf", b"[" * 3_000, b"9" * 5_000, b"{}", b"[]"),
+    *(b'{"type":', b'"id":', b'"uuid":', b'"parent":', b'"content":', b"true", b'""', b"../"),
+)
+
+CHANGES = st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(FRAGMENTS))
+"""Where, how much is taken away, and what is put in its place."""
+
+
+def spoilt(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
+    text = bytearray(data)
+    for share, length, fragment in changes:
+        start = int(share * len(text))
+        text[start : start + length] = fragment
+    return bytes(text)
+
+
+def found_in(format_: Format, files: Files) -> list[Item | Finding]:
+    """Return what a format finds in a folder with these files."""
+    with TemporaryDirectory() as place:
+        return read(format_, laid_out(Path(place) / "source", files))
+
+
+def read(format_: Format, path: Path) -> list[Item | Finding]:
+    with closing(Source(path)) as source:
+        return list(format_.items(source))
+
+
+def detects(format_: Format, files: Files) -> bool:
+    with TemporaryDirectory() as place:
+        return format_.detect(Source(laid_out(Path(place) / "source", files)))
+
+
+def laid_out(folder: Path, files: Files) -> Path:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
+
+
+def items_of(found: list[Item | Finding]) -> list[Item]:
+    return [each for each in found if isinstance(each, Item)]
+
+
+def refused_in(found: list[Item | Finding]) -> list[Finding]:
+    return [each for each in found if isinstance(each, Finding) and each.refused]
+
+
+def placeless(items: list[Item]) -> list[Item]:
+    return [replace(item, where="") for item in items]
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield every text in an item or a finding."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for pair in value.items() for each in pair for text in texts_in(each))
+    elif isinstance(value, tuple):
+        yield from (text for each in value for text in texts_in(each))
+    elif isinstance(value, Item | Finding):
+        for field in fields(value):
+            yield from texts_in(getattr(value, field.name))
+
+
+class FormatSuite(Suite):
+    """Everything that a format must do."""
+
+    hooks = frozenset({"promises", "open_format", "files", "more", "spoiled"})
+    known_promises = frozenset({JSON_FILES})
+
+    files: ClassVar[Files]
+    """Files with two items or more."""
+    more: ClassVar[Files]
+    """The same, when something was added to an item, or an item to them."""
+    spoiled: ClassVar[Files]
+    """The same, with something before the last item that can't be used."""
+
+    @staticmethod
+    def open_format() -> Format:
+        """Return the format under test."""
+        raise NotImplementedError("say how to open the format under test")
+
+    @pytest.fixture
+    def format_(self) -> Format:
+        return self.open_format()
+
+    # ---------------------------------------------------------------- which files
+    def test_it_knows_its_files(self, format_: Format) -> None:
+        assert detects(format_, self.files)
+
+    def test_it_takes_no_other_files_for_its_own(self, format_: Format) -> None:
+        assert [name for name, files in STRANGE.items() if detects(format_, files)] == []
+
+    # ---------------------------------------------------------------- items
+    def test_it_finds_what_is_there(self, format_: Format) -> None:
+        found = found_in(format_, self.files)
+
+        assert len(items_of(found)) > 1
+        assert refused_in(found) == []
+        assert all(item.source == format_.name and item.file for item in items_of(found))
+
+    def test_every_item_has_an_id_of_its_own(self, format_: Format) -> None:
+        found = [(type(item), item.source_id) for item in items_of(found_in(format_, self.files))]
+
+        assert all(source_id for _, source_id in found)
+        assert len(set(found)) == len(found)
+
+    def test_the_same_files_give_the_same_items(self, format_: Format) -> None:
+        assert found_in(format_, self.files) == found_in(format_, self.files)
+
+    def test_what_is_added_comes_after_what_was_there(self, format_: Format) -> None:
+        before = items_of(found_in(format_, self.files))
+        after = {
+            (type(item), item.source_id): item for item in items_of(found_in(format_, self.more))
+        }
+
+        assert placeless(list(after.values())) != placeless(before)
+        for item in before:
+            grown = after[type(item), item.source_id]
+            if isinstance(item, Conversation) and isinstance(grown, Conversation):
+                assert grown.messages[: len(item.messages)] == item.messages
+
+    def test_it_reads_an_archive_like_a_folder(self, format_: Format, tmp_path: Path) -> None:
+        with zipfile.ZipFile(tmp_path / "export.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in self.files.items():
+                archive.writestr(name, data)
+
+        assert read(format_, tmp_path / "export.zip") == found_in(format_, self.files)
+
+    @when(JSON_FILES)
+    def test_a_byte_order_mark_and_line_breaks_mean_nothing(self, format_: Format) -> None:
+        marked = {
+            name: codecs.BOM_UTF8 + data.replace(b"\n", b"\r\n")
+            for name, data in self.files.items()
+        }
+
+        assert found_in(format_, marked) == found_in(format_, self.files)
+
+    # ---------------------------------------------------------------- what can't be used
+    def test_what_can_not_be_used_is_told_and_the_rest_goes_on(self, format_: Format) -> None:
+        whole = placeless(items_of(found_in(format_, self.files)))
+        found = found_in(format_, self.spoiled)
+
+        assert placeless(items_of(found)) == whole
+        told = refused_in(found)
+        assert told
+        assert all(each.file and each.what and each.fix for each in told)
+
+    def test_no_file_is_answered_with_an_untyped_error(self) -> None:
+        @settings(max_examples=60, deadline=None)
+        @given(changes=st.lists(CHANGES, min_size=1, max_size=4), which=st.integers(0))
+        def spoil(changes: list[tuple[float, int, bytes]], which: int) -> None:
+            files = dict(self.files)
+            name = sorted(files)[which % len(files)]
+            files[name] = spoilt(files[name], changes)
+
+            for found in found_in(self.open_format(), files):
+                assert all(text.encode() is not None for text in texts_in(found))
+
+        spoil()

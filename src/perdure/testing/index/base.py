@@ -1,0 +1,112 @@
+"""What every part of the suite for an index starts from."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure.index.contract import Filters, KeptIndex, VectorIndex
+from perdure.model import IndexRecord, Level, SeedHit, Uri
+from perdure.model.values import JSON
+from perdure.testing.suite import Suite
+
+SURVIVES_REOPENING = "survives_reopening"
+"""Opening the same place again finds what was put."""
+CONCURRENT_PROCESSES = "concurrent_processes"
+"""Several processes can open the same place at the same time."""
+
+ACCOUNT = "acme"
+EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
+EVERYONE: dict[str, JSON] = {
+    "account_id": ACCOUNT,
+    "owner_space": ["user:ana", "user:bob", "agent:ana", "account:acme"],
+}
+"""Lets all through that a test puts into the account."""
+
+
+class IndexBase(Suite):
+    hooks = frozenset({"promises", "open_index"})
+    known_promises = frozenset({SURVIVES_REOPENING, CONCURRENT_PROCESSES})
+
+    @staticmethod
+    def open_index(place: Path) -> KeptIndex:
+        """Open the index under test, in the empty folder `place` or in something of its own.
+
+        The same place opened again, also in another process, is the same index, if that is
+        promised. A process of its own is given this function by its name.
+        """
+        raise NotImplementedError("say how to open the index under test")
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Path:
+        return tmp_path
+
+    @pytest.fixture
+    def index(self, place: Path) -> Iterator[KeptIndex]:
+        with closing(self.open_index(place)) as index:
+            yield index
+
+
+def uri_of(slug: str = "tabs", user: str = "ana", account: str = ACCOUNT) -> str:
+    return str(Uri(account, ("users", user, "memories", "preference", slug)))
+
+
+def record(
+    id_: str,
+    uri: str | None = None,
+    text: str = "a text",
+    level: int = 2,
+    **more: Any,  # noqa: ANN401 - the fields' own types
+) -> IndexRecord:
+    """Return a record of Ana's; `filters` are added to those that it needs."""
+    place = Uri.parse(uri or uri_of())
+    needed = {"account_id": place.account, "owner_space": place.owner_space}
+    filters = needed | more.pop("filters", {})
+    vector = more.pop("vector", EAST)
+    return IndexRecord(
+        id=id_,
+        uri=str(place),
+        level=Level(level),
+        text=text,
+        vector=vector,
+        filters=filters,
+        **more,
+    )
+
+
+def ids(hits: Iterable[SeedHit]) -> list[str]:
+    return [hit.id for hit in hits]
+
+
+def near(index: VectorIndex, top_k: int = 100, **filters: JSON) -> list[str]:
+    """Return the ids of what is nearest to the east."""
+    return ids(index.search_by_vector(EAST, EVERYONE | filters, top_k))
+
+
+def said(index: VectorIndex, *words: str, top_k: int = 100, **filters: JSON) -> list[str]:
+    """Return the ids of what has one of the words."""
+    return ids(index.search_by_text(words, EVERYONE | filters, top_k))
+
+
+def below(index: VectorIndex, parent: str, top_k: int = 100, **filters: JSON) -> list[str]:
+    return ids(index.search_children(parent, EAST, EVERYONE | filters, top_k))
+
+
+def found_by_any(index: VectorIndex, word: str, filters: Filters, top_k: int) -> list[list[str]]:
+    """Return what the searches find that take filters: by vector, by text, and below a node."""
+    return [
+        ids(index.search_by_vector(EAST, filters, top_k)),
+        ids(index.search_by_text([word], filters, top_k)),
+        ids(index.search_children(uri_of(), EAST, filters, top_k)),
+    ]
+
+
+def put(index: VectorIndex, *ids_: str, **more: Any) -> None:  # noqa: ANN401 - the fields' own types
+    """Put records that differ by their ids only."""
+    index.upsert([record(id_, **more) for id_ in ids_])
+
+
+def texts_of(index: KeptIndex, ids_: Sequence[str]) -> dict[str, str]:
+    return {id_: each.text for id_, each in index.read(ACCOUNT, ids_).items()}

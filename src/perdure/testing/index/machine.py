@@ -1,0 +1,209 @@
+"""Any sequence of verbs, compared with the plain index in memory."""
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import ClassVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from perdure.index.contract import Filters, KeptIndex
+from perdure.index.stores import MemoryIndex
+from perdure.model import IndexRecord, SeedHit
+from perdure.model.values import JSON
+from perdure.testing.index.base import ACCOUNT, EVERYONE, IndexBase, record, uri_of
+
+_TIMES = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00+02:00", "2026-02-01T00:00:00Z")
+_WORDS = ("tea", "teas", "Café", "cafe", "tea-pot", "pot", "of", "the", "x")
+_IDS = [f"id{number}" for number in range(8)]
+_URIS = [uri_of(slug, user) for slug in ("one", "two") for user in ("ana", "bob")]
+_PLACES = [*_URIS, "ctx://acme/users/ana/memories/preference"]
+
+_texts = st.lists(st.sampled_from(_WORDS), max_size=5).map(" ".join)
+_components = st.sampled_from([-1.0, 0.0, 1.0, 0.3, 0.31])
+_vectors = st.sampled_from([0, 2, 3, 3, 3]).flatmap(
+    lambda size: st.lists(_components, min_size=size, max_size=size)
+)
+_filed = st.fixed_dictionaries(
+    {},
+    optional={
+        "category": st.sampled_from(["", "x", "y"]),
+        "session_id": st.sampled_from(["s", "t"]),
+        "valid_from": st.sampled_from(_TIMES),
+        "valid_until": st.sampled_from(_TIMES),
+    },
+)
+_records = st.builds(
+    lambda id_, uri, text, level, context, vector, filed, number: record(
+        id_,
+        uri,
+        text,
+        level,
+        context=context,
+        vector=vector,
+        filters=filed,
+        payload={"n": number},
+    ),
+    st.sampled_from(_IDS),
+    st.sampled_from(_URIS),
+    _texts,
+    st.integers(0, 2),
+    _texts,
+    _vectors,
+    _filed,
+    st.integers(0, 3),
+)
+
+
+def _some(values: list[str]) -> st.SearchStrategy[JSON]:
+    """Return one value, or several, or none."""
+    several: st.SearchStrategy[JSON] = st.lists(st.sampled_from(values), max_size=2)
+    return several | st.sampled_from(values)
+
+
+_filters = st.fixed_dictionaries(
+    {
+        "account_id": st.just(ACCOUNT),
+        "owner_space": st.sampled_from(["user:ana", ["user:ana", "user:bob"], ["user:eve"]]),
+    },
+    optional={
+        "category": _some(["", "x", "y"]),
+        "session_id": _some(["s", "t", "none"]),
+        "uri": _some(_URIS),
+        "level": st.integers(0, 2) | st.lists(st.integers(0, 2), max_size=2),
+        "valid_at": _some([*_TIMES, "2026-01-15T00:00:00Z"]),
+    },
+)
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """Does the same to an index and to the one in memory, and compares."""
+
+    open_index: ClassVar[Callable[[Path], KeptIndex]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ends = ExitStack()
+        folder = self._ends.enter_context(tempfile.TemporaryDirectory())
+        self.index = self._ends.enter_context(closing(type(self).open_index(Path(folder))))
+        self.plain = MemoryIndex()
+
+    @rule(records=st.lists(_records, min_size=1, max_size=5))
+    def upsert(self, records: list[IndexRecord]) -> None:
+        self.plain.upsert(records)
+        self.index.upsert(records)
+
+    @rule(records=st.lists(_records, max_size=4), gone=st.sampled_from(_URIS), at=st.integers(0, 9))
+    def replace(self, records: list[IndexRecord], gone: str, at: int) -> None:
+        nodes: dict[str, list[IndexRecord]] = {gone: []}
+        for each in records:
+            nodes.setdefault(each.uri, []).append(each)
+        unlogged = [gone] if at % 2 else []
+        self.plain.replace(ACCOUNT, nodes, cursor=at or None, unlogged=unlogged)
+        self.index.replace(ACCOUNT, nodes, cursor=at or None, unlogged=unlogged)
+
+    @rule(ids=st.lists(st.sampled_from(_IDS), max_size=3))
+    def delete(self, ids: list[str]) -> None:
+        self.plain.delete(ids)
+        self.index.delete(ids)
+
+    @rule(owner=st.sampled_from(["user:ana", "user:bob", None, None]), doit=st.integers(0, 3))
+    def forget(self, owner: str | None, doit: int) -> None:
+        if doit:
+            return  # seldom, so that there is something to forget
+        if owner is None:
+            expected = self.plain.delete_account_data(ACCOUNT)
+            assert self.index.delete_account_data(ACCOUNT) == expected
+        else:
+            expected = self.plain.delete_by_owner_space(ACCOUNT, owner)
+            assert self.index.delete_by_owner_space(ACCOUNT, owner) == expected
+
+    @rule(vector=_vectors, filters=_filters, top_k=st.sampled_from([1, 2, 3, 50]))
+    def search_by_vector(self, vector: list[float], filters: Filters, top_k: int) -> None:
+        expected = self.plain.search_by_vector(vector, filters, top_k)
+        assert self.index.search_by_vector(vector, filters, top_k) == expected
+
+    @rule(
+        place=st.sampled_from(_PLACES),
+        vector=_vectors,
+        filters=_filters,
+        top_k=st.sampled_from([1, 50]),
+    )
+    def search_children(
+        self, place: str, vector: list[float], filters: Filters, top_k: int
+    ) -> None:
+        expected = self.plain.search_children(place, vector, filters, top_k)
+        assert self.index.search_children(place, vector, filters, top_k) == expected
+
+    @rule(
+        words=st.lists(st.sampled_from([*_WORDS, "none", "...", '"']), max_size=4),
+        filters=_filters,
+        top_k=st.sampled_from([1, 2, 3, 50]),
+        weight=st.sampled_from([0.0, 0.5, 1.0]),
+    )
+    def search_by_text(self, words: list[str], filters: Filters, top_k: int, weight: float) -> None:
+        expected = self.plain.search_by_text(words, filters, top_k, context_weight=weight)
+        found = self.index.search_by_text(words, filters, top_k, context_weight=weight)
+        assert _unscored(found) == _unscored(expected)
+        assert _scores_differ_by(found, expected) < 1e-9
+
+        assert abs(self.index.ceiling(ACCOUNT, words) - self.plain.ceiling(ACCOUNT, words)) < 1e-9
+
+    @rule(ids=st.lists(st.sampled_from(_IDS), max_size=6), filters=_filters)
+    def look(self, ids: list[str], filters: Filters) -> None:
+        assert self.index.look(ids, filters) == self.plain.look(ids, filters)
+
+    @invariant()
+    def both_hold_the_same(self) -> None:
+        index, plain = self.index, self.plain
+        assert index.read(ACCOUNT, _IDS) == plain.read(ACCOUNT, _IDS)
+        assert index.stamps(ACCOUNT) == plain.stamps(ACCOUNT)
+        assert index.unlogged(ACCOUNT) == plain.unlogged(ACCOUNT)
+        assert index.cursor(ACCOUNT) == plain.cursor(ACCOUNT)
+        assert index.owner_spaces(ACCOUNT) == plain.owner_spaces(ACCOUNT)
+
+    @invariant()
+    def both_find_the_same(self) -> None:
+        for top_k in (1, 2, 3, 50):
+            expected = self.plain.search_by_vector([1.0, 0.0, 1.0], EVERYONE, top_k)
+            assert self.index.search_by_vector([1.0, 0.0, 1.0], EVERYONE, top_k) == expected
+            said = self.plain.search_by_text(["tea", "pot"], EVERYONE, top_k)
+            found = self.index.search_by_text(["tea", "pot"], EVERYONE, top_k)
+            assert _unscored(found) == _unscored(said)
+
+    def teardown(self) -> None:
+        try:
+            assert self.index.check(ACCOUNT) == []
+        finally:
+            self._ends.close()
+
+
+def _unscored(hits: list[SeedHit]) -> list[tuple[object, ...]]:
+    return [(hit.id, hit.uri, hit.level, hit.text, hit.payload) for hit in hits]
+
+
+def _scores_differ_by(some: list[SeedHit], others: list[SeedHit]) -> float:
+    pairs = zip(some, others, strict=True)
+    return max((abs(one.score - other.score) for one, other in pairs), default=0.0)
+
+
+class MachineTests(IndexBase):
+    def test_any_sequence_of_verbs_answers_as_the_index_in_memory_does(self) -> None:
+        machine = type("Machine", (IndexMachine,), {"open_index": self.open_index})
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=40,
+                stateful_step_count=25,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )

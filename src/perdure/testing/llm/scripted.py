@@ -1,0 +1,66 @@
+"""A model that says what it is told to say, always the same, and costs nothing."""
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from perdure.engine.llm.asking import Asking
+from perdure.engine.llm.checking import Checked
+from perdure.engine.llm.contract import LLM
+from perdure.engine.llm.reply import Answer, Call, Reply
+from perdure.engine.llm.request import Request
+from perdure.errors import LanguageModelError
+from perdure.model.values import JSON
+
+
+class Script:
+    """What a model says, one reply each time it is asked; and what it was asked."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self._replies = deque(replies)
+        self.asked: list[dict[str, Any]] = []
+        """Each request as `Request.as_json` has it."""
+
+    def say(self, *replies: Reply) -> None:
+        self._replies.extend(replies)
+
+    def reply_to(self, asked: Mapping[str, Any]) -> Reply:
+        self.asked.append(dict(asked))
+        if not self._replies:
+            raise LanguageModelError(
+                "the script has no reply to a further request. Fix: give it one for each."
+            )
+        return self._replies.popleft()
+
+
+class Scripted:
+    """Speaks to nobody: the script is the model."""
+
+    max_output_tokens = 1_000
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        return {"adapter": "scripted", "model": "scripted"}
+
+    def complete(self, request: Request, *, seconds: float) -> Reply:
+        del seconds
+        return self._script.reply_to(request.as_json())
+
+
+def scripted_llm(script: Script) -> LLM:
+    """Return a language model that plays the script; what it says is checked as any other's."""
+    return Asking(Checked(Scripted(script)))
+
+
+def says_json(value: JSON) -> Answer:
+    """Return the reply that is this value, written as JSON."""
+    return Answer(json.dumps(value))
+
+
+def calls_tools(*calls: tuple[str, JSON], text: str = "") -> Answer:
+    """Return the reply that calls these tools with these inputs."""
+    return Answer(text, tuple(Call(tool, json.dumps(value)) for tool, value in calls))
