@@ -117,7 +117,7 @@ def asking_for(account: str) -> RequestContext:
 
 
 def of_account(context: Context, account: str) -> Memory:
-    return context.memory.on_behalf_of(asking_for(account))
+    return context.memory.for_caller(asking_for(account))
 
 
 def write(context: Context, passages: Iterable[Session | Note], account: str = ACCOUNT) -> None:

@@ -1,21 +1,106 @@
-"""Memory for AI agents that its owner can read, edit, search, rewind and prove."""
+"""Memory for AI agents that its owner can read, edit, search, rewind and prove.
+
+    import perdure
+
+    with perdure.open(user="ana") as memory:
+        memory.save("Prefers tabs over spaces.", category="preference", slug="indentation")
+        for hit in memory.recall("Which indentation?").hits:
+            print(hit.uri, hit.snippet)
+
+`open` opens a memory for one caller, `open_async` the same for asyncio. Every verb is a method of
+`Memory`; what it returns is a frozen value; what it refuses is a `PerdureError` that says how to
+fix it.
+"""
 
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.exports import exports
+
 if TYPE_CHECKING:
-    from perdure.engine.memory import Memory
+    from perdure.engine.answering import Lag
+    from perdure.engine.browse import Edges, Entry
+    from perdure.engine.edits import Edits
+    from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
+    from perdure.engine.lint.problem import Problem
+    from perdure.engine.memory import Memory, PastMemory
+    from perdure.engine.namespaces import Deleted
+    from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
+    from perdure.engine.repair import Finding, Repaired
+    from perdure.engine.rewinding import Fate, RewindStep, Rewound
+    from perdure.engine.save import Saved
+    from perdure.engine.validate.texts import Note
+    from perdure.engine.write import Written
+    from perdure.errors import PerdureError
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "engine.answering": "Lag",
+            "engine.browse": "Edges Entry",
+            "engine.edits": "Edits",
+            "engine.erasing.plan": "Erased ErasurePlan Forgotten",
+            "engine.lint.problem": "Problem",
+            "engine.memory": "Memory PastMemory",
+            "engine.namespaces": "Deleted",
+            "engine.recall.result": "Hint HintKind Hit RecallResult",
+            "engine.repair": "Finding Repaired",
+            "engine.rewinding": "Fate RewindStep Rewound",
+            "engine.save": "Saved",
+            "engine.validate.texts": "Note",
+            "engine.write": "Written",
+            "errors": "PerdureError",
+        },
+    )
 
-__all__ = ["open"]
+__all__ = [
+    "Deleted",
+    "Edges",
+    "Edits",
+    "Entry",
+    "Erased",
+    "ErasurePlan",
+    "Fate",
+    "Finding",
+    "Forgotten",
+    "Hint",
+    "HintKind",
+    "Hit",
+    "Lag",
+    "Memory",
+    "Note",
+    "PastMemory",
+    "PerdureError",
+    "Problem",
+    "RecallResult",
+    "Repaired",
+    "RewindStep",
+    "Rewound",
+    "Saved",
+    "Written",
+    "open",
+]
 
 
-def open(*, home: Path | str | None = None, backend: str | None = None) -> "Memory":
-    """Open the memory that the config file and the environment name, on this user's behalf.
+def open(
+    *,
+    user: str | None = None,
+    agent: str | None = None,
+    account: str | None = None,
+    home: Path | str | None = None,
+    backend: str | None = None,
+) -> "Memory":
+    """Open the memory that the config file and the environment name, for one caller.
 
-    `home` and `backend` take the place of what they say. Close it, or use it in a `with`.
+    Without `user`, `agent` and `account`, the caller is the user of this machine, who reaches
+    everything in the account `local`. A named `user` is a member of the account, who reaches what
+    is theirs or shared. `home` and `backend` replace what the config names. Close the memory, or
+    use it in a `with`.
     """
-    from perdure.app import open_context  # noqa: PLC0415 - who only imports the package pays nothing
+    from perdure.app import caller_for, open_memory  # noqa: PLC0415 - an import alone loads nothing
 
     named = {} if home is None else {"PERDURE_HOME": str(Path(home).expanduser().absolute())}
-    return open_context({**os.environ, **named}, backend=backend).memory
+    environ = {**os.environ, **named}
+    caller = caller_for(environ, account=account, user=user, agent=agent)
+    return open_memory(environ, caller, backend=backend)

@@ -80,9 +80,29 @@ Each is also the builtin that a caller would expect, so `except FileNotFoundErro
 A message says what happened, where, and how to mend it.
 """
 
+from collections.abc import Callable, Mapping
+
 
 class PerdureError(Exception):
-    """Base of all; catch this at a surface."""
+    """Base of all; catch this at a surface.
+
+    `options` are arguments of the verb that would make it succeed, with the values to give. They
+    are part of the message, spelled as a Python call; another door spells them its own way.
+    """
+
+    def __init__(self, *args: object, options: Mapping[str, object] | None = None) -> None:
+        super().__init__(*args)
+        self.options = dict(options or {})
+
+    def __str__(self) -> str:
+        return self.message(lambda name, value: f"{name}={value!r}")
+
+    def message(self, spelled: Callable[[str, object], str]) -> str:
+        """Return the message with its options spelled by a function of name and value."""
+        text = super().__str__()
+        if not self.options:
+            return text
+        return f"{text}, or pass {' or '.join(spelled(*each) for each in self.options.items())}."
 
 
 class ProtocolError(PerdureError, ValueError): ...

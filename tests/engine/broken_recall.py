@@ -162,7 +162,7 @@ def gives_more_than_was_asked_for(patch: Patch) -> None:
 # ---------------------------------------------------------------- what is told
 def says_nothing_of_a_missing_model(patch: Patch) -> None:
     recall = Recaller.recall
-    patch.setattr(Recaller, "recall", lambda self, q, ctx: replace(recall(self, q, ctx), notes=()))
+    patch.setattr(Recaller, "recall", lambda self, q, ctx: replace(recall(self, q, ctx), hints=()))
 
 
 def counts_what_waits_for_others(patch: Patch) -> None:

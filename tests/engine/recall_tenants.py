@@ -17,6 +17,7 @@ from perdure.errors import ContextError, EmbeddingError
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from tests.engine.remembering import of
+from tests.support.hints import texts_of
 
 OWNERS = ("user:ana", "user:bob", "agent:helper", "account")
 ASKING = (
@@ -272,4 +273,4 @@ def _told(result: RecallResult, question: str) -> str:
     """Return all that a result says, without the question that it repeats."""
     asked = ", ".join(plan(question, NOW).words)
     steps = [step.told.replace(asked, "") for step in result.trace]
-    return f"{result.hits} {result.stale} {result.notes} {result.context} {steps}"
+    return f"{result.hits} {result.stale} {texts_of(result)} {result.context} {steps}"

@@ -36,7 +36,7 @@ def opened(
 
 
 def of(context: Context, request: RequestContext = ANA) -> Memory:
-    return context.memory.on_behalf_of(request)
+    return context.memory.for_caller(request)
 
 
 def save_all(memory: Memory) -> None:

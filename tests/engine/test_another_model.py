@@ -39,6 +39,7 @@ from tests.engine.changing_models import (
 from tests.engine.remembering import ANA, of, opened
 from tests.index.endpoints import Server, serving
 from tests.index.minilm_cache import installed_model
+from tests.support.hints import texts_of
 
 MOST = 220
 """So many vectors at the most has a memory of so many notes: one each, and those of folders."""
@@ -75,7 +76,7 @@ def test_old_vectors_answer_until_the_new_ones_are_made(home: Path) -> None:
 
         assert (result.semantic, result.index_lag) == (True, 0)
         assert result.hits[0].snippet == ANSWER
-        (note,) = result.notes
+        (note,) = texts_of(result)
         assert "the vectors of hashing-" in note
         assert "0 of 212 places are embedded" in note
         assert "`perdure worker` or `perdure index rebuild`" in note
@@ -106,13 +107,13 @@ def test_an_edit_by_hand_is_found_meanwhile(home: Path) -> None:
 
 def test_an_open_memory_switches_by_itself(home: Path) -> None:
     with opened(home, embedder=Hashing(NEW)) as asking:
-        assert of(asking).recall(BY_MEANING).notes
+        assert texts_of(of(asking).recall(BY_MEANING))
         with opened(home, embedder=Hashing(NEW)) as working:
             go_on(working)
 
         result = of(asking).recall(BY_MEANING)
 
-        assert (result.notes, result.hits[0].snippet) == ((), ANSWER)
+        assert (texts_of(result), result.hits[0].snippet) == ((), ANSWER)
         assert not asking.indexes.present("local").meanwhile
         assert made_by(asking) == 0
 
@@ -121,7 +122,7 @@ def test_how_far_it_is_is_told(home: Path) -> None:
     with opened(home, embedder=Hashing(NEW)) as context:
         go_on(context, after(1))
 
-        assert "127 of 212 places are embedded" in of(context).recall(BY_MEANING).notes[0]
+        assert "127 of 212 places are embedded" in texts_of(of(context).recall(BY_MEANING))[0]
 
 
 def test_the_newest_that_is_finished_answers(home: Path) -> None:
@@ -134,7 +135,7 @@ def test_the_newest_that_is_finished_answers(home: Path) -> None:
         go_on(context, after(1))  # is newer, and not finished
 
     with opened(home, embedder=Hashing(NEW)) as context:
-        assert newest.removesuffix(f"-{FORMAT}") in of(context).recall(BY_MEANING).notes[0]
+        assert newest.removesuffix(f"-{FORMAT}") in texts_of(of(context).recall(BY_MEANING))[0]
 
 
 def test_the_past_is_answered_by_who_answers_now(home: Path) -> None:
@@ -155,7 +156,7 @@ def test_old_vectors_that_are_far_behind_are_not_brought_up(home: Path) -> None:
         result = of(context).recall(BY_MEANING)
 
         assert not result.semantic
-        assert "places behind" in result.notes[1]
+        assert "places behind" in texts_of(result)[1]
         with opened(home, embedder=Counting(OLD)) as old:
             assert made_by(old) == 0
 
@@ -257,8 +258,8 @@ def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, wh
 
     assert not result.semantic
     assert result.hits[0].snippet == ANSWER
-    assert result.notes[0] == "only words were compared"
-    assert "earlier vectors can't answer meanwhile: " in result.notes[1]
+    assert texts_of(result)[0] == "only words were compared"
+    assert "earlier vectors can't answer meanwhile: " in texts_of(result)[1]
 
 
 def test_what_was_damaged_is_written_again_by_who_has_the_model(home: Path) -> None:
@@ -306,7 +307,7 @@ def test_who_goes_back_embeds_nothing(home: Path) -> None:
         go_on(context)
 
         assert made_by(context) == 0
-        assert of(context).recall(BY_MEANING).notes == ()
+        assert texts_of(of(context).recall(BY_MEANING)) == ()
         assert snippets(context, BY_MEANING)[0] == ANSWER
 
 
@@ -358,7 +359,7 @@ def test_nodes_may_change_while_it_is_made(home: Path, step: int) -> None:
     with opened(home, embedder=Hashing(NEW)) as context:
         go_on(context, at_step(step, lambda: _everything_changes(context)))
 
-        assert of(context).recall("x").notes == ()
+        assert texts_of(of(context).recall("x")) == ()
         assert context.indexes.upkeep.verify("local").holds
 
 
@@ -431,7 +432,7 @@ def test_a_model_that_is_out_of_order_takes_nobodys_place(home: Path) -> None:
         new.fails = lambda _: None
         go_on(context)
 
-        assert of(context).recall(BY_MEANING).notes == ()
+        assert texts_of(of(context).recall(BY_MEANING)) == ()
         assert context.indexes.upkeep.verify("local").holds
     assert {each for text, each in new.asked.items() if text != BY_MEANING} <= {1, 2}
 
@@ -524,7 +525,7 @@ def test_from_a_hashing_one_to_minilm_and_on_to_an_endpoint(home: Path) -> None:
     with serving() as server, configured(home, endpoint(server, "one")) as context:
         result = of(context).recall(asleep)
 
-        assert "all-MiniLM-L6-v2" in result.notes[0]
+        assert "all-MiniLM-L6-v2" in texts_of(result)[0]
         assert result.hits[0].snippet == "Lies awake after coffee."
         assert server.asked == []
 
@@ -542,7 +543,7 @@ def test_a_model_that_was_removed_leaves_the_words(home: Path) -> None:
         result = of(context).recall("photosynthesis")
 
         assert not result.semantic
-        assert "the embedding model is not installed" in result.notes[1]
+        assert "the embedding model is not installed" in texts_of(result)[1]
         assert server.asked == []
 
 
@@ -555,20 +556,20 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
         assert server.base_url.encode() in told
         assert b"sesame" not in told
         with configured(home, endpoint(server, "two")) as context:
-            assert "the vectors of one-" in of(context).recall(BY_MEANING).notes[0]
+            assert "the vectors of one-" in texts_of(of(context).recall(BY_MEANING))[0]
             assert (server.asked[-1]["model"], server.asked[-1]["input"]) == ("one", [BY_MEANING])
             assert server.keys[-1] == "Bearer sesame"
         with configured(
             home, endpoint(server, "", "minilm").replace('model = ""\n', "")
         ) as context:
-            assert "the vectors of one-" in of(context).recall(BY_MEANING).notes[0]
+            assert "the vectors of one-" in texts_of(of(context).recall(BY_MEANING))[0]
         asked = len(server.asked)
         (folder_of(home, OLD) / kept.FILE).unlink()
         with configured(home, 'provider = "minilm"') as context:
             result = of(context).recall(BY_MEANING)
 
     assert not result.semantic
-    assert "is no longer the base_url" in result.notes[1]
+    assert "is no longer the base_url" in texts_of(result)[1]
     assert len(server.asked) == asked
 
 
@@ -654,6 +655,6 @@ def test_killed_at_any_point_it_loses_nothing_and_embeds_nothing_again(home: Pat
     assert deaths >= 4
     assert embedded_again(home / "embedded") == []
     with opened(home, embedder=Hashing(NEW)) as context:
-        assert of(context).recall(BY_MEANING).notes == ()
+        assert texts_of(of(context).recall(BY_MEANING)) == ()
         assert context.indexes.upkeep.verify("local").holds
         assert made_by(context) == 0

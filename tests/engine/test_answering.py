@@ -12,6 +12,7 @@ from perdure.engine.recall.result import RecallResult
 from perdure.storage.sweep import sweep
 from tests.disks import refusing
 from tests.engine.remembering import of, opened, save_all, uris
+from tests.support.hints import texts_of
 
 TABS = "ctx://local/users/ana/memories/preference/indentation"
 FULL = [errno.EROFS, errno.EACCES, errno.ENOSPC]
@@ -111,14 +112,14 @@ def test_an_index_that_can_not_be_brought_up_to_date_answers_as_it_is(
 ) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
-        context.nodes.archive_node(TABS, of(context).request)
+        context.nodes.archive_node(TABS, of(context).caller)
 
     with refusing(number), opened(tmp_path) as context:
         result = of(context).recall("coffee")
 
     assert result.hits[0].uri.endswith("/coffee")
     assert result.index_lag > 0
-    assert any("the index could not be brought up to date: " in note for note in result.notes)
+    assert any("the index could not be brought up to date: " in note for note in texts_of(result))
 
 
 def test_without_an_index_it_says_why_there_is_nothing(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_without_an_index_it_says_why_there_is_nothing(tmp_path: Path) -> None:
         result = of(context).recall("coffee")
 
     assert (result.hits, result.index_lag > 0) == ((), True)
-    assert any("the index could not be brought up to date: " in note for note in result.notes)
+    assert any("the index could not be brought up to date: " in note for note in texts_of(result))
 
 
 def test_an_edit_that_can_not_be_recorded_is_told_of(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_an_edit_that_can_not_be_recorded_is_told_of(tmp_path: Path) -> None:
         result = of(context).recall("tabs or spaces")
 
     assert result.index_lag == 1
-    assert any("an edit by hand could not be recorded: " in note for note in result.notes)
+    assert any("an edit by hand could not be recorded: " in note for note in texts_of(result))
 
 
 @pytest.mark.parametrize("number", FULL)
@@ -156,7 +157,7 @@ def test_the_past_is_found_there_too(tmp_path: Path, number: int, semantic: bool
     with refusing(number), opened(tmp_path, semantic=semantic) as context:
         result = of(context).recall("tabs or spaces", at=then)
 
-    assert (result.hits, result.notes) == (before.hits, before.notes)
+    assert (result.hits, texts_of(result)) == (before.hits, texts_of(before))
     assert result.semantic is semantic
 
 
@@ -179,7 +180,7 @@ def test_a_past_that_can_not_be_kept_is_made_all_the_same(
     for result in results:
         assert uris_of(result) == uris_of(kept)
         assert result.semantic is semantic
-        (note,) = set(result.notes) - set(kept.notes)
+        (note,) = set(texts_of(result)) - set(texts_of(kept))
         assert note.startswith("the index of that moment could not be kept: ")
         assert str(tmp_path) in note
         assert "Fix: " in note
@@ -196,13 +197,13 @@ def test_a_damaged_past_that_can_not_be_made_anew_answers_all_the_same(tmp_path:
         result = of(context).recall("tabs or spaces", at=then)
 
     assert uris_of(result) == uris_of(before)
-    assert any("the index of that moment could not be kept: " in note for note in result.notes)
+    assert any("the index of that moment could not be kept: " in note for note in texts_of(result))
 
 
 def test_when_there_is_room_again_the_same_memory_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
-        context.nodes.archive_node(TABS, of(context).request)
+        context.nodes.archive_node(TABS, of(context).caller)
 
     with opened(tmp_path) as context:
         with refusing(errno.ENOSPC):
@@ -227,8 +228,8 @@ def test_a_folder_in_the_place_of_the_index_is_put_aside(tmp_path: Path) -> None
 
         assert uris(of(context), "tabs") == [hit.uri for hit in before]
     assert result.hits == before
-    assert result.notes == (
-        f"the index {str(file)!a} is damaged: it is a folder. It was made anew",
+    assert texts_of(result) == (
+        f"the index {str(file)!a} is damaged: it is a folder. It was built again",
     )
     (aside,) = file.parent.glob("local.sqlite-aside-*")
     assert (aside / "mine.txt").read_text() == "of somebody"

@@ -39,6 +39,7 @@ from tests.engine.histories import (
     saying,
 )
 from tests.engine.remembering import of, opened
+from tests.support.hints import texts_of
 
 
 def told(context: Context, state: IndexState) -> tuple[object, ...]:
@@ -271,7 +272,7 @@ def test_a_moment_that_turns_out_to_be_damaged_is_made_anew(
 
     result = of(context).recall("tabs", at=state, top_k=50)
     assert len(result.hits) == 20
-    assert any("made anew" in note for note in result.notes)
+    assert any("built again" in note for note in texts_of(result))
 
 
 def test_who_comes_second_leaves_what_the_first_made(context: Context, tmp_path: Path) -> None:

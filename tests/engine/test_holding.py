@@ -67,7 +67,7 @@ def test_a_circle_ends(context: Context) -> None:
     lisbon = former(context, "Ana lives in Lisbon.")
     porto = former(context, "Ana lives in Porto.", lisbon)
     context.relations.upsert_edges(
-        [RelationEdge(lisbon, porto, "superseded_by")], of(context).request
+        [RelationEdge(lisbon, porto, "superseded_by")], of(context).caller
     )
 
     assert sorted(found(context, "Lisbon")) == [LISBON, PORTO]
@@ -75,7 +75,7 @@ def test_a_circle_ends(context: Context) -> None:
 
 def test_what_is_gone_is_left_out(context: Context) -> None:
     moved_to_porto(context)
-    context.nodes.archive_node(HOME, of(context).request)
+    context.nodes.archive_node(HOME, of(context).caller)
 
     assert found(context, "Lisbon") == [LISBON]
 

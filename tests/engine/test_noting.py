@@ -75,7 +75,7 @@ def test_a_note_that_is_none_any_more_is_gone(memory: Memory, tmp_path: Path) ->
         memory.save("One.", category="note", slug="a", metadata={"project": "ours"})
         memory.save("Two.", category="note", slug="b", metadata={"project": "ours"})
         memory.save("One.", category="note", slug="a", metadata={"project": None})
-        memory._parts.nodes.delete_node(f"{ME}/note/b", memory.request)
+        memory._parts.nodes.delete_node(f"{ME}/note/b", memory.caller)
         memory.settle()
 
         assert notes(tmp_path) == Notes(notes(tmp_path).cursor, [], [])

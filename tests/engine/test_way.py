@@ -13,6 +13,7 @@ from perdure.model import Uri
 from perdure.model.uri import segment_of
 from perdure.surfaces.cli import cli
 from tests.engine.remembering import of, opened, save_all, uris
+from tests.support.hints import texts_of
 
 
 def a_file(path: Path) -> None:
@@ -108,7 +109,7 @@ def test_recall_says_so_once(tmp_path: Path, state: IndexState, place: str) -> N
     path = taken(tmp_path, place, a_file)
 
     with opened(tmp_path) as context:
-        ask = [of(context).recall("tabs", at=state).notes for _ in range(2)]
+        ask = [texts_of(of(context).recall("tabs", at=state)) for _ in range(2)]
 
     told = [note for notes in ask for note in notes if str(path) in note]
     assert len(told) == 1
@@ -127,8 +128,8 @@ def test_what_a_save_met_the_next_recall_tells(
         of(context).save("Reads on trains.", category="preference", slug="reading")
         first, second = (of(context).recall("reads on trains") for _ in range(2))
 
-    assert [str(path) in note for note in first.notes] == [True]
-    assert (first.semantic, second.notes) == (True, ())
+    assert [str(path) in note for note in texts_of(first)] == [True]
+    assert (first.semantic, texts_of(second)) == (True, ())
 
 
 @pytest.mark.parametrize("other", [a_fifo, a_broken_link, a_folder])

@@ -19,6 +19,7 @@ from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, of, opened, save_all, uris
+from tests.support.hints import texts_of
 
 FOLDER = "ctx://local/users/ana/memories/preference"
 
@@ -156,7 +157,7 @@ def test_after_an_outage_all_vectors_are_made(context: Context, embedder: Moving
     save_all(of(context))
     result = of(context).recall("tabs")
     assert result.hits[0].snippet.startswith("Prefers tabs")
-    assert any("new vectors can't be made" in note for note in result.notes)
+    assert any("new vectors can't be made" in note for note in texts_of(result))
     with pytest.raises(EmbeddingError):
         context.indexes.upkeep.verify("local")
 
@@ -165,7 +166,7 @@ def test_after_an_outage_all_vectors_are_made(context: Context, embedder: Moving
 
     assert context.outbox.list_unfinished("local") == []
     assert context.indexes.upkeep.verify("local").holds
-    assert of(context).recall("tabs").notes == ()
+    assert texts_of(of(context).recall("tabs")) == ()
 
 
 def test_what_was_edited_during_an_outage_is_embedded_after_it(

@@ -108,7 +108,7 @@ class TestAnswer:
         uri = "ctx://local/users/ana/memories/note/style"
         with perdure.open(home=here.machine.home) as memory:
             node = ContextNode(uri=uri, content="Tabs.", frontmatter=f"title: x\n{line}\n")
-            memory._parts.nodes.write_node(node, memory.request)
+            memory._parts.nodes.write_node(node, memory.caller)
 
         assert "Tabs." in recall_here(here.context)
 

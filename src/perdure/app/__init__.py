@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from perdure.app.opening import (
     adopt_history,
+    caller_for,
     default_request,
     find_history,
     history_folder,
     open_arriving,
     open_context,
     open_history,
+    open_memory,
     open_recorded,
     open_signing_key,
     open_storage,
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Context",
     "adopt_history",
+    "caller_for",
     "default_request",
     "find_history",
     "history_folder",
     "open_arriving",
     "open_context",
     "open_history",
+    "open_memory",
     "open_recorded",
     "open_signing_key",
     "open_storage",
@@ -41,6 +45,6 @@ def __getattr__(name: str) -> object:
     """Import what is asked for by name; `doctor` pays for none of it."""
     if name != "Context":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from perdure.app.context import Context  # noqa: PLC0415 - as said
+    from perdure.app.context import Context
 
     return Context

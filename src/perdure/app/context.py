@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from perdure.config import Config
@@ -13,16 +14,19 @@ from perdure.storage.wrappers.recorded import Recorded
 if TYPE_CHECKING:
     from perdure.app.indexes import Indexes
     from perdure.app.llm import LanguageModel
+    from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
     from perdure.context.followed import FollowedLinks
     from perdure.context.nodes import Nodes
     from perdure.context.outbox.sqlite import SqliteOutbox
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
+    from perdure.engine.answering import Present
     from perdure.engine.carrying.exporting import Exporting
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
+    from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.saving.learning import Learning
     from perdure.index.contract import Embedder
@@ -49,36 +53,42 @@ class Context:
         self._folder = folder
         self._embedder = embedder
         self._unfinished = ""
+        self._lock = Lock()
+        self._memories = 0
         self._closing = ExitStack()
         self._closing.callback(recorded.close)
 
+    @property
+    def home(self) -> Path:
+        return self.config.home
+
     @cached_property
     def reader(self) -> "NodeReader":
-        from perdure.context.reading import NodeReader  # noqa: PLC0415 - who asks for it pays
+        from perdure.context.reading import NodeReader
 
         return NodeReader(self.recorded)
 
     @cached_property
     def relation_reader(self) -> "RelationReader":
-        from perdure.context.relations import RelationReader  # noqa: PLC0415 - as before
+        from perdure.context.relations import RelationReader
 
         return RelationReader(self.reader, self.links)
 
     @cached_property
     def nodes(self) -> "Nodes":
-        from perdure.context.nodes import Nodes  # noqa: PLC0415 - as before
+        from perdure.context.nodes import Nodes
 
         return Nodes(self.recorded, self.outbox, backlinks=self.links)
 
     @cached_property
     def relations(self) -> "Relations":
-        from perdure.context.relations import Relations  # noqa: PLC0415 - as before
+        from perdure.context.relations import Relations
 
         return Relations(self.nodes, self.links)
 
     @cached_property
     def links(self) -> "FollowedLinks":
-        from perdure.context.followed import FollowedLinks  # noqa: PLC0415 - as before
+        from perdure.context.followed import FollowedLinks
 
         links = FollowedLinks(self.recorded.history, str(self._folder / "links.sqlite"))
         self._closing.callback(links.close)
@@ -86,7 +96,7 @@ class Context:
 
     @cached_property
     def outbox(self) -> "SqliteOutbox":
-        from perdure.context.outbox.sqlite import SqliteOutbox  # noqa: PLC0415 - as before
+        from perdure.context.outbox.sqlite import SqliteOutbox
 
         path = str(self._folder / "outbox.sqlite")
         outbox = SqliteOutbox(path, siblings=self.reader.siblings)
@@ -99,9 +109,9 @@ class Context:
 
     def namespaces_on(self, backend: Recorded) -> "NamespaceManager":
         """Return who deletes tenants, under the circumstances that a backend knows."""
-        from perdure.app.llm import llm_tenant_data  # noqa: PLC0415 - as before
-        from perdure.context.tenants import NodeData  # noqa: PLC0415 - as before
-        from perdure.engine.namespaces import NamespaceManager  # noqa: PLC0415 - as before
+        from perdure.app.llm import llm_tenant_data
+        from perdure.context.tenants import NodeData
+        from perdure.engine.namespaces import NamespaceManager
 
         holders: dict[str, TenantData] = {
             "nodes": NodeData(backend),
@@ -114,17 +124,17 @@ class Context:
 
     def exporting_all(self) -> "Exporting":
         """Return who exports everything there is, of all accounts, for the owner of the machine."""
-        from perdure.engine.carrying.exporting import Exporting  # noqa: PLC0415 - as before
+        from perdure.engine.carrying.exporting import Exporting
 
         return Exporting(self.recorded, None, "everything")
 
     @cached_property
     def erasing(self) -> "Erasing":
         """Return who erases; what was begun and not ended is finished by whoever has the memory."""
-        from perdure.app.erasing import Derived, Tenants  # noqa: PLC0415 - as before
-        from perdure.app.llm import answers_of  # noqa: PLC0415 - as before
-        from perdure.app.signing import signing_key  # noqa: PLC0415 - as before
-        from perdure.engine.erasing.erasing import Erasing, Means  # noqa: PLC0415 - as before
+        from perdure.app.erasing import Derived, Tenants
+        from perdure.app.llm import answers_of
+        from perdure.app.signing import signing_key
+        from perdure.engine.erasing.erasing import Erasing, Means
 
         derived = Derived(self, self._folder, answers_of(self._folder))
         tenants = Tenants(self.recorded, self.namespaces_on)
@@ -133,21 +143,26 @@ class Context:
         )
         return Erasing(self.nodes, means)
 
+    def signing_key(self) -> "SigningKey":
+        from perdure.app.signing import signing_key
+
+        return signing_key(self.config)
+
     @cached_property
     def repair(self) -> "Repair":
-        from perdure.engine.repair import Repair  # noqa: PLC0415 - as before
+        from perdure.engine.repair import Repair
 
         return Repair(self.nodes, self.outbox)
 
-    def put_aside(self) -> str:
-        """Say what nobody was told of yet: what stood in the way, or could not be ended."""
+    def warnings(self) -> str:
+        """Return, once, what was quarantined or could not be finished; empty if nothing was."""
         aside = self.indexes.way.told() if "indexes" in vars(self) else ""
         unfinished, self._unfinished = self._unfinished, ""
         return "; ".join(filter(None, (aside, unfinished)))
 
     @cached_property
     def indexes(self) -> "Indexes":
-        from perdure.app.indexes import Indexes  # noqa: PLC0415 - as before
+        from perdure.app.indexes import Indexes
 
         indexes = Indexes(self.recorded, self._folder, self.config, self._embedder)
         self._closing.callback(indexes.close)
@@ -156,7 +171,7 @@ class Context:
     @cached_property
     def language_model(self) -> "LanguageModel | None":
         """Return who may be asked, within the budget; None if the owner switched nobody on."""
-        from perdure.app.llm import language_model_for  # noqa: PLC0415 - as before
+        from perdure.app.llm import language_model_for
 
         model = language_model_for(self.config, self._folder)
         if model is not None:
@@ -165,23 +180,31 @@ class Context:
 
     @cached_property
     def memory(self) -> "Memory":
-        from perdure.engine.answering import Parts  # noqa: PLC0415 - as before
-        from perdure.engine.memory import Memory  # noqa: PLC0415 - as before
+        return self.memory_for(self.request)
 
-        parts = Parts(
-            self.nodes,
-            self.outbox,
-            self.recorded.history,
-            self.indexes.present,
-            self.indexes.pasts,
-            self.close,
-            self.recorded.notice,
-            self.learning,
-            lambda: self.erasing,
-            self.recorded,
-        )
+    def memory_for(self, caller: RequestContext, project: str = "") -> "Memory":
+        """Return the memory for a caller; the last one to close closes these parts too."""
+        from perdure.engine.memory import Memory
+
         self._finish_erasing()
-        return Memory(parts, self.request)
+        return Memory(self, caller, project)
+
+    def present(self, account_id: str) -> "Present":
+        return self.indexes.present(account_id)
+
+    def pasts(self, account_id: str) -> "Pasts":
+        return self.indexes.pasts(account_id)
+
+    def retain(self) -> None:
+        with self._lock:
+            self._memories += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._memories -= 1
+            is_last = self._memories == 0
+        if is_last:
+            self.close()
 
     def _finish_erasing(self) -> None:
         """Go on with what somebody began to erase, if that can be done now."""
@@ -195,7 +218,7 @@ class Context:
 
     def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session, on behalf of somebody."""
-        from perdure.app.learning import learning_for  # noqa: PLC0415 - as before
+        from perdure.app.learning import learning_for
 
         return learning_for(self.config.llm, lambda: self.language_model, request)
 

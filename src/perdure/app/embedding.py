@@ -15,7 +15,7 @@ def embedder_for(config: Config) -> Embedder | None:
     """Return the embedder that this user configured; None if texts are compared by words only."""
     settings, models = config.embedding, config.home / "models"
     if settings.provider == "auto":
-        from perdure.index.models.installed import find  # noqa: PLC0415 - who has one pays
+        from perdure.index.models.installed import find
 
         return None if find(models) is None else _opened("minilm", settings, models)
     return _opened(settings.provider, settings, models)
@@ -27,7 +27,7 @@ def settings_of(config: Config, given: Embedder | None) -> EmbeddingSettings | N
     That is None for one that a program brought along: only the program can.
     """
     if given is not None:
-        from perdure.index.embedders.hashing import Hashing  # noqa: PLC0415 - as before
+        from perdure.index.embedders.hashing import Hashing
 
         is_ours = isinstance(given, Hashing)
         return EmbeddingSettings("hashing", dimension=given.dimension) if is_ours else None
@@ -60,20 +60,20 @@ def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
 def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedder | None:
     """Open an embedder; nothing is asked of it yet."""
     if provider == "openai":
-        from perdure.index.embedders.endpoint import Endpoint  # noqa: PLC0415 - as before
-        from perdure.index.embedders.openai_compatible import (  # noqa: PLC0415 - as before
+        from perdure.index.embedders.endpoint import Endpoint
+        from perdure.index.embedders.openai_compatible import (
             OpenAICompatible,
         )
 
         endpoint = Endpoint(settings.base_url, settings.api_key)
         return OpenAICompatible(endpoint, settings.model, settings.dimension)
     if provider == "minilm":
-        from perdure.index.embedders.minilm import MiniLM  # noqa: PLC0415 - as before
-        from perdure.index.models.installed import demand  # noqa: PLC0415 - as before
+        from perdure.index.embedders.minilm import MiniLM
+        from perdure.index.models.installed import demand
 
         return MiniLM(demand(models))
     if provider == "hashing":
-        from perdure.index.embedders.hashing import Hashing  # noqa: PLC0415 - as before
+        from perdure.index.embedders.hashing import Hashing
 
         return Hashing(settings.dimension or 0)
     return None

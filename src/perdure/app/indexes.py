@@ -21,9 +21,9 @@ from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.engine.answering import Present
 from perdure.engine.indexing import FEW, Alone, Following, Indexer
-from perdure.engine.made import made_anew
 from perdure.engine.past import Pasts
 from perdure.engine.recall.recalling import NO_MODEL, Recaller, Sources
+from perdure.engine.recall.result import Hint, HintKind, quarantined, rebuilt
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.index.contract import Embedder
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 LEXICAL = "lexical"
 _FORMAT = f"-{FORMAT}"
-_NOT_YET = "only words were compared"
+_NOT_YET = Hint(HintKind.VECTORS_PENDING, "only words were compared")
 
 
 class Indexes:
@@ -108,8 +108,8 @@ class Indexes:
                 return wanted
         except DamageError as error:  # it is derived, and made anew from what it was derived from
             index.delete_account_data(account_id)
-            note = made_anew(error)
-            return replace(wanted, note=lambda: note)
+            hint = rebuilt(error)
+            return replace(wanted, hints=lambda: [hint])
         meanwhile = self._meanwhile(account_id)
         if self._has_many(account_id, meanwhile) or not wanted.following.is_little(account_id):
             return meanwhile
@@ -149,11 +149,11 @@ class Indexes:
     def _told(self, account_id: str, name: str, present: Present, why: str = "") -> Present:
         """Let somebody who answers meanwhile say so."""
 
-        def told() -> str:
-            said = self._how_far(account_id, name, why), self.way.told()
-            return "; ".join(filter(None, said))
+        def hints() -> list[Hint]:
+            pending = Hint(HintKind.VECTORS_PENDING, self._how_far(account_id, name, why))
+            return [pending, *self._quarantined()]
 
-        return replace(present, note=told, meanwhile=True)
+        return replace(present, hints=hints, meanwhile=True)
 
     def _how_far(self, account_id: str, name: str, why: str) -> str:
         made, places = self._made(account_id, name)
@@ -181,7 +181,7 @@ class Indexes:
     def _wanted(self) -> Present:
         """The index of the embedder."""
         if self.name not in self._presents:
-            why = "" if self._config.embedding.provider == "none" else NO_MODEL
+            why = None if self._config.embedding.provider == "none" else NO_MODEL
             index = self._shelf.open(self.name)
             sources = Sources(*self._canonical, index, self.embedder, why)
             self._presents[self.name] = self._answering(sources, self.memo, self._making)
@@ -231,7 +231,10 @@ class Indexes:
     def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
         self._sources[self._shelf.name_of(sources.index)] = memo, sources
         following = Following(self._history, sources.index, self._indexer(memo), alone)
-        return Present(following, Recaller(sources), self.way.told)
+        return Present(following, Recaller(sources), self._quarantined)
+
+    def _quarantined(self) -> tuple[Hint, ...]:
+        return quarantined(self.way.told())
 
     def _indexer(self, memo: VectorMemo | None) -> Indexer:
         return Indexer(self._reader, memo, self.summaries)
@@ -245,13 +248,13 @@ class Indexes:
     @cached_property
     def upkeep(self) -> "Upkeep":
         """Return who verifies and rebuilds the index of the embedder."""
-        from perdure.engine.upkeep import Upkeep  # noqa: PLC0415 - who asks for it pays
+        from perdure.engine.upkeep import Upkeep
 
         return Upkeep(self._wanted.following)
 
     @cached_property
     def tiers(self) -> "DerivedTiers":
-        from perdure.engine.upkeep import DerivedTiers  # noqa: PLC0415 - as before
+        from perdure.engine.upkeep import DerivedTiers
 
         return DerivedTiers(self._reader, self.upkeep, self.summaries.records)
 
@@ -269,7 +272,7 @@ class Indexes:
                 memo=memo,
                 embedder=sources.embedder,
                 why_words=sources.why_words,
-                note=self.way.told,
+                quarantined=self._quarantined,
             )
         return self._pasts[name]
 
@@ -316,7 +319,7 @@ class Indexes:
 
         So nothing of what stays is embedded again.
         """
-        from perdure.index.records import embedded  # noqa: PLC0415 - who erases pays
+        from perdure.index.records import embedded
 
         name = self._shelf.name_of(self.present(account_id).following.index)
         memo, index = self._sources[name][0], self._shelf.open(name)
@@ -337,7 +340,7 @@ class Indexes:
 
         That of the embedder stays, be it finished or not, and so do all vectors.
         """
-        from perdure.engine.upkeep import accounts_of  # noqa: PLC0415 - as before
+        from perdure.engine.upkeep import accounts_of
 
         answering = map(self.present, accounts_of(self._reader))
         used = {self.name, *(self._shelf.name_of(each.following.index) for each in answering)}

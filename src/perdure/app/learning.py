@@ -29,8 +29,8 @@ def learning_for(
     learning = learning_by_rules()
     if not (settings.extract or settings.merge):
         return learning
-    from perdure.engine.extract.asked import extractors as asked  # noqa: PLC0415 - who asks pays
-    from perdure.engine.merge.asking import AskingJudge  # noqa: PLC0415 - as before
+    from perdure.engine.extract.asked import extractors as asked
+    from perdure.engine.merge.asking import AskingJudge
 
     model = language_model()
     if model is None:
@@ -44,6 +44,6 @@ def learning_for(
 
 
 def _asked(model: "LanguageModel", ctx: RequestContext, purpose: str) -> "LLM":
-    from perdure.engine.llm.occasion import Occasion  # noqa: PLC0415 - as before
+    from perdure.engine.llm.occasion import Occasion
 
     return model.on(Occasion(ctx.account_id, f"user:{ctx.user_id}", ctx.session_id, purpose))

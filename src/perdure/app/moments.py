@@ -37,7 +37,7 @@ class SqliteMoments:
 
     def unkept(self) -> KeptIndex:
         """Return an empty index for a moment that can't be kept."""
-        from perdure.index.stores.memory import MemoryIndex  # noqa: PLC0415 - rarely needed
+        from perdure.index.stores.memory import MemoryIndex
 
         return MemoryIndex()
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from perdure.app.context import Context
     from perdure.artifacts.keys import SigningKey
     from perdure.engine.carrying.arriving import Arriving
+    from perdure.engine.memory import Memory
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
     from perdure.storage.history import History
@@ -49,8 +50,8 @@ def open_recorded(environ: Mapping[str, str]) -> "Recorded":
 
 def recorded_of(config: Config) -> "Recorded":
     """Open the backend that a config chooses, with the history of its texts."""
-    from perdure.storage.history import History  # noqa: PLC0415 - `doctor` pays for none of it
-    from perdure.storage.wrappers.recorded import Recorded  # noqa: PLC0415 - as before
+    from perdure.storage.history import History
+    from perdure.storage.wrappers.recorded import Recorded
 
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)
@@ -63,7 +64,7 @@ def recorded_of(config: Config) -> "Recorded":
 def _demand_arrived(folder: Path) -> None:
     """Refuse a memory of which only a part is there yet, because it is being taken in."""
     if folder.with_name(f"{folder.name}.arriving.json").exists():
-        from perdure.engine.carrying.arriving import demand_arrived  # noqa: PLC0415 - rarely so
+        from perdure.engine.carrying.arriving import demand_arrived
 
         demand_arrived(folder)
 
@@ -75,7 +76,7 @@ def open_context(
 
     `backend` and `embedder` take the place of the configured ones.
     """
-    from perdure.app.context import Context  # noqa: PLC0415 - as before
+    from perdure.app.context import Context
 
     config = load_config(environ)
     if backend is not None:
@@ -85,11 +86,47 @@ def open_context(
     return Context(recorded, folder, config, default_request(environ), embedder)
 
 
+def open_memory(
+    environ: Mapping[str, str], caller: "RequestContext", *, backend: str | None = None
+) -> "Memory":
+    """Open the memory that this user configured, for a caller."""
+    context = open_context(environ, backend=backend)
+    try:
+        return context.memory_for(caller)
+    except BaseException:
+        context.close()
+        raise
+
+
 def default_request(environ: Mapping[str, str]) -> "RequestContext":
-    """Return who asks if nobody says: the owner of this machine's account, who may all."""
-    from perdure.model import RequestContext, Role  # noqa: PLC0415 - `doctor` pays for none of it
+    """Return the default caller: the owner of this machine's account, who may do everything."""
+    from perdure.model import RequestContext, Role
 
     return RequestContext(ACCOUNT, user_name(environ), role=Role.ROOT)
+
+
+def caller_for(  # noqa: PLR0913 - a field each
+    environ: Mapping[str, str],
+    *,
+    account: str | None = None,
+    user: str | None = None,
+    agent: str | None = None,
+    session: str = "",
+    role: str | None = None,
+) -> "RequestContext":
+    """Return the caller with these fields; a named user is a member unless a role is given."""
+    from perdure.model import Role
+
+    default = default_request(environ)
+    implied = default.role if user is None else Role.MEMBER
+    return replace(
+        default,
+        account_id=default.account_id if account is None else account,
+        user_id=default.user_id if user is None else user,
+        agent_id=default.agent_id if agent is None else agent,
+        session_id=session,
+        role=implied if role is None else Role(role),
+    )
 
 
 def user_name(environ: Mapping[str, str]) -> str:
@@ -104,7 +141,7 @@ def user_name(environ: Mapping[str, str]) -> str:
 
 def open_history(environ: Mapping[str, str]) -> "History":
     """Open the history alone: its texts are not looked at."""
-    from perdure.storage.history import History  # noqa: PLC0415 - `doctor` pays for none of it
+    from perdure.storage.history import History
 
     return History.open(str(find_history(environ)))
 
@@ -166,8 +203,8 @@ def open_arriving(environ: Mapping[str, str]) -> "Arriving":
 
 
 def arriving_into(config: Config) -> "Arriving":
-    from perdure.engine.carrying.arriving import Arriving  # noqa: PLC0415 - as before
-    from perdure.storage.history import History  # noqa: PLC0415 - as before
+    from perdure.engine.carrying.arriving import Arriving
+    from perdure.storage.history import History
 
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)

@@ -54,14 +54,14 @@ def _searcher(
     reader: NodeReader, index: KeptIndex, embedder: Embedder | None, reason: str = ""
 ) -> Searcher:
     relations = RelationReader(reader, ScannedLinks(reader))
-    sources = Sources(reader, relations, index, embedder, why_words="")
+    sources = Sources(reader, relations, index, embedder, why_words=None)
     return Searcher(index, Recaller(sources), reason)
 
 
 def _made(reader: NodeReader) -> tuple[KeptIndex, str]:
     """Return an index in memory, if there is little to index, and else an empty one with why."""
-    from perdure.engine.indexing import FEW, Indexer  # noqa: PLC0415 - who has no index pays
-    from perdure.index.stores.memory import MemoryIndex  # noqa: PLC0415 - as before
+    from perdure.engine.indexing import FEW, Indexer
+    from perdure.index.stores.memory import MemoryIndex
 
     index = MemoryIndex()
     places = list(islice(reader.walk(Uri(ACCOUNT)), FEW + 1))

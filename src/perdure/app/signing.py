@@ -19,6 +19,6 @@ def signing_key_file(home: Path) -> Path:
 
 def signing_key(config: Config) -> "SigningKey":
     """Return the key; the first time makes it."""
-    from perdure.artifacts.keys import SigningKey  # noqa: PLC0415 - `doctor` pays for none of it
+    from perdure.artifacts.keys import SigningKey
 
     return SigningKey.load_or_make(signing_key_file(config.home), _KEY_NAME)

@@ -187,8 +187,8 @@ class Standing:
         }
 
     def _spent_today(self) -> "Total | None":
-        from perdure.app.llm import ledger_file  # noqa: PLC0415 - who has one pays
-        from perdure.engine.llm.ledger import Ledger  # noqa: PLC0415 - as before
+        from perdure.app.llm import ledger_file
+        from perdure.engine.llm.ledger import Ledger
 
         file = ledger_file(self._settings.home)
         if not file.exists():

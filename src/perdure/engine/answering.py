@@ -1,30 +1,24 @@
 """Answers about now: of an index that was brought up to date, citing what history can prove."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from perdure.artifacts import CID
 from perdure.context.contract import OutboxStore
 from perdure.context.files import FILES
-from perdure.context.nodes import Nodes
 from perdure.engine.indexing import Following
-from perdure.engine.made import made_anew
-from perdure.engine.past import Pasts
 from perdure.engine.recall.recalling import Question, Recaller
-from perdure.engine.recall.result import Hit, RecallResult
+from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt
 from perdure.engine.worker import Worker
 from perdure.errors import DamageError, EmbeddingError, StorageError
 from perdure.index.contract import Filters
-from perdure.model import RequestContext, Uri
+from perdure.model import EventStatus, RequestContext, Uri
 from perdure.model.record import ACCOUNT
-from perdure.storage import Locator
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
-    from perdure.engine.erasing.erasing import Erasing
-    from perdure.engine.saving.learning import Learning
+    from perdure.engine.parts import Parts
 
 _ROUNDS = 3
 """So often a question is asked again because somebody edits what would answer it."""
@@ -36,8 +30,8 @@ class Present:
 
     following: Following
     recaller: Recaller
-    note: Callable[[], str] = lambda: ""
-    """Says why it is this one, if another would have been better."""
+    hints: Callable[[], Sequence[Hint]] = tuple
+    """Returns why it is this one, if another would have been better."""
     meanwhile: bool = False
     """Whether it answers only until the one that is wanted is made."""
     otherwise: "Present | None" = None
@@ -45,25 +39,22 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What a memory is made of."""
+class Lag:
+    """The changes that failed to get into the index."""
 
-    nodes: Nodes
-    outbox: OutboxStore
-    history: History
-    present: Callable[[str], Present]
-    """Returns who answers about an account now."""
-    pasts: Callable[[str], Pasts]
-    """Returns who answers about an account as it was."""
-    close: Callable[[], None]
-    notice: Callable[[Iterable[Locator]], Sequence[object]]
-    """Lets what others wrote at some places enter history; returns what that was."""
-    learning: "Callable[[RequestContext], Learning]"
-    """Returns who learns from a session, on behalf of somebody."""
-    erasing: "Callable[[], Erasing]"
-    """Returns who erases."""
-    recorded: Recorded
-    """The texts, with their history."""
+    retrying: int
+    next_retry: datetime | None
+    dead: int
+    """Those that failed too often, and wait for their owner."""
+
+
+def lag_of(outbox: OutboxStore, caller: RequestContext) -> Lag:
+    """Return the failed changes that a caller may see."""
+    unfinished = outbox.list_unfinished(caller.account_id)
+    failed = [e for _, e in unfinished if e.retry_count and caller.reaches(e.owner_space)]
+    retrying = [event for event in failed if event.status is not EventStatus.DEAD]
+    times = [event.next_retry_at for event in retrying if event.next_retry_at is not None]
+    return Lag(len(retrying), min(times, default=None), len(failed) - len(retrying))
 
 
 class Answering:
@@ -72,7 +63,7 @@ class Answering:
     What others edited by hand enters history before it is cited.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: "Parts") -> None:
         self._parts = parts
 
     def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
@@ -82,7 +73,7 @@ class Answering:
         except DamageError as error:
             self.make_anew(ctx.account_id)
             result = self._answer(question, ctx)
-            return replace(result, notes=(*result.notes, made_anew(error)))
+            return replace(result, hints=(*result.hints, rebuilt(error)))
 
     def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
         """Return the URIs of what has one of these words, as the index of now has it."""
@@ -102,7 +93,7 @@ class Answering:
 
     def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Bring the index up to date, ask it, and say how far it is behind all the same."""
-        present, behind, notes = self._caught_up(ctx.account_id)
+        present, behind, hints = self._caught_up(ctx.account_id)
         result = present.recaller.recall(question, ctx)
         try:
             for _ in range(_ROUNDS):
@@ -110,14 +101,15 @@ class Answering:
                     break
                 result = present.recaller.recall(question, ctx)
         except StorageError as error:
-            notes.append(f"an edit by hand could not be recorded: {error}")
+            text = f"an edit by hand could not be recorded: {error}"
+            hints.append(Hint(HintKind.EDIT_NOT_RECORDED, text))
         return replace(
             result,
             index_lag=result.index_lag + behind + self._failed(ctx),
-            notes=(*result.notes, *filter(None, (present.note(), *notes))),
+            hints=(*result.hints, *present.hints(), *hints),
         )
 
-    def _caught_up(self, account: str) -> tuple[Present, int, list[str]]:
+    def _caught_up(self, account: str) -> tuple[Present, int, list[Hint]]:
         """Return who answers, how far they are behind, and why; the model may be out of order."""
         present = self._parts.present(account)
         try:
@@ -125,24 +117,24 @@ class Answering:
         except EmbeddingError as error:
             if present.otherwise is None:
                 raise
-            behind, notes = self._catch_up(present.otherwise, account)
-            return present.otherwise, behind, [*notes, f"new vectors can't be made: {error}"]
+            behind, hints = self._catch_up(present.otherwise, account)
+            failed = Hint(HintKind.MODEL_FAILED, f"new vectors can't be made: {error}")
+            return present.otherwise, behind, [*hints, failed]
 
-    def _catch_up(self, present: Present, account: str) -> tuple[int, list[str]]:
+    def _catch_up(self, present: Present, account: str) -> tuple[int, list[Hint]]:
         """Bring the index up to date; return how many places it is behind, and why it can't be."""
         try:
             Worker(self._parts.outbox, present.following).work(account)
         except StorageError as error:  # then it answers as it is
             behind = len(present.following.behind(account))
-            return behind, [f"the index could not be brought up to date: {error}"]
+            text = f"the index could not be brought up to date: {error}"
+            return behind, [Hint(HintKind.INDEX_BEHIND, text)]
         return 0, []
 
     def _failed(self, ctx: RequestContext) -> int:
         """Return how many events failed; others were just caught up with, whoever has them."""
-        unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
-        return sum(
-            bool(event.retry_count) and ctx.reaches(event.owner_space) for _, event in unfinished
-        )
+        lag = lag_of(self._parts.outbox, ctx)
+        return lag.retrying + lag.dead
 
     # ------------------------------------------------------------ edits by hand
     def _take_in(self, result: RecallResult, present: Present, account: str) -> bool:
@@ -150,7 +142,7 @@ class Answering:
         edited = result.stale | self._unrecorded(result.hits)
         file = self._parts.nodes.file
         files = [file(Uri.parse(uri), name) for uri in sorted(edited) for name in FILES]
-        noticed = self._parts.notice(files) if files else ()
+        noticed = self._parts.recorded.notice(files) if files else ()
         if not noticed and not result.stale:
             return False
         Worker(self._parts.outbox, present.following).look_at(account, map(Uri.parse, result.stale))
@@ -158,5 +150,5 @@ class Answering:
 
     def _unrecorded(self, hits: Sequence[Hit]) -> set[str]:
         """Return the nodes whose content, as it is cited, no version has."""
-        known = self._parts.history.store.has_many([CID.parse(hit.cid) for hit in hits])
+        known = self._parts.recorded.history.store.has_many([CID.parse(hit.cid) for hit in hits])
         return {hit.uri for hit, is_known in zip(hits, known, strict=True) if not is_known}

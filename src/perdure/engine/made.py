@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from perdure.context.parts import Files
-from perdure.errors import DamageError, PerdureError
+from perdure.errors import PerdureError
 from perdure.model import IndexRecord, Uri
 
 BATCH = 200
@@ -43,9 +43,3 @@ def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
     remaining = iter(places)
     while batch := list(islice(remaining, size)):
         yield batch
-
-
-def made_anew(damage: DamageError) -> str:
-    """Say what was wrong with an index, and that nothing is left to do about it."""
-    what, _, _ = str(damage).partition(" Fix: ")
-    return f"{what} It was made anew"

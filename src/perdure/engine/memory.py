@@ -1,54 +1,147 @@
-"""The verbs of memory: keep it, and find it again, as it is or as it was."""
+"""The façade: every verb that a door offers is a method of `Memory`."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from perdure.artifacts import CID
+from perdure.artifacts import CID, IndexState
 from perdure.context.files import CONTENT
-from perdure.engine.answering import Answering, Parts
+from perdure.engine.answering import Answering, Lag, lag_of
+from perdure.engine.browse import Browser, Edges, Entry
 from perdure.engine.past import Past, When
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import RecallResult
 from perdure.engine.worker import Worker
-from perdure.errors import (
-    EmbeddingError,
-    InvalidValueError,
-    NodeExistsError,
-    NodeNotFoundError,
-    StorageError,
-)
-from perdure.model import ContextNode, RequestContext, Uri, slugify
-from perdure.model.values import JSON, encodable, read_moment
+from perdure.errors import ClosedError, EmbeddingError, InvalidValueError, StorageError
+from perdure.model import ContextNode, RequestContext, Role, Uri
+from perdure.model.values import JSON, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
     from perdure.engine.carrying.exporting import Exported
+    from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Forgotten
+    from perdure.engine.erasing.receipts import Checked
+    from perdure.engine.lint.linting import Linted
+    from perdure.engine.parts import Parts
     from perdure.engine.past import Pasts
+    from perdure.engine.repair import Repaired
     from perdure.engine.rewinding import Rewound
+    from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import SessionCommit
     from perdure.engine.unmerging import Unmerged
     from perdure.engine.why.provenance import Provenance
+    from perdure.engine.write import Written
+    from perdure.model import RelationEdge
+    from perdure.storage import Locator
 
 
-class Memory:
-    """Memory on behalf of somebody. Whatever it saved, its next recall knows of."""
+class Readable:
+    """The verbs that only read, of the present or of a state in the past.
 
-    def __init__(self, parts: Parts, request: RequestContext) -> None:
-        self._parts = parts
-        self.request = request
+    A node or folder is named by its URI or by its short name (`preference/indentation`).
+    """
 
-    def on_behalf_of(self, request: RequestContext) -> "Memory":
-        """Return the same memory for somebody else; closing either closes both."""
-        return Memory(self._parts, request)
+    def __init__(self, caller: RequestContext) -> None:
+        self.caller = caller
+
+    @property
+    def _browser(self) -> Browser:
+        raise NotImplementedError
+
+    def uri(self, name: str) -> str:
+        """Return the URI that a short name stands for."""
+        return str(self._browser.place(name))
+
+    def name(self, uri: str) -> str:
+        """Return the shortest name that this caller can use for a URI."""
+        return self._browser.name(Uri.parse(uri))
+
+    def key(self, uri: str) -> str:
+        """Return the key under which history has the content of a node."""
+        return self._browser.key(self._browser.place(uri))
+
+    def read(self, uri: str) -> ContextNode:
+        """Return an active node; `NodeNotFoundError` if there is none."""
+        return self._browser.node(self._browser.node_place(uri))
+
+    def version(self, uri: str) -> int:
+        """Return the version of a node; 0 if there is none."""
+        node = self._browser.node_or_none(self._browser.node_place(uri))
+        return 0 if node is None else node.version
+
+    def list(self, folder: str = "", *, archived: bool = False) -> "tuple[Entry, ...]":
+        """Return what is in a folder; without one, in the caller's memories.
+
+        With `archived`, the archived nodes below it instead.
+        """
+        return self._browser.entries(folder, archived=archived)[1]
+
+    def tree(self, folder: str = "") -> Entry:
+        """Return a folder with all that is below it; `/` is the whole account."""
+        place, below = self._browser.entries(folder)
+        return Entry(str(place), self._browser.name(place), None, "", below)
+
+    def relations(self, uri: str) -> Edges:
+        """Return the relations that start and end at a node; links in texts are among them."""
+        place = self._browser.node_place(uri)
+        self._browser.node(place)
+        return self._browser.edges(place)
+
+
+class Memory(Readable):
+    """A memory opened for one caller. Reads its own writes.
+
+    It may be used from several threads at once. Use it in a `with`, or close it. Other callers'
+    memories on the same store, from `for_caller`, stay open.
+    """
+
+    def __init__(self, parts: "Parts", caller: RequestContext, project: str = "") -> None:
+        super().__init__(caller)
+        self.project = project
+        """The project whose memories come first; empty for none."""
+        self._open_parts: Parts | None = parts
+        self._edits: list[Edits] = []
+        parts.retain()
+
+    @property
+    def _parts(self) -> "Parts":
+        if self._open_parts is None:
+            raise ClosedError("this memory was closed. Fix: open it again.")
+        return self._open_parts
+
+    @property
+    def _browser(self) -> Browser:
+        return Browser(self._parts.reader, self._parts.relation_reader, self.caller)
+
+    def for_caller(
+        self,
+        caller: RequestContext | None = None,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        project: str | None = None,
+    ) -> "Memory":
+        """Return a memory on the same store for another caller; each is closed by itself.
+
+        With `user`, it is a member of this account, who reaches only what is theirs or shared.
+        """
+        if caller is None:
+            caller = self.caller
+            if user is not None:
+                caller = replace(caller, user_id=user, role=Role.MEMBER)
+            if agent is not None:
+                caller = replace(caller, agent_id=agent)
+        return Memory(self._parts, caller, self.project if project is None else project)
 
     def close(self) -> None:
-        self._parts.close()
+        """Release the store; the last memory on it closes it. Closing twice is closing once."""
+        parts, self._open_parts = self._open_parts, None
+        if parts is not None:
+            parts.release()
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +149,70 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ------------------------------------------------------------ keeping
+    def warnings(self) -> str:
+        """Return, once, what was quarantined or could not be finished; empty if nothing was."""
+        return self._parts.warnings()
+
+    def edits(self) -> "tuple[Edits, ...]":
+        """Return, once, the edits made outside Perdure that this memory's verbs recorded."""
+        edits, self._edits = self._edits, []
+        return tuple(each for each in edits if each.recorded or each.lost)
+
+    def record_edits(self) -> "Edits":
+        """Record every edit made outside Perdure as a version; return what was found."""
+        from perdure.engine.edits import record_edits
+
+        found = record_edits(self._parts.recorded)
+        self._edits.append(found)
+        return found
+
+    # ------------------------------------------------------------ recall
+    def recall(  # noqa: PLR0913 - the public verb, with a name for each
+        self,
+        query: str,
+        *,
+        top_k: int = 10,
+        budget_tokens: int | None = None,
+        at: When | None = None,
+        valid_at: datetime | date | str | None = None,
+        filters: Mapping[str, JSON] | None = None,
+        project: str | None = None,
+    ) -> RecallResult:
+        """Return what memory has to say to a question, now or as of a state.
+
+        `at` asks what was known then; `valid_at`, what held then. With a budget, `context` is
+        Markdown for a prompt: the caller's profile, then what is of the project, then the rest.
+        """
+        limits = top_k, budget_tokens
+        project = self.project if project is None else project
+        question = _question(query, limits, valid_at, filters, project)
+        if at is not None:
+            return self._past(at).recall(question, self.caller)
+        return Answering(self._parts).recall(question, self.caller)
+
+    def at(self, when: When) -> "PastMemory":
+        """Return a read-only memory as of a date, a time or a position of the log."""
+        return PastMemory(self._past(when), self.caller, str(when), self.project)
+
+    def _past(self, when: When) -> Past:
+        return self._pasts.at(self._state(when))
+
+    def _state(self, when: When) -> IndexState:
+        """Return the state that `when` means, with the edits of files that belong to it recorded.
+
+        An edit is recorded with the present time, so only the newest state can gain one.
+        """
+        state = self._pasts.state(when)
+        if state.position >= self._parts.recorded.history.position():
+            self.record_edits()
+            state = self._pasts.state(when)
+        return state
+
+    @property
+    def _pasts(self) -> "Pasts":
+        return self._parts.pasts(self.caller.account_id)
+
+    # ------------------------------------------------------------ save and learn
     def save(  # noqa: PLR0913 - the public verb, with a name for each
         self,
         content: str,
@@ -66,40 +222,23 @@ class Memory:
         metadata: Mapping[str, JSON] | None = None,
         mask_secrets: bool = False,
         replace_learned: bool = False,
-    ) -> str:
-        """Keep a text as a memory of the caller, or as its next version; return its URI.
+    ) -> "Saved":
+        """Save a text as a memory of the caller, or as its next version; return its URI.
 
-        The same text twice is the same version. What could harm who reads it is made harmless. A
-        secret in it is refused (`SecretRefusedError`), unless it may be masked. A page of what was
-        learned from sessions is not replaced (`NodeExistsError`), unless that is meant.
+        The same text twice is the same version. HTML and instructions in it are made harmless. A
+        secret in it is refused (`SecretRefusedError`), unless it may be masked. A node that was
+        learned from sessions is not replaced (`NodeExistsError`), unless `replace_learned`.
         """
-        if not encodable(content, "content").strip():
-            raise InvalidValueError("there is nothing to remember. Fix: give a text.")
-        place = Uri(self.request.account_id, ("users", self.request.user_id, "memories", category))
-        if place.is_node and slug:
-            raise InvalidValueError(
-                f"{category!a} is one memory, and has no {slug[:80]!a}. Fix: leave the slug out."
-            )
-        _refuse_secret_names(category, slug)
-        content, told = _validated(content, metadata or {}, mask_secrets=mask_secrets)
-        if not place.is_node:
-            place = place.child(slug or _slug(content))
-        uri = str(place)
-        try:
-            before = self._parts.nodes.read_node(uri, self.request)
-        except NodeNotFoundError:
-            node = ContextNode(uri=uri, content=content, metadata=told)
-        else:
-            if before.content == content and told.items() <= before.metadata.items():
-                return uri
-            if not replace_learned:
-                _refuse_learned(before)
-            node = before.revised(content=content, metadata=told)
-        self._parts.nodes.write_node(node, self.request)
-        self.settle()
-        return uri
+        from perdure.engine.save import Text, save
 
-    def commit_session(  # noqa: PLR0913 - as before
+        text = Text(content, category, slug, metadata or {})
+        saved = save(
+            self._parts, self.caller, text, mask=mask_secrets, replace_learned=replace_learned
+        )
+        self.settle()
+        return saved
+
+    def commit_session(  # noqa: PLR0913 - as `save`
         self,
         messages: Iterable[Mapping[str, object]],
         *,
@@ -114,14 +253,10 @@ class Memory:
 
         The same twice changes nothing; so does what was begun before and stopped anywhere. With
         more messages, it goes on with those. Secrets in them are masked. `extract=False` keeps and
-        indexes the messages only; a dry run writes nothing, and says what would be done. `again`
-        learns from all messages anew: what could not be kept before, or was not found.
+        indexes the messages only; a dry run writes nothing, and returns what would be done. `again`
+        learns from all messages once more: what could not be kept before, or was not found.
         """
-        from perdure.engine.saving.saving import (  # noqa: PLC0415 - who has a session pays
-            LEAST_CONFIDENCE,
-            Wishes,
-            saving_for,
-        )
+        from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes, saving_for
 
         wishes = Wishes(
             LEAST_CONFIDENCE if min_confidence is None else min_confidence,
@@ -130,8 +265,8 @@ class Memory:
             again=again,
             progress=progress or (lambda _done, _all: None),
         )
-        saving = saving_for(self._parts, replace(self.request, session_id=session_id), wishes)
-        return saving.commit(messages, session_id, self.request, settle=self.settle)
+        saving = saving_for(self._parts, replace(self.caller, session_id=session_id), wishes)
+        return saving.commit(messages, session_id, self.caller, settle=self.settle)
 
     def unmerge(self, uri: str, statement: str = "") -> "Unmerged":
         """Undo the last merge of a node, or the last one of a statement of it.
@@ -139,69 +274,252 @@ class Memory:
         The node is again what it was before; what was merged is a memory of its own from then on,
         and the two are not merged again. What was superseded holds again.
         """
-        from perdure.engine.unmerging import Unmerging  # noqa: PLC0415 - who takes apart pays
+        from perdure.engine.unmerging import Unmerging
 
-        done = Unmerging(self._parts.nodes, self._parts.history).unmerge(
-            uri, self.request, statement
-        )
+        unmerging = Unmerging(self._parts.nodes, self._parts.recorded.history)
+        done = unmerging.unmerge(self.uri(uri), self.caller, statement)
         self.settle()
         return done
 
+    def settle(self) -> None:
+        """Bring the index up to date with all that was written, if that can be done now.
+
+        What was written is there in any case, and a recall says how far its index is behind.
+        """
+        with suppress(EmbeddingError, StorageError):
+            self._worker().drain(self.caller.account_id)
+
+    def _worker(self) -> Worker:
+        return Worker(self._parts.outbox, self._parts.present(self.caller.account_id).following)
+
+    # ------------------------------------------------------------ nodes
+    def write(  # noqa: PLR0913 - as `save`
+        self,
+        uri: str,
+        content: str | None = None,
+        *,
+        abstract: str | None = None,
+        overview: str | None = None,
+        metadata: Mapping[str, JSON] | None = None,
+        version: int | None = None,
+        replace: bool = False,
+        mask_secrets: bool = False,
+        as_is: bool = False,
+        reason: str = "",
+    ) -> "Written":
+        """Write a node to the letter, or the next version of one.
+
+        An existing node is written only with the `version` that it has, or with `replace`. What is
+        None stays as it is; a metadata value of None removes its key. A secret is refused
+        (`SecretRefusedError`) unless `mask_secrets` masks it or `as_is` keeps it.
+        """
+        from perdure.engine.write import Conditions, Fields, write
+
+        return write(
+            self._parts.nodes,
+            self._browser,
+            self.caller,
+            uri,
+            Fields(content, abstract, overview, metadata),
+            conditions=Conditions(version, replace, mask_secrets, as_is),
+            reason=reason,
+        )
+
+    def edit(
+        self, uri: str, change: Callable[[str], str], *, reason: str = "", as_is: bool = False
+    ) -> "Written":
+        """Write what `change` returns for the text of a node, frontmatter included.
+
+        If the node changes meanwhile, or the text has a new secret, nothing is written.
+        """
+        from perdure.engine.write import edit
+
+        where = self._parts.nodes, self._browser, self.caller
+        return edit(*where, uri, change, reason=reason, as_is=as_is)
+
+    def move(self, uri: str, to: str, *, reason: str = "") -> ContextNode:
+        """Give a node another name; links, edges and history follow. Return the moved node.
+
+        If `to` is a folder or ends with a slash, the node keeps its own name there.
+        """
+        browser = self._browser
+        old = browser.node_place(uri)
+        browser.node(old)
+        new = browser.place(to)
+        into_folder = to.endswith("/") or (not new.is_node and new.child(old.name).is_node)
+        new = new.child(old.name) if into_folder else browser.node_place(to)
+        self._parts.nodes.because(reason).move_node(str(old), str(new), self.caller)
+        return browser.node(new)
+
+    def archive(self, uri: str, *, reason: str = "") -> str:
+        """Take a node out of use: nothing finds it, until `unarchive`. Return its URI."""
+        place = self._browser.node_place(uri)
+        self._browser.node(place)
+        self._parts.nodes.because(reason).archive_node(str(place), self.caller)
+        return str(place)
+
+    def unarchive(self, uri: str, *, reason: str = "") -> str:
+        """Take an archived node back into use; return its URI."""
+        place = self._browser.node_place(uri)
+        self._parts.nodes.because(reason).unarchive_node(str(place), self.caller)
+        return str(place)
+
+    def delete(self, uri: str, *, reason: str = "") -> str:
+        """Remove a node and its edges; history keeps them. Return its URI."""
+        found = self.deletable(uri)
+        self._parts.nodes.because(reason).delete_node(found.uri, self.caller)
+        return found.uri
+
+    def deletable(self, uri: str) -> Entry:
+        """Return a node, readable or not, that the caller may delete."""
+        browser = self._browser
+        place = browser.node_place(uri)
+        self._parts.nodes.reach.changed(str(place), self.caller)
+        if browser.is_empty(place):
+            raise browser.absent(place)
+        return browser.node_entry(place)
+
+    def relate(
+        self, uri: str, to: str, relation_type: str, *, weight: float = 1.0, reason: str = ""
+    ) -> "RelationEdge":
+        """Relate a node to another; return the edge. The same relation twice is one."""
+        from perdure.engine.relate import relate
+
+        return relate(
+            self._parts.relations,
+            self._browser,
+            self.caller,
+            (uri, to),
+            relation_type,
+            weight,
+            reason,
+        )
+
+    def unrelate(
+        self, uri: str, to: str, relation_type: str | None = None
+    ) -> "tuple[RelationEdge, ...]":
+        """Remove the relations from a node to another, or those of one type; return them."""
+        from perdure.engine.relate import unrelate
+
+        return unrelate(self._parts.relations, self._browser, self.caller, (uri, to), relation_type)
+
+    def lint(self, folder: str | None = None) -> "Linted":
+        """Return what is wrong with notes by their own words, in a folder or the whole account."""
+        from perdure.engine.lint.linting import Lint
+
+        reader = self._parts.reader
+        place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
+        return Lint(reader, self.caller).run(place)
+
+    def repair(self, *, apply: bool = False) -> "Repaired":
+        """Find what is wrong with nodes and, with `apply`, repair it.
+
+        An edit made by hand becomes the next version; a note in a folder of nodes becomes a node;
+        what a crash left unfinished is finished, or removed.
+        """
+        from perdure.engine.repair import Repaired
+
+        if not apply:
+            return Repaired((), tuple(self._parts.repair.examine(self.caller)))
+        self.record_edits()
+        may_resume = self.caller.role is Role.ROOT
+        ended = self._parts.namespaces.resume(self.caller) if may_resume else ()
+        return Repaired(tuple(ended), tuple(self._parts.repair.run(self.caller)))
+
+    def forget(
+        self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
+    ) -> "Forgotten":
+        """Archive a node, or all nodes in a folder; or erase it, so that nothing of it is left.
+
+        What is archived is found by no one, and `unarchive` brings it back. What is erased is gone
+        from its files, from every state of history and from all that was derived; a signed receipt
+        lists it. That is only for ROOT, because all accounts share one history. A user or an agent
+        (`ctx://account/users/id`) goes with their sessions. Twice is once; a dry run changes
+        nothing, and returns what would be done. If it is interrupted, opening this memory again
+        finishes it.
+        """
+        from perdure.engine.erasing.forgetting import Forgetting
+
+        forgetting = Forgetting(self._parts.nodes, lambda: self._parts.erasing, self.caller)
+        if erase:
+            return forgetting.erase(self.uri(uri), reason, dry_run=dry_run)
+        done = forgetting.archive(self.uri(uri), reason, dry_run=dry_run)
+        if done.archived and not dry_run:
+            self.settle()
+        return done
+
+    def verify_receipt(self, text: str, key: str | None = None) -> "Checked":
+        """Verify the receipt of an erasure, and that it still holds here.
+
+        `key` is the public key of its signer; without one, this user's. `ProofError` if the owner
+        of the key did not sign it.
+        """
+        from perdure.artifacts.keys import PublicKey
+        from perdure.engine.erasing.receipts import check
+
+        public = self._parts.signing_key().public if key is None else PublicKey.parse(key.strip())
+        return check(text, self._parts.recorded.history, public)
+
+    # ------------------------------------------------------------ history
+    def history(self, uri: str) -> "list[Version]":
+        """Return the versions of the content of a node, oldest first."""
+        return self._parts.recorded.history.versions(self._content_file(uri))
+
+    def blame(self, uri: str) -> "list[BlamedLine]":
+        """Return the lines of the content of a node, each with the version that wrote it."""
+        return self._parts.recorded.history.blame(self._content_file(uri))
+
+    def _content_file(self, uri: str) -> "Locator":
+        place = self._parts.reader.reach.seen(self.uri(uri), self.caller)
+        return self._parts.reader.file(place, CONTENT)
+
+    def why(self, uri: str) -> "Provenance":
+        """Return where a node comes from: evidence, versions, merges, edges, what it superseded.
+
+        Evidence is looked up each time. What the caller may not see is counted, or left out.
+        """
+        from perdure.engine.why.asking import Asking
+
+        asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
+        return asking.why(self.uri(uri))
+
     def restore(self, uri: str, version: CID | When) -> ContextNode:
-        """Let a node be again what it was at a moment, or with a content; return it.
+        """Restore a node to what it was at a moment, or with a content; return it.
 
         That is its next version, and nothing is lost; a node that was deleted comes back. If it is
         so already, nothing changes. The caller must be allowed to see it then and now, and to
         change it. `NodeNotFoundError` if there was none.
         """
-        from perdure.engine.restoring import Restoring  # noqa: PLC0415 - who restores pays
+        from perdure.engine.restoring import Restoring
 
-        node = Restoring(self._parts.nodes, self._parts.history).planned(
-            uri, self._pasts.state, version, self.request
-        )
+        self.record_edits()
+        place = str(self._browser.node_place(uri))
+        restoring = Restoring(self._parts.nodes, self._parts.recorded.history)
+        node = restoring.planned(place, self._pasts.state, version, self.caller)
         if node is not None:
-            self._parts.nodes.because(origin=RESTORE).write_node(node, self.request)
+            self._parts.nodes.because(origin=RESTORE).write_node(node, self.caller)
             self.settle()
-        return self.read(uri)
+        return self.read(place)
 
     def rewind(self, when: When, folder: str = "", *, dry_run: bool = False) -> "Rewound":
-        """Let all memories in a folder be as they were at a moment; return what that changes.
+        """Restore all memories in a folder to what they were at a moment; return the changes.
 
-        Without a folder, it is all that the caller remembers. In one commit, what changed says
-        again what it said, what was deleted comes back, and what was not there goes; history keeps
-        all of it, so a rewind can be rewound. Sessions stay. A dry run changes nothing.
+        Without a folder, it is all that the caller remembers. In one commit, what changed gets its
+        old text again, what was deleted comes back, and what was not there goes; history keeps all
+        of it, so a rewind can be rewound. Sessions stay. A dry run changes nothing.
         """
-        from perdure.engine.rewinding import Rewinding  # noqa: PLC0415 - who rewinds pays
+        from perdure.engine.rewinding import Rewinding
 
-        own = Uri(self.request.account_id, ("users", self.request.user_id))
-        below = self._parts.nodes.reach.seen(folder, self.request) if folder else own
-        rewinding = Rewinding(self._parts.nodes, self._parts.history, self.request)
+        self.record_edits()
+        own = Uri(self.caller.account_id, ("users", self.caller.user_id))
+        reach = self._parts.nodes.reach
+        below = reach.seen(self.uri(folder), self.caller) if folder else own
+        rewinding = Rewinding(self._parts.nodes, self._parts.recorded.history, self.caller)
         done = rewinding.rewind(self._pasts.state(when), below, dry_run=dry_run)
         self.settle()
         return done
 
-    def forget(
-        self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
-    ) -> "Forgotten":
-        """Put a node away, or all nodes in a folder; or erase it, so that nothing of it is left.
-
-        What is put away is found by nobody, and `unarchive` brings it back. What is erased is gone
-        from its files, from every state of history and from all that was derived; a signed receipt
-        says so. That is only for ROOT, for all accounts share one history. A user or an agent
-        (`ctx://account/users/id`) goes with their sessions. Twice is once; a dry run changes
-        nothing, and says what would be done. If it is interrupted, the next one who opens this
-        memory ends it.
-        """
-        from perdure.engine.erasing.forgetting import Forgetting  # noqa: PLC0415 - who forgets pays
-
-        forgetting = Forgetting(self._parts.nodes, self._parts.erasing, self.request)
-        if erase:
-            return forgetting.erase(uri, reason, dry_run=dry_run)
-        done = forgetting.archive(uri, reason, dry_run=dry_run)
-        if done.archived and not dry_run:
-            self.settle()
-        return done
-
+    # ------------------------------------------------------------ transfer
     def export(
         self, folder: Path | str, *, progress: Callable[[int, int], None] | None = None
     ) -> "Exported":
@@ -211,91 +529,40 @@ class Memory:
         in on another machine. The folder is empty, or an earlier export, of which only what
         changed is written. If it is interrupted, do it again.
         """
-        from perdure.engine.carrying.exporting import Exporting  # noqa: PLC0415 - who exports pays
-        from perdure.engine.carrying.reaching import Reachable  # noqa: PLC0415 - as before
+        from perdure.engine.carrying.exporting import Exporting
+        from perdure.engine.carrying.reaching import Reachable
 
-        reach = Reachable.by(self.request, self._parts.history, self._parts.nodes)
-        exporting = Exporting(self._parts.recorded, reach, reach.said(self.request))
+        reach = Reachable.by(self.caller, self._parts.recorded.history, self._parts.nodes)
+        exporting = Exporting(self._parts.recorded, reach, reach.said(self.caller))
         return exporting.run(Path(folder), progress)
 
-    def settle(self) -> None:
-        """Bring the index up to date with all that was written, if that can be done now.
+    # ------------------------------------------------------------ upkeep
+    @property
+    def home(self) -> Path:
+        """The folder of the config, the history and all that is derived."""
+        return self._parts.home
 
-        What was written is there in any case, and a recall says how far its index is behind.
-        """
-        with suppress(EmbeddingError, StorageError):
-            self._worker().drain(self.request.account_id)
+    def lag(self) -> Lag:
+        """Return the changes that failed to get into the index, as far as the caller may see."""
+        return lag_of(self._parts.outbox, self.caller)
 
-    # ------------------------------------------------------------ reading
-    def read(self, uri: str) -> ContextNode:
-        return self._parts.nodes.read_node(uri, self.request)
+    # ------------------------------------------------------------ accounts, users, agents
 
-    def history(self, uri: str) -> list[Version]:
-        """Return the versions of the content of a node, oldest first."""
-        place = self._parts.nodes.reach.seen(uri, self.request)
-        return self._parts.history.versions(self._parts.nodes.file(place, CONTENT))
 
-    def blame(self, uri: str) -> list[BlamedLine]:
-        """Return the lines of the content of a node, each with the version that brought it."""
-        place = self._parts.nodes.reach.seen(uri, self.request)
-        return self._parts.history.blame(self._parts.nodes.file(place, CONTENT))
+class PastMemory(Readable):
+    """A memory as of a state; it can be read and searched, and not changed."""
 
-    def why(self, uri: str) -> "Provenance":
-        """Return where a node comes from: evidence, versions, merges, edges, what it superseded.
-
-        Evidence is looked up anew. What the caller may not see is counted, or not told of at all.
-        """
-        from perdure.engine.why.asking import Asking  # noqa: PLC0415 - who asks why pays
-
-        return Asking(self._parts.nodes, self._parts.history, self.request).why(uri)
-
-    # ------------------------------------------------------------ finding
-    def recall(  # noqa: PLR0913 - the public verb, with a name for each
-        self,
-        query: str,
-        *,
-        top_k: int = 10,
-        budget_tokens: int | None = None,
-        at: When | None = None,
-        valid_at: datetime | date | str | None = None,
-        filters: Mapping[str, JSON] | None = None,
-        project: str = "",
-    ) -> RecallResult:
-        """Return what memory has to say to a question, now or as of a moment.
-
-        `at` asks what was known then; `valid_at`, what held then. With a budget, `context` is
-        Markdown for a prompt: the caller's profile, then what is of the project, then the rest.
-        """
-        limits = top_k, budget_tokens
-        question = _question(query, limits, valid_at, filters, project)
-        if at is not None:
-            return self._past(at).recall(question, self.request)
-        return Answering(self._parts).recall(question, self.request)
-
-    def at(self, when: When) -> "PastMemory":
-        """Return memory as it was at a moment; it can be asked and read, and not changed."""
-        return PastMemory(self._past(when), self.request)
-
-    def _past(self, when: When) -> Past:
-        return self._pasts.at(when)
+    def __init__(
+        self, past: Past, caller: RequestContext, moment: str = "", project: str = ""
+    ) -> None:
+        super().__init__(caller)
+        self.project = project
+        self._past = past
+        self._moment = moment
 
     @property
-    def _pasts(self) -> "Pasts":
-        return self._parts.pasts(self.request.account_id)
-
-    def _worker(self) -> Worker:
-        return Worker(self._parts.outbox, self._parts.present(self.request.account_id).following)
-
-
-class PastMemory:
-    """Memory as of a moment."""
-
-    def __init__(self, past: Past, request: RequestContext) -> None:
-        self._past = past
-        self.request = request
-
-    def read(self, uri: str) -> ContextNode:
-        return self._past.reader.read_node(uri, self.request)
+    def _browser(self) -> Browser:
+        return Browser(self._past.reader, self._past.relations, self.caller, self._moment)
 
     def recall(  # noqa: PLR0913 - as of the present
         self,
@@ -305,12 +572,13 @@ class PastMemory:
         budget_tokens: int | None = None,
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
-        project: str = "",
+        project: str | None = None,
     ) -> RecallResult:
         """Return what memory had to say to a question then; all else is as in the present."""
         limits = top_k, budget_tokens
+        project = self.project if project is None else project
         question = _question(query, limits, valid_at, filters, project)
-        return self._past.recall(question, self.request)
+        return self._past.recall(question, self.caller)
 
 
 def _question(
@@ -331,49 +599,13 @@ def _question(
     )
 
 
-def _validated(
-    content: str, metadata: Mapping[str, JSON], *, mask_secrets: bool
-) -> tuple[str, Mapping[str, JSON]]:
-    """Return a text and what is told of it as they may be kept."""
-    from perdure.engine.validate.secrets import SecretPolicy  # noqa: PLC0415 - who saves pays
-    from perdure.engine.validate.validating import safe  # noqa: PLC0415 - as before
-
-    clean = safe(content, metadata, SecretPolicy.MASK if mask_secrets else SecretPolicy.REFUSE)
-    return clean.content, clean.metadata
-
-
-def _refuse_secret_names(category: str, slug: str) -> None:
-    """Refuse a place that names a secret: names are in every listing, and can't be masked."""
-    from perdure.engine.validate.texts import refuse_secrets  # noqa: PLC0415 - who saves pays
-
-    refuse_secrets(category, "category", "name it otherwise.")
-    refuse_secrets(slug, "slug", "name it otherwise.")
-
-
-def _refuse_learned(page: ContextNode) -> None:
-    from perdure.engine.merge.grounds import grounds_of  # noqa: PLC0415 - as before
-
-    if grounds_of(page):
-        raise NodeExistsError(
-            f"{page.uri!a} says what was learned from sessions, and this would replace it. Nothing "
-            "was written. Fix: give it another slug, add it to the page by hand, or let learned "
-            "pages be replaced."
-        )
-
-
-def _slug(content: str) -> str:
-    """Return a name for a text that nobody named; another text has another one."""
-    digest = sha256(content.encode(errors="replace")).hexdigest()[:8]
-    return f"{slugify(content[:200])[:60].strip('-')}-{digest}"
-
-
 def _moment(when: datetime | date | str) -> datetime:
     """Return a time; a date is its beginning, and what has no zone is in UTC."""
     if isinstance(when, str):
         read = read_moment(when)
         if read is None:
             raise InvalidValueError(
-                f"{when[:80]!a} is no time. Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
+                f"{when[:80]!a} is not a time. Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
             )
         return read
     if not isinstance(when, datetime):

@@ -1,7 +1,7 @@
 """Recall as of a moment: the index that the past would have had, made when somebody asks."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -13,10 +13,9 @@ from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.engine.copying import Copying, Moments
 from perdure.engine.indexing import Following, Indexer
-from perdure.engine.made import made_anew
 from perdure.engine.recall.config import RetrievalConfig
 from perdure.engine.recall.recalling import NO_MODEL, Question, Recaller, Sources
-from perdure.engine.recall.result import RecallResult
+from perdure.engine.recall.result import Hint, HintKind, RecallResult, rebuilt
 from perdure.errors import DamageError, InvalidValueError, StorageError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.memo import VectorMemo
@@ -28,7 +27,9 @@ KEPT = 4
 """So many moments are kept at hand."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-When = IndexState | datetime | date | str
+_LAST_OF_A_SECOND = timedelta(milliseconds=999)
+When = IndexState | int | datetime | date | str
+"""A state, a position of the log, or a time; a text is a position, a date or a time."""
 
 
 class Pasts:
@@ -45,9 +46,9 @@ class Pasts:
         *,
         memo: VectorMemo | None = None,
         embedder: Embedder | None = None,
-        why_words: str = NO_MODEL,
+        why_words: Hint | None = NO_MODEL,
         config: RetrievalConfig | None = None,
-        note: Callable[[], str] = lambda: "",
+        quarantined: Callable[[], Sequence[Hint]] = tuple,
     ) -> None:
         self._history = history
         self._moments = moments
@@ -55,25 +56,25 @@ class Pasts:
         self._embedder = embedder
         self._why_words = why_words
         self._config = config
-        self._note = note
-        """Says what else was noticed."""
+        self._quarantined = quarantined
         self._kept: OrderedDict[int, Past] = OrderedDict()
 
     def state(self, when: When) -> IndexState:
-        """Return the state that a moment means: of the last commit at or before it."""
+        """Return the state that a moment means: of the last commit at or before it.
+
+        Times are shown to the second, so a text without a fraction means all of its second.
+        """
+        if isinstance(when, str):
+            when = _parsed(when)
+        if isinstance(when, int) and not isinstance(when, bool):
+            when = IndexState(0, when)
         if isinstance(when, IndexState):
             return self._history.store.whole(when)
-        if not isinstance(when, date | str):  # a datetime is a date too
+        if not isinstance(when, date):  # a datetime is a date too
             raise InvalidValueError(
-                f"{str(when)[:80]!a} is no moment. Fix: give a time, a date or an IndexState."
+                f"{str(when)[:80]!a} is not a moment. Fix: give a time, a date or a position."
             )
-        try:
-            return self._history.state_at(when)
-        except ValueError as error:
-            raise InvalidValueError(
-                f"{str(when)[:80]!a} is no moment. "
-                "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
-            ) from error
+        return self._history.store.whole(self._history.state_at(when))
 
     def at(self, when: When) -> "Past":
         state = self.state(when)
@@ -96,7 +97,7 @@ class Pasts:
         def unkept() -> _Answering:
             return self._answering(state, indexer, self._moments.unkept())
 
-        return Past(state, kept, unkept, copying, self._note)
+        return Past(state, kept, unkept, copying, self._quarantined)
 
     def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
         reader = indexer.reader
@@ -125,16 +126,17 @@ class Past:
         kept: _Answering,
         unkept: Callable[[], _Answering],
         copying: Copying,
-        note: Callable[[], str],
+        quarantined: Callable[[], Sequence[Hint]],
     ) -> None:
         self.state = state
         self.reader = kept.following.indexer.reader
+        self.relations = RelationReader(self.reader, ScannedLinks(self.reader))
         self._kept = kept
         self._unkept = cache(unkept)
-        self._why_unkept: dict[str, str] = {}
+        self._why_unkept: dict[str, Hint] = {}
         """By account: why it is not kept."""
         self._copying = copying
-        self._note = note
+        self._quarantined = quarantined
 
     @property
     def index(self) -> KeptIndex:
@@ -150,9 +152,9 @@ class Past:
             result = self._made(account).recall(question, request)
         except DamageError as error:
             result = self._made_anew(account).recall(question, request)
-            result = replace(result, notes=(*result.notes, made_anew(error)))
-        notes = (*result.notes, self._why_unkept.get(account, ""), self._note())
-        return replace(result, notes=tuple(filter(None, notes)))
+            result = replace(result, hints=(*result.hints, rebuilt(error)))
+        hints = (*result.hints, self._why_unkept.get(account), *self._quarantined())
+        return replace(result, hints=tuple(filter(None, hints)))
 
     def _made(self, account_id: str) -> Recaller:
         """Return who answers, when the index of an account is made."""
@@ -184,4 +186,23 @@ class Past:
     def _do_without(self, account_id: str, error: Exception) -> None:
         """Make the index of an account where it lasts no longer than this moment is at hand."""
         self._unkept().following.build(account_id, position=self.state.position)
-        self._why_unkept[account_id] = f"the index of that moment could not be kept: {error}"
+        text = f"the index of that moment could not be kept: {error}"
+        self._why_unkept[account_id] = Hint(HintKind.NOT_KEPT, text)
+
+
+def _parsed(text: str) -> int | date:
+    """Return the position, the date or the time that a text is."""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        pass
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidValueError(
+            f"{text[:80]!a} is not a moment. Fix: write a date as 2026-03-02, a time as "
+            "2026-03-02T10:00:00Z, or a position."
+        ) from error
+    return time if time.microsecond else time + _LAST_OF_A_SECOND

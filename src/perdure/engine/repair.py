@@ -12,6 +12,7 @@ from perdure.context.files import CONTENT, META
 from perdure.context.mending import Mending
 from perdure.context.nodes import Nodes
 from perdure.context.reading import Stored
+from perdure.engine.namespaces import Deleted
 from perdure.errors import (
     AccessRefusedError,
     BrokenNodeError,
@@ -93,12 +94,26 @@ class Finding:
     def action(self) -> Action:
         return ACTIONS[self.state]
 
+    @property
+    def is_left(self) -> bool:
+        """Whether only the owner can settle it."""
+        return self.action is Action.TELL
+
 
 class Indexed(Protocol):
     """What repair asks of an index."""
 
     def contents(self, account_id: str) -> Mapping[str, CID]:
         """Return the URIs that are indexed, each with the content that was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What `Memory.repair` found and, if it was to, did."""
+
+    ended: tuple[Deleted, ...]
+    """Deletions of accounts, users and agents that had been interrupted, and are finished."""
+    findings: tuple[Finding, ...]
 
 
 class Repair:

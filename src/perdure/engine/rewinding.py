@@ -32,7 +32,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RewindStep:
     """What becomes of one node."""
 
     uri: str
@@ -48,7 +48,7 @@ class Rewound:
 
     state: IndexState
     """The moment."""
-    steps: tuple[Step, ...]
+    steps: tuple[RewindStep, ...]
 
     def of(self, fate: Fate) -> tuple[str, ...]:
         return tuple(each.uri for each in self.steps if each.fate is fate)
@@ -90,25 +90,25 @@ class Rewinding:
             return False
         return True
 
-    def _step(self, place: Uri, past: NodeReader, state: IndexState) -> Step | None:
+    def _step(self, place: Uri, past: NodeReader, state: IndexState) -> RewindStep | None:
         """Return what becomes of a node; None if it is as it was."""
         was_there = past.exists(str(place), self.ctx)
         try:
             stored = self.nodes.load(place)
         except BrokenNodeError:
-            return Step(str(place), Fate.LEFT, reason=_BROKEN)
+            return RewindStep(str(place), Fate.LEFT, reason=_BROKEN)
         if stored is None:
             return self._written(place, state, Fate.BACK) if was_there else None
         if stored.meta.status is not NodeStatus.ACTIVE:
-            return Step(str(place), Fate.LEFT, reason=_PUT_AWAY) if was_there else None
+            return RewindStep(str(place), Fate.LEFT, reason=_PUT_AWAY) if was_there else None
         if not was_there:
-            return Step(str(place), Fate.REMOVED)
+            return RewindStep(str(place), Fate.REMOVED)
         return self._written(place, state, Fate.RESTORED)
 
-    def _written(self, place: Uri, state: IndexState, fate: Fate) -> Step | None:
+    def _written(self, place: Uri, state: IndexState, fate: Fate) -> RewindStep | None:
         restoring = Restoring(self.nodes, self.history)
         try:
             node = restoring.planned(str(place), lambda _: state, "", self.ctx)
         except NodeNotFoundError:
             return None
-        return None if node is None else Step(str(place), fate, node)
+        return None if node is None else RewindStep(str(place), fate, node)

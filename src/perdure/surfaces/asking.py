@@ -75,6 +75,12 @@ def state_at(history: History, when: Moment) -> IndexState:
     return history.store.whole(state)
 
 
+def with_reason(command: Command) -> Command:
+    return click.option(
+        "--reason", metavar="TEXT", default="", help="Why; it stands in the history."
+    )(command)
+
+
 # ---------------------------------------------------------------- leave
 def without_asking(command: Command) -> Command:
     return click.option("--yes", "-y", is_flag=True, help="Don't ask.")(command)

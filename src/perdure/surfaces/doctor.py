@@ -52,7 +52,7 @@ def _hooks() -> Iterator[Check]:
         return  # storage says so
     if not (home / "hooks").is_dir():
         return
-    from perdure.surfaces.hooks.trouble import noted  # noqa: PLC0415 - who has hooks pays
+    from perdure.surfaces.hooks.trouble import noted
 
     number, last = noted(home)
     if number:

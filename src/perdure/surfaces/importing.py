@@ -15,7 +15,7 @@ from perdure.engine.importing.standing import State
 from perdure.errors import InvalidValueError
 from perdure.surfaces.asking import ONE_OBJECT, as_json
 from perdure.surfaces.carrying.arriving import take_in
-from perdure.surfaces.nodes.checking import tell_masked
+from perdure.surfaces.cli.secrets import mention_number_masked
 from perdure.surfaces.nodes.opening import Caller, Memory, opened, with_caller
 from perdure.surfaces.telling import (
     animated,
@@ -76,7 +76,7 @@ def _import(memory: Memory, path: Path, options: Options, *, as_json: bool) -> N
         format_ = FORMATS[options["format_"]] if options["format_"] else detected(source)
         context = memory.context
         importing = Importing(
-            context.memory.on_behalf_of(memory.request),
+            context.memory.for_caller(memory.request),
             context.nodes,
             context.relations,
             _wishes(options),
@@ -119,7 +119,7 @@ def _tell(report: Report, name: str, options: Options) -> None:
     if report.learned:
         told = ", ".join(f"{count} {name}" for name, count in report.learned.items())
         tell_line(f"learned: {told}")
-    tell_masked(report.masked, [])
+    mention_number_masked(report.masked, [])
     for finding in report.findings:
         mention(f"{'refused' if finding.refused else 'told'}: {shown(str(finding))}")
     if report.more:

@@ -58,7 +58,7 @@ class Commands(click.Group):
         """Complete the names of commands without importing any of them."""
         if incomplete.startswith("-") and incomplete:
             return super().shell_complete(ctx, incomplete)
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - who completes pays
+        from click.shell_completion import CompletionItem
 
         return [
             CompletionItem(name, help=each.told)

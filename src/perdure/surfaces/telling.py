@@ -10,12 +10,16 @@ from unicodedata import combining, east_asian_width
 
 import click
 
+from perdure.errors import PerdureError
+
 Json = Mapping[str, object]
 
 _AT_ONCE = 500
 _WIDEST = 40
 _UNITS = ("kB", "MB", "GB", "TB")
 _THOUSAND = 1000
+_OPTIONS = {"replace_learned": "replace"}
+"""Arguments of verbs whose option has another name."""
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
 
@@ -33,7 +37,7 @@ def readable(text: str) -> str:
     """Return a text as it is or, if it is printed on a terminal, so that it does nothing to it."""
     if not sys.stdout.isatty():
         return text
-    from perdure.model.values import visible  # noqa: PLC0415 - most that is told is no such text
+    from perdure.model.values import visible
 
     return visible(text)
 
@@ -45,6 +49,16 @@ def tell_line(line: str) -> None:
 def tell_json(*objects: Json) -> None:
     """Print each on a line of its own."""
     tell("".join(f"{json.dumps(each)}\n" for each in objects))
+
+
+def message_of(error: PerdureError) -> str:
+    """Return the message of an error, with its options as the command line spells them."""
+
+    def spelled(name: str, value: object) -> str:
+        option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+        return option if value is True else f"{option} {value}"
+
+    return error.message(spelled).replace(", or pass --", ", or add --")
 
 
 def mention(line: str) -> None:

@@ -108,12 +108,12 @@ def test_what_can_not_be_ended_is_told_of_and_ended_later(
         patch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
         with opened(tmp_path, semantic=False) as context:
             assert root(context).recall("tabs").hits
-            assert "not erased yet" in context.put_aside()
-            assert context.put_aside() == ""
+            assert "not erased yet" in context.warnings()
+            assert context.warnings() == ""
             assert receipts(tmp_path) == []
     with opened(tmp_path, semantic=False) as context:
         assert root(context).recall("tabs").hits
-        assert context.put_aside() == ""
+        assert context.warnings() == ""
         assert leaks(tmp_path) == {}
 
 

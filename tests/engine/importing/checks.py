@@ -148,7 +148,7 @@ EVERY: tuple[Check, ...] = (
 
 
 def _hits(context: Context, name: str) -> list[str]:
-    result = context.memory.on_behalf_of(OWNER).recall(WORDS[name])
+    result = context.memory.for_caller(OWNER).recall(WORDS[name])
     assert result.index_lag == 0
     return [hit.uri for hit in result.hits]
 

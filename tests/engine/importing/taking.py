@@ -43,7 +43,7 @@ def take(  # noqa: PLR0913 - each test names what it is about
     ctx: RequestContext = OWNER,
 ) -> Report:
     """Import a folder of this format."""
-    memory = context.memory.on_behalf_of(ctx)
+    memory = context.memory.for_caller(ctx)
     importing = make(memory, context.nodes, context.relations, wishes)
     with closing(Source(folder)) as source:
         return importing.run(FORMATS[name], source)

@@ -41,7 +41,7 @@ def context(tmp_path: Path) -> Iterator[Context]:
 
 @pytest.fixture
 def memory(context: Context) -> Memory:
-    memory = context.memory.on_behalf_of(ANA)
+    memory = context.memory.for_caller(ANA)
     memory.commit_session(JANUARY, session_id="january")
     memory.commit_session(MARCH, session_id="march")
     assert "Porto" in memory.read(PROFILE).content

@@ -19,7 +19,7 @@ COFFEE = f"{MEMORIES}/preference/coffee"
 def remembering(home: Path) -> Iterator[Memory]:
     """Open the memory of a home, in which words are all that is compared."""
     with open_home(home) as context:
-        yield context.memory.on_behalf_of(ANA)
+        yield context.memory.for_caller(ANA)
 
 
 def open_home(home: Path) -> Context:

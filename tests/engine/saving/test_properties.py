@@ -68,7 +68,7 @@ def test_committing_everything_again_changes_nothing(
     talks: list[tuple[list[str], int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with open_home(tmp_path_factory.mktemp("home")) as context:
-        memory = context.memory.on_behalf_of(ANA)
+        memory = context.memory.for_caller(ANA)
         for number, (texts, day) in enumerate(talks):
             memory.commit_session(said(*texts, day=f"2026-02-{day:02}"), session_id=f"s{number}")
         position, left = context.recorded.history.position(), contents(context)
@@ -86,7 +86,7 @@ def test_all_that_was_extracted_is_kept_once_and_proved(
     talks: list[tuple[list[str], int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with open_home(tmp_path_factory.mktemp("home")) as context:
-        memory = context.memory.on_behalf_of(ANA)
+        memory = context.memory.for_caller(ANA)
         extracted: set[str] = set()
         for number, (texts, day) in enumerate(talks):
             done = memory.commit_session(
@@ -118,7 +118,7 @@ def test_what_has_nothing_to_do_with_each_other_may_come_in_any_order(tmp_path: 
     left = []
     for number, order in enumerate(permutations(enumerate(UNRELATED))):
         with open_home(tmp_path / str(number)) as context:
-            memory = context.memory.on_behalf_of(ANA)
+            memory = context.memory.for_caller(ANA)
             for session, talk in order:
                 memory.commit_session(talk, session_id=f"s{session}")
             left.append(
@@ -163,7 +163,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path: Path, *, same: bool)
     assert [process.exitcode for process in started] == [0] * len(started)
 
     with open_home(tmp_path) as context:
-        memory = context.memory.on_behalf_of(ANA)
+        memory = context.memory.for_caller(ANA)
         stands = [each.text for each in pages.statements(memory.read(PROFILE).content)]
         assert sorted(stands) == [
             "Ana is vegan.",

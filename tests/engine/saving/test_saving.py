@@ -47,7 +47,7 @@ def context(tmp_path: Path) -> Iterator[Context]:
 
 @pytest.fixture
 def memory(context: Context) -> Memory:
-    return context.memory.on_behalf_of(ANA)
+    return context.memory.for_caller(ANA)
 
 
 # ---------------------------------------------------------------- what becomes of a session
@@ -299,7 +299,7 @@ def test_in_parts_or_at_once_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     for at_once in (1, 2, 3, 100):
         monkeypatch.setattr(saving, "AT_ONCE", at_once)
         with open_home(tmp_path / str(at_once)) as context:
-            context.memory.on_behalf_of(ANA).commit_session(talk, session_id="s")
+            context.memory.for_caller(ANA).commit_session(talk, session_id="s")
             left.append(contents(context))
 
     assert left[0] == left[1] == left[2] == left[3]
@@ -332,13 +332,13 @@ def test_if_nobody_can_learn_the_messages_are_kept_and_it_goes_on_later(
     with monkeypatch.context() as patch:
         patch.setattr(Context, "learning", lambda *_: Learning([Failing()], whole.judge))
         context.__dict__.pop("memory", None)
-        memory = context.memory.on_behalf_of(ANA)
+        memory = context.memory.for_caller(ANA)
         with pytest.raises(OverBudgetError):
             memory.commit_session(JANUARY, session_id="january")
         assert "I live in Lisbon." in memory.read("ctx://local/sessions/january/messages").content
     context.__dict__.pop("memory", None)
 
-    done = context.memory.on_behalf_of(ANA).commit_session(JANUARY, session_id="january")
+    done = context.memory.for_caller(ANA).commit_session(JANUARY, session_id="january")
 
     assert done.created == 2
 
@@ -360,7 +360,7 @@ def test_nothing_is_remembered_without_its_quote(
     whole = context.learning(ANA)
     monkeypatch.setattr(Context, "learning", lambda *_: Learning([Inventing(whole)], whole.judge))
 
-    done = context.memory.on_behalf_of(ANA).commit_session(JANUARY, session_id="january")
+    done = context.memory.for_caller(ANA).commit_session(JANUARY, session_id="january")
 
     assert done.failed == done.extracted == 2
     assert not contents(context)
@@ -370,7 +370,7 @@ def test_nothing_is_remembered_without_its_quote(
 def test_a_node_that_another_one_writes_meanwhile_is_not_taken_for_broken(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, load = context.memory.on_behalf_of(ANA), Nodes.load
+    memory, load = context.memory.for_caller(ANA), Nodes.load
     written: list[bool] = []
 
     def loaded(nodes: Nodes, place: Uri) -> object:
@@ -416,7 +416,7 @@ def test_a_clock_that_was_wrong_does_not_outlive_what_is_said_later(memory: Memo
 
 # ---------------------------------------------------------------- again
 def test_what_could_not_be_kept_is_when_it_is_learned_again(context: Context) -> None:
-    memory = context.memory.on_behalf_of(ANA)
+    memory = context.memory.for_caller(ANA)
     memory.save("Ana is tall.", category="profile")
     context.nodes.archive_node(PROFILE, ANA)
     assert memory.commit_session(JANUARY, session_id="january").failed == 2
@@ -432,7 +432,7 @@ def test_what_could_not_be_kept_is_when_it_is_learned_again(context: Context) ->
 
 
 def test_learning_again_changes_nothing_that_is_known(context: Context) -> None:
-    memory = context.memory.on_behalf_of(ANA)
+    memory = context.memory.for_caller(ANA)
     memory.commit_session(JANUARY, session_id="january")
     memory.commit_session(MARCH, session_id="march")
     before = contents(context), context.recorded.history.position()
@@ -456,9 +456,9 @@ def test_what_is_less_sure_can_be_learned_later(memory: Memory) -> None:
 # ---------------------------------------------------------------- tenants
 def test_each_learns_for_themselves(context: Context) -> None:
     bob = RequestContext("local", "bob", agent_id="helper")
-    context.memory.on_behalf_of(ANA).commit_session(JANUARY, session_id="january")
+    context.memory.for_caller(ANA).commit_session(JANUARY, session_id="january")
 
-    done = context.memory.on_behalf_of(bob).commit_session(
+    done = context.memory.for_caller(bob).commit_session(
         said("I prefer tabs over spaces.", "To test, run `make test`.", name="bob"), session_id="b"
     )
 

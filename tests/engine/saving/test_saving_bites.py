@@ -86,7 +86,7 @@ def given(bite: Bite, place: Path, patch: pytest.MonkeyPatch) -> Iterator[dict[s
     with ExitStack() as stack:
         if {"context", "memory"} & wanted.keys():
             context = stack.enter_context(open_home(place / "home"))
-            found |= {"context": context, "memory": context.memory.on_behalf_of(ANA)}
+            found |= {"context": context, "memory": context.memory.for_caller(ANA)}
         if "ground" in wanted:
             patch.setattr("perdure.engine.saving.saving.AT_ONCE", 2)
             found["ground"] = MemoryGround(place / "ground")

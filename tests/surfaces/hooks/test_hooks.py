@@ -265,7 +265,7 @@ class TestRecalling:
 
     def test_what_others_told_is_not_told(self, home: Path) -> None:
         with perdure.open(home=home / ".perdure") as memory:
-            bob = memory.on_behalf_of(replace(memory.request, user_id="bob"))
+            bob = memory.for_caller(replace(memory.caller, user_id="bob"))
             bob.save("Bob keeps his harbour key under the mat.", category="note", slug="key")
         asked = {"prompt": "where is the harbour key?", "cwd": "/srv/harbour"}
 

@@ -19,7 +19,7 @@ from perdure.artifacts.keys import SigningKey
 from perdure.context.files import META, OWNER
 from perdure.context.nodes import Nodes
 from perdure.engine.erasing.notes import Task, Tasks
-from perdure.engine.erasing.plan import Erased, Plan
+from perdure.engine.erasing.plan import Erased, ErasurePlan
 from perdure.engine.erasing.planning import DerivedTraces, Planner, demand_root
 from perdure.engine.erasing.receipts import Receipt
 from perdure.engine.erasing.scope import Span, texts_in
@@ -75,7 +75,7 @@ class Erasing:
         self._tasks = Tasks(means.folder / "erasing")
 
     # ------------------------------------------------------------ verbs
-    def plan(self, uri: str, ctx: RequestContext) -> Plan:
+    def plan(self, uri: str, ctx: RequestContext) -> ErasurePlan:
         """Say what would be erased. Nothing is changed; what others did by hand enters history."""
         demand_root(ctx)
         sweep(self._recorded)

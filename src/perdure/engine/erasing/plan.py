@@ -19,7 +19,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ErasurePlan:
     """What goes, and what stays although it says the same."""
 
     uris: tuple[str, ...]
@@ -79,6 +79,6 @@ class Forgotten:
     """Put away now."""
     before: tuple[str, ...] = ()
     """Put away before."""
-    plan: Plan | None = None
+    plan: ErasurePlan | None = None
     """What would be erased, or was."""
     erased: Erased | None = None

@@ -10,7 +10,7 @@ from perdure.artifacts import CID
 from perdure.context.files import CONTENT
 from perdure.context.nodes import Nodes
 from perdure.engine.erasing.notes import Task
-from perdure.engine.erasing.plan import Kept, Plan
+from perdure.engine.erasing.plan import ErasurePlan, Kept
 from perdure.engine.erasing.quotes import quoting, sentences, words
 from perdure.engine.erasing.receipts import erased_versions
 from perdure.engine.erasing.scope import Span, spans_of, spans_of_sessions, texts_in
@@ -90,14 +90,14 @@ class Planner:
     def _is_kept(self, cid: CID) -> bool:
         return self._history.store.is_kept(cid)
 
-    def plan(self, task: Task, ctx: RequestContext) -> Plan:
+    def plan(self, task: Task, ctx: RequestContext) -> ErasurePlan:
         self.is_nothing(task)
         found = self.trace(task.spans)
         contents = dict.fromkeys(sorted(filter(self._is_kept, found.contents)))
         files = self._files(task.spans)
         places = self.places(found, files)
         size, said = self._read(contents)
-        return Plan(
+        return ErasurePlan(
             task.uris,
             tuple(str(each) for each in places if not self._is_asked(task, each)),
             task.owner_space,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from perdure.artifacts import CID
 from perdure.artifacts.checkpoint import Note, SignedCheckpoint, origin_of
@@ -110,6 +111,19 @@ def _erased_versions(path: Path, history: str) -> Iterator[int]:
 
 
 # ---------------------------------------------------------------- against a history
+class Checked(NamedTuple):
+    """What a receipt states, and what a history has otherwise."""
+
+    said: Mapping[str, JSON]
+    differences: tuple[str, ...]
+
+
+def check(text: str, history: History, key: PublicKey) -> Checked:
+    """Verify the signature of a receipt, and compare it with a history."""
+    said = Receipt.from_text(text).verify(key)
+    return Checked(said, tuple(differences(said, history, key)))
+
+
 def differences(said: Mapping[str, JSON], history: History, key: PublicKey) -> Iterator[str]:
     """Yield what a history has otherwise than a receipt says that its key has signed."""
     store = history.store

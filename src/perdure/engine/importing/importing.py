@@ -139,7 +139,7 @@ class Importing:
     def _documents(self, source: Source) -> DocumentImporter:
         folder = self._wishes.into or source.name or "imported"
         secrets = self._wishes.secrets
-        return DocumentImporter(self._nodes, self._memory.request, folder, secrets)
+        return DocumentImporter(self._nodes, self._memory.caller, folder, secrets)
 
     def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
         for name in source.links:

@@ -45,7 +45,7 @@ class StatementImporter:
 
     def _known(self, slug: str, category: str) -> tuple[ContextNode | None, str]:
         """Return the memory, wherever it was put when it was first imported, and its category."""
-        ctx = self._memory.request
+        ctx = self._memory.caller
         memories = Uri(ctx.account_id, ("users", ctx.user_id, "memories"))
         for each in dict.fromkeys((category, *_CATEGORIES)):
             known = known_at(self._nodes, memories.child(each, slug), ctx)
@@ -72,7 +72,7 @@ class GraphImporter:
         place = self._place(item.source_id)
         clean = safe(_described(item), {"entity_type": item.kind or None}, self._secrets)
         content = clean.content
-        state = stand(item, content, known_at(self._nodes, place, self._memory.request))
+        state = stand(item, content, known_at(self._nodes, place, self._memory.caller))
         if state is not State.SAME and not dry_run:
             metadata: dict[str, JSON] = {**clean.metadata, **origin(item, content)}
             self._memory.save(content, category=_ENTITY, slug=place.name, metadata=metadata)
@@ -83,16 +83,16 @@ class GraphImporter:
     def relate(self, item: Relation, *, dry_run: bool) -> State:
         edge = self._edge(item)
         for end, name in ((edge.from_uri, item.start), (edge.to_uri, item.target)):
-            there = self._nodes.exists(end, self._memory.request)
+            there = self._nodes.exists(end, self._memory.caller)
             if not there and not (dry_run and end in self._arriving):
                 raise NodeNotFoundError(
                     f"there is no entity {name[:80]!a}. Fix: add it to the file."
                 )
-        known = self._relations.get_edges(edge.from_uri, self._memory.request)
+        known = self._relations.get_edges(edge.from_uri, self._memory.caller)
         if edge.identity in {each.identity for each in known}:
             return State.SAME
         if not dry_run:
-            self._relations.upsert_edges([edge], self._memory.request)
+            self._relations.upsert_edges([edge], self._memory.caller)
         return State.NEW
 
     def _edge(self, item: Relation) -> RelationEdge:
@@ -106,7 +106,7 @@ class GraphImporter:
         return RelationEdge(str(start), str(target), kind, reason=reason)
 
     def _place(self, name: str) -> Uri:
-        ctx = self._memory.request
+        ctx = self._memory.caller
         path = ("users", ctx.user_id, "memories", _ENTITY, stable_slug(name))
         return Uri(ctx.account_id, path)
 

@@ -38,8 +38,8 @@ class SessionImporter:
 
     def put(self, item: Conversation, *, dry_run: bool) -> State:
         session_id = stable_name(item.source, item.source_id)
-        place = Uri(self._memory.request.account_id, ("sessions", session_id))
-        ctx = replace(self._memory.request, session_id=session_id)
+        place = Uri(self._memory.caller.account_id, ("sessions", session_id))
+        ctx = replace(self._memory.caller, session_id=session_id)
         note = known_at(self._nodes, place.child(_ORIGIN), ctx)
         state = self._state(item, place, note)
         title = self._title(item, place)
@@ -87,7 +87,7 @@ class SessionImporter:
 
     def _before(self, place: Uri) -> list[Message]:
         """Return the messages that the session has, each put together from its pieces."""
-        ctx = replace(self._memory.request, session_id=place.name)
+        ctx = replace(self._memory.caller, session_id=place.name)
         return Sessions(self._nodes).messages(place, ctx)
 
     def _write(self, wanted: ContextNode, note: ContextNode | None, state: State) -> None:
@@ -98,7 +98,7 @@ class SessionImporter:
             wanted = note.revised(
                 content=wanted.content, abstract=wanted.abstract, metadata=metadata
             )
-        ctx = replace(self._memory.request, session_id=wanted.place.session)
+        ctx = replace(self._memory.caller, session_id=wanted.place.session)
         self._nodes.because("import").write_node(wanted, ctx)
 
 

@@ -12,7 +12,7 @@ from perdure.engine.recall.config import RetrievalConfig
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
-from perdure.engine.recall.result import Hit, RecallResult, Step
+from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Step
 from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.recall.superseding import Superseding
 from perdure.errors import (
@@ -31,12 +31,11 @@ from perdure.model.values import JSON, counted, encodable, moment, read_moment
 _FILTERS = ("category", "context_type", "session_id", "uri")
 _ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
 """What stands before a line of a message that looks like a heading of one."""
-NO_MODEL = (
+NO_MODEL = Hint(
+    HintKind.NO_MODEL,
     "no model is installed, so only words were compared. "
-    "Fix: run `perdure models install`, then `perdure index rebuild`"
+    "Fix: run `perdure models install`, then `perdure index rebuild`",
 )
-DID_NOT_FIT = "hits did not fit into"
-"""How a note goes on that says that there were more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +92,8 @@ class Sources:
     relations: RelationReader
     index: KeptIndex
     embedder: Embedder | None = None
-    why_words: str = NO_MODEL
-    """Why only words are compared, if there is no embedder; nothing if that is as it should be."""
+    why_words: Hint | None = NO_MODEL
+    """Why only words are compared, if there is no embedder; None if that is as it should be."""
 
 
 class Recaller:
@@ -137,11 +136,13 @@ class Recaller:
         packed = self._packed(question, hits, confirming)
         return RecallResult(
             query=question.text,
+            words=tuple(asked.words),
             hits=tuple(hit for hit in hits if hit in packed.hits) if packed else hits,
             index_lag=len(confirming.stale),
             stale=frozenset(confirming.stale),
             semantic=embedding.took_part,
-            notes=(*embedding.notes, *_left_out(question, hits, packed)),
+            left_out=sum(hit not in packed.hits for hit in hits) if packed else 0,
+            hints=tuple(embedding.hints),
             trace=steps,
             context=packed.markdown if packed else "",
             tokens=packed.tokens if packed else 0,
@@ -183,20 +184,21 @@ class Recaller:
 class _Embedding:
     """Asks the model, if there is one; says so if there is none, or if it fails."""
 
-    def __init__(self, embedder: Embedder | None, why_words: str) -> None:
+    def __init__(self, embedder: Embedder | None, why_words: Hint | None) -> None:
         self._embedder = embedder
         self._why_words = why_words
-        self.notes: list[str] = []
+        self.hints: list[Hint] = []
         self.took_part = False
 
     def vector(self, text: str) -> Sequence[float]:
         if self._embedder is None:
-            self.notes += filter(None, [self._why_words])
+            self.hints += filter(None, [self._why_words])
             return ()
         try:
             vector = embed(self._embedder, [text])[0] if text.strip() else []
         except PerdureError as error:
-            self.notes.append(f"only words were compared, because the model failed: {error}")
+            text = f"only words were compared, because the model failed: {error}"
+            self.hints.append(Hint(HintKind.MODEL_FAILED, text))
             return ()
         self.took_part = bool(vector)
         return vector
@@ -272,13 +274,6 @@ class Confirming:
         except (AccessDeniedError, BrokenNodeError, NodeNotFoundError):
             return None
         return stored
-
-
-def _left_out(question: Question, hits: Sequence[Hit], packed: Packed[Hit] | None) -> Iterator[str]:
-    """Say how many hits did not fit into a budget."""
-    left = sum(hit not in packed.hits for hit in hits) if packed else 0
-    if left:
-        yield f"{left} of {len(hits)} {DID_NOT_FIT} {question.budget_tokens} tokens"
 
 
 def _says(content: str, snippet: str) -> bool:

@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
+
+from perdure.errors import DamageError
+
+_WORDS_OF_AN_INSTRUCTION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +52,16 @@ class Hit:
     def about(self) -> str:
         """Title, day, speaker, and when it holds, in one line.
 
-        A note that is called by how it begins, and begins the snippet, is named by its category.
+        A note that is called by how it begins, and begins the snippet, is named by its category. A
+        speaker can call themselves an instruction; then it is marked as quoted.
         """
-        return " · ".join(self.told)
+        if len(self.speaker.split()) < _WORDS_OF_AN_INSTRUCTION:
+            return " · ".join(self.told)
+        from perdure.engine.validate.texts import (  # noqa: PLC0415 - only a long name needs it
+            presentable_line,
+        )
+
+        return " · ".join(map(presentable_line, self.told))
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -85,20 +97,62 @@ class Step:
     told: str
 
 
+class HintKind(Enum):
+    NO_MODEL = "no model"
+    """No embedding model is installed, so only words were compared."""
+    MODEL_FAILED = "model failed"
+    """The embedding model failed, so only words were compared."""
+    VECTORS_PENDING = "vectors pending"
+    """The vectors of the configured model are not made yet."""
+    INDEX_REBUILT = "index rebuilt"
+    """The index was damaged, and was built again before it answered."""
+    INDEX_BEHIND = "index behind"
+    """The index could not be brought up to date."""
+    EDIT_NOT_RECORDED = "edit not recorded"
+    """An edit made outside Perdure could not be recorded."""
+    NOT_KEPT = "not kept"
+    """The index of a past state could not be stored."""
+    QUARANTINED = "quarantined"
+    """A foreign file was moved out of a derived folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What a caller should know of how an answer came about."""
+
+    kind: HintKind
+    text: str
+    """One sentence, with the fix where there is one."""
+
+
+def rebuilt(damage: DamageError) -> Hint:
+    """Return the hint that a damaged index was built again; nothing is left to do about it."""
+    what, _, _ = str(damage).partition(" Fix: ")
+    return Hint(HintKind.INDEX_REBUILT, f"{what} It was built again")
+
+
+def quarantined(text: str) -> tuple[Hint, ...]:
+    """Return the hint that files were quarantined; none for an empty text."""
+    return (Hint(HintKind.QUARANTINED, text),) if text else ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:
     """The answer to a question."""
 
     query: str
     hits: tuple[Hit, ...]
+    words: tuple[str, ...] = ()
+    """The words of the question that were compared."""
     index_lag: int = 0
     """How many places changed that it does not know of yet; 0 if it reflects every write."""
     stale: frozenset[str] = frozenset()
     """Nodes that were edited since they were indexed: what they say now was not looked at."""
     semantic: bool = False
     """Whether vectors took part; if not, only words were compared."""
-    notes: tuple[str, ...] = ()
-    """What the caller should know of how the answer came about."""
+    left_out: int = 0
+    """How many hits did not fit into the budget of tokens."""
+    hints: tuple[Hint, ...] = ()
     trace: tuple[Step, ...] = ()
     context: str = ""
     """The hits as Markdown for a prompt, within the budget that was asked for.

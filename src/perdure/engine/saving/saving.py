@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 from perdure.context.marks import Marks
 from perdure.context.nodes import Nodes
-from perdure.engine.answering import Answering, Parts
+from perdure.engine.answering import Answering
 from perdure.engine.extract.evidence import evidence_of, verified
 from perdure.engine.merge.contract import Known
 from perdure.engine.merge.policies import policy_for
+from perdure.engine.parts import Parts
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.engine.saving.learning import Learning
 from perdure.engine.saving.outcome import Change, Outcome, Planned, SessionCommit

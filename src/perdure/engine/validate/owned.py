@@ -7,13 +7,14 @@ from perdure.engine.validate.secrets import SecretPolicy, masked
 from perdure.engine.validate.texts import MASKED, Note, refuse_secrets
 from perdure.model.values import JSON
 
+_ALLOWING = ("mask_secrets", "as_is")
+
 
 @dataclass(slots=True)
 class Owned:
     """Looks at text after text for secrets, which are refused or masked; keeps the notes."""
 
     policy: SecretPolicy
-    fix: str
     notes: list[Note] = field(default_factory=list)
 
     def text(self, text: str, where: str) -> str:
@@ -41,8 +42,8 @@ class Owned:
     def _named(self, name: str, text: str, where: str) -> str:
         """Return a text without its secrets, which its name may tell too."""
         if self.policy is SecretPolicy.REFUSE:
-            refuse_secrets(name + text, where, self.fix)
-            refuse_secrets(text, where, self.fix)
+            refuse_secrets(name + text, where, options=_ALLOWING)
+            refuse_secrets(text, where, options=_ALLOWING)
             return text
         clean, found = masked(name + text)
         for each in found:

@@ -1,6 +1,6 @@
 """Single texts on their way into memory, and on their way to who reads them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from perdure.engine.validate.characters import visible
@@ -28,6 +28,11 @@ class Note:
     where: str
     what: str
     line: int = 1
+
+    @property
+    def secret(self) -> str:
+        """The kind of the secret that was masked; empty if something else was changed."""
+        return self.what.removeprefix(MASKED) if self.what.startswith(MASKED) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +78,21 @@ def without_secrets(text: str, where: str, policy: SecretPolicy, fix: str) -> st
     return masked(text)[0]
 
 
-def refuse_secrets(text: str, where: str, fix: str) -> None:
-    """Let a text pass that holds no secret, else `SecretRefusedError`; never with the value."""
+def refuse_secrets(
+    text: str, where: str, fix: str = "leave it out", *, options: Sequence[str] = ()
+) -> None:
+    """Raise `SecretRefusedError` for a text with a secret; the message never has its value.
+
+    `options` are the arguments that would allow it.
+    """
     found = secrets_in(visible(text))
     if found:
         first = found[0]
         line = visible(text).count("\n", 0, first.start) + 1
         more = f", and {len(found) - 1} more secrets" if found[1:] else ""
         raise SecretRefusedError(
-            f"the {where} holds {with_article(first.kind)} in line {line}{more}. Fix: {fix}"
+            f"the {where} holds {with_article(first.kind)} in line {line}{more}. Fix: {fix}",
+            options=dict.fromkeys(options, True),
         )
 
 
@@ -94,7 +105,7 @@ def with_article(kind: str) -> str:
 def _cleaned(text: str, where: str, policy: SecretPolicy, *, one_line: bool) -> CleanText:
     seen = visible(text)
     if policy is SecretPolicy.REFUSE:
-        refuse_secrets(seen, where, "leave it out, or let secrets be masked.")
+        refuse_secrets(seen, where, options=("mask_secrets",))
     plain, secrets = masked(seen)
     marked = quoted_inline(plain) if one_line else quoted(plain)
     result = inert(marked)

@@ -26,7 +26,7 @@ def export_command(folder: Path, *, as_json: bool, caller: Caller) -> None:
         if caller["account"] is caller["user"] is caller["as_role"] is None:
             done = memory.context.exporting_all().run(folder, show)
         else:
-            done = memory.context.memory.on_behalf_of(memory.request).export(folder, progress=show)
+            done = memory.context.memory.for_caller(memory.request).export(folder, progress=show)
     if as_json:
         tell_json(_json(folder, done))
     else:

@@ -98,7 +98,7 @@ def home_of(environ: Mapping[str, str]) -> Path | None:
 
 def _run(wishes: Wishes, home: Path) -> None:
     if wishes.event == DRAIN:
-        from perdure.surfaces.hooks.draining import drain  # noqa: PLC0415 - nobody waits for it
+        from perdure.surfaces.hooks.draining import drain
 
         with ending_after(KEEPING_SECONDS, lambda: note(home, "keeping sessions took too long")):
             drain(home, os.environ)
@@ -138,7 +138,7 @@ def _answered(wishes: Wishes, home: Path, said: Said) -> dict[str, object]:
 def _recalled(wishes: Wishes, home: Path, said: Said) -> str:
     if not (home / "histories").is_dir():  # nothing was ever remembered
         return ""
-    from perdure.surfaces.hooks import recalling  # noqa: PLC0415 - who recalls pays
+    from perdure.surfaces.hooks import recalling
 
     if wishes.event != "user-prompt-submit":
         with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
@@ -146,8 +146,8 @@ def _recalled(wishes: Wishes, home: Path, said: Said) -> str:
         return recalling.recalled_at_start(said.cwd)
     if not recalling.is_worth_asking(said.prompt):
         return ""
-    from perdure.app import open_context  # noqa: PLC0415 - as before
-    from perdure.engine.importing.texts import stable_name  # noqa: PLC0415 - as before
+    from perdure.app import open_context
+    from perdure.engine.importing.texts import stable_name
 
     known = stable_name(wishes.agent, said.session_id) if said.session_id else ""
     with open_context(os.environ) as context:
@@ -172,6 +172,6 @@ def _keep(wishes: Wishes, home: Path, said: Said) -> None:
     if not wishes.foreground:
         start_draining(home, os.environ)
         return
-    from perdure.surfaces.hooks.draining import drain  # noqa: PLC0415 - who waits for it pays
+    from perdure.surfaces.hooks.draining import drain
 
     drain(home, os.environ)

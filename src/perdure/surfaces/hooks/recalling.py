@@ -33,7 +33,7 @@ def recalled_for(prompt: str, context: Context, known: str) -> str:
     What was said in the session `known` is left out: whoever asks has it before them. An agent
     reaches what its user owns, and no more.
     """
-    memory = context.memory.on_behalf_of(replace(context.request, role=Role.MEMBER))
+    memory = context.memory.for_caller(replace(context.request, role=Role.MEMBER))
     found = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT).hits
     news = [hit for hit in found if not known or hit.session_id != known][:_MOST_HITS]
     return compose([Tier("Remembered", news)], PROMPT_TOKENS).markdown

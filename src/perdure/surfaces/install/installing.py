@@ -43,7 +43,7 @@ class Change:
 
     def diff(self) -> str:
         """Return what would change, without the secrets that are in it."""
-        from perdure.engine.validate.secrets import masked  # noqa: PLC0415 - who changes pays
+        from perdure.engine.validate.secrets import masked
 
         name = str(self.found.path)
         old, new = ((each or b"").decode() for each in (self.found.content, self.content))

@@ -12,6 +12,7 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import NodeStatus, Uri
+from perdure.model.short_names import name_for
 from perdure.surfaces.mcp.answers import Forgotten, Saved, answered
 from perdure.surfaces.mcp.arguments import (
     Category,
@@ -24,7 +25,6 @@ from perdure.surfaces.mcp.arguments import (
 )
 from perdure.surfaces.mcp.naming import node_of, place_of
 from perdure.surfaces.mcp.opened import Opened
-from perdure.surfaces.nodes.naming import name_for
 
 _ATTEMPTS = 10
 

@@ -9,6 +9,7 @@ from perdure.context.reading import NodeReader
 from perdure.engine.validate.texts import presentable
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, NodeStatus, Uri
+from perdure.model.short_names import name_for
 from perdure.model.values import shortened, visible
 from perdure.storage.history import Version as Written
 from perdure.storage.sweep import sweep
@@ -18,7 +19,6 @@ from perdure.surfaces.mcp.budget import longest
 from perdure.surfaces.mcp.naming import node_of, place_of, state_of
 from perdure.surfaces.mcp.opened import Opened
 from perdure.surfaces.nodes.describing import gist, stamp
-from perdure.surfaces.nodes.naming import name_for
 from perdure.surfaces.telling import counted, utc_time
 
 _LONGEST_GIST = 120

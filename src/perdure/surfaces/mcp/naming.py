@@ -3,10 +3,10 @@
 from perdure.artifacts import IndexState
 from perdure.errors import InvalidUriError, InvalidValueError
 from perdure.model import RequestContext, Uri
+from perdure.model.short_names import place_named
 from perdure.model.uri import SCHEME
 from perdure.storage.history import History
 from perdure.surfaces.asking import is_number
-from perdure.surfaces.nodes.naming import place_named
 
 
 def place_of(text: str, ctx: RequestContext) -> Uri:

@@ -35,7 +35,7 @@ class Opened:
             return self._context
 
     def memory(self) -> Memory:
-        return self.context().memory.on_behalf_of(self.request)
+        return self.context().memory.for_caller(self.request)
 
     @property
     def request(self) -> RequestContext:
@@ -47,7 +47,7 @@ class Opened:
         with self._lock:
             context, self._context, self._is_closed = self._context, None, True
         if context is not None:
-            said = context.put_aside()
+            said = context.warnings()
             context.close()
             if said:
                 mention(said)

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from mcp_types import CallToolResult
 
-from perdure.engine.recall.recalling import DID_NOT_FIT, NO_MODEL
-from perdure.engine.recall.result import Hit as Found
-from perdure.engine.recall.result import RecallResult
+from perdure import HintKind, RecallResult
+from perdure import Hit as Found
 from perdure.engine.validate.texts import presentable
 from perdure.model.values import JSON, shortened, visible
 from perdure.storage.sweep import sweep
@@ -60,7 +59,7 @@ class Recalling:
 
     def _within(self, result: RecallResult, budget: int) -> Recalled:
         """Return as many hits as the budget allows also for those who read JSON."""
-        found, notes = _left_out(result) + len(result.hits), tuple(self._notes(result))
+        found, notes = result.left_out + len(result.hits), tuple(self._notes(result))
 
         def make(hits: tuple[Hit, ...]) -> Recalled:
             left = found - len(hits)
@@ -70,15 +69,9 @@ class Recalling:
 
     def _notes(self, result: RecallResult) -> Iterator[str]:
         """Yield what a model should know; that there could be a better index is for people."""
-        notes = [note for note in result.notes if note != NO_MODEL and DID_NOT_FIT not in note]
-        for note in notes[:_MOST_NOTES]:
-            yield shortened(without_paths(note, self._opened.environ), _LONGEST_NOTE)
-
-
-def _left_out(result: RecallResult) -> int:
-    """Return how many hits did not fit into the text for a model."""
-    noted = next((note for note in result.notes if DID_NOT_FIT in note), "0")
-    return int(noted.split()[0])
+        hints = [hint.text for hint in result.hints if hint.kind is not HintKind.NO_MODEL]
+        for text in hints[:_MOST_NOTES]:
+            yield shortened(without_paths(text, self._opened.environ), _LONGEST_NOTE)
 
 
 def _hit(found: Found) -> Hit:

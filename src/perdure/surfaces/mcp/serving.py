@@ -28,7 +28,7 @@ def mcp_command(**caller: Unpack[Caller]) -> None:
 
 def _server(opened: Opened) -> "Server":
     try:
-        from perdure.surfaces.mcp.server import Server  # noqa: PLC0415 - an optional dependency
+        from perdure.surfaces.mcp.server import Server
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "perdure":
             raise

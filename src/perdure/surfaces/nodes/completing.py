@@ -12,8 +12,8 @@ from perdure.app import default_request, open_storage
 from perdure.context.files import ARCHIVED
 from perdure.context.reading import NodeReader
 from perdure.model import RequestContext, Uri
+from perdure.model.short_names import name_for, place_named
 from perdure.model.uri import name_of
-from perdure.surfaces.nodes.naming import name_for, place_named
 from perdure.surfaces.nodes.opening import Caller, request_for
 
 _MOST = 500

@@ -4,7 +4,7 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -16,6 +16,7 @@ from perdure.errors import (
     PerdureError,
     UnregisteredError,
 )
+from perdure.surfaces.telling import message_of
 
 
 def find_editor(otherwise: str) -> list[str]:
@@ -35,26 +36,33 @@ def find_editor(otherwise: str) -> list[str]:
 
 
 @contextmanager
-def edited(editor: list[str], name: str, text: str) -> Iterator[str]:
-    """Yield what somebody makes of a text; if it can't be used, it is kept, and the error says so.
+def edited(editor: list[str], name: str) -> Iterator[Callable[[str], str]]:
+    """Yield a function that lets the user edit a text, and returns it.
 
-    The error of an editor that fails, or of whoever uses the text, goes on.
+    If an error follows, the edited text is kept in a file, and the error names it.
     """
     folder = Path(tempfile.mkdtemp(prefix="perdure-"))
     file = folder / f"{name}.md"
-    file.write_bytes(text.encode())
-    try:
+    given = b""
+
+    def change(text: str) -> str:
+        nonlocal given
+        given = text.encode()
+        file.write_bytes(given)
         _run(editor, file)
-        yield _text_in(file)
-    except UnregisteredError:  # it is written
+        return _text_in(file)
+
+    try:
+        yield change
+    except UnregisteredError:  # the text is written
         rmtree(folder)
         raise
     except PerdureError as error:
-        if not file.exists() or file.read_bytes() == text.encode():
+        if not file.exists() or file.read_bytes() == given:
             rmtree(folder)
             raise
         kind = type(error) if isinstance(error, ContextError) else InvalidValueError
-        raise kind(f"{error} Your text is kept in {str(file)!a}.") from error
+        raise kind(f"{message_of(error)} Your text is kept in {str(file)!a}.") from error
     else:
         rmtree(folder)
 

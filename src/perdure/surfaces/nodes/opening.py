@@ -16,8 +16,8 @@ from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, RequestContext, Role, Uri
+from perdure.model.short_names import name_for, place_named
 from perdure.surfaces.asking import Command, Moment, state_at
-from perdure.surfaces.nodes.naming import name_for, place_named
 from perdure.surfaces.telling import mention
 
 Rest = ParamSpec("Rest")
@@ -42,8 +42,8 @@ class Memory:
         """Return the memory as it was; what others did to its files is recorded before."""
         if moment is None:
             return self
-        from perdure.storage.wrappers.view import View  # noqa: PLC0415 - who looks back pays
-        from perdure.surfaces.noticing import record_edits  # noqa: PLC0415 - as before
+        from perdure.storage.wrappers.view import View
+        from perdure.surfaces.noticing import record_edits
 
         record_edits(self.context.recorded)
         history = self.context.recorded.history
@@ -112,7 +112,7 @@ class Memory:
         return f"`perdure list {self.name(folder)}{when}` shows what is there"
 
     def _alike(self, place: Uri) -> str:
-        from difflib import get_close_matches  # noqa: PLC0415 - who errs pays for it
+        from difflib import get_close_matches
 
         own = self.place("")
         names = [self.name(each) for each in self._around({place.parent, own})]
@@ -148,7 +148,7 @@ def opened(caller: Caller) -> Iterator[Memory]:
         try:
             yield Memory(context, request, context.reader, context.relation_reader)
         finally:
-            if said := context.put_aside():
+            if said := context.warnings():
                 mention(said)
 
 

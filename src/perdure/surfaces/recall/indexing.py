@@ -68,7 +68,8 @@ def _status(memory: Memory, *, as_json: bool) -> None:
     tell_line("")
     tell_table(("places", "size", "finished", "answers", "index"), map(_listed_row, listed))
     if present.meanwhile:
-        mention(present.note())
+        for hint in present.hints():
+            mention(hint.text)
     elif told["behind"] or not told["built"]:
         mention("the next recall brings it up to date, or `perdure index rebuild` now")
 
@@ -122,7 +123,7 @@ def _verify(memory: Memory, *, heal: bool, as_json: bool) -> None:
     demand_governing(memory, _MAY)
     upkeep, account = memory.context.indexes.upkeep, memory.request.account_id
     with suppress(DamageError):  # that is found below
-        memory.context.memory.on_behalf_of(memory.request).settle()  # what is only behind is right
+        memory.context.memory.for_caller(memory.request).settle()  # what is only behind is right
     with _progress(sum(1 for _ in upkeep.places(account)), "comparing") as progress:
         proof = upkeep.verify(account, heal=heal, progress=progress)
     notes = [note.uri for note in memory.context.repair.notes(memory.request)]

@@ -54,7 +54,7 @@ def _changes(root: Path, ending: threading.Event) -> Iterator[list[str]]:
     Whatever changes after the first was yielded is in one of the next.
     """
     try:
-        from watchfiles import watch  # noqa: PLC0415 - an optional dependency
+        from watchfiles import watch
     except ImportError as error:
         raise PackageMissingError(
             "what watches folders is not installed. Fix: pip install '.[watch]' from a checkout."

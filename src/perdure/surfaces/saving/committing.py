@@ -112,7 +112,7 @@ def _committed(memory: Memory, session: str, talk: Conversation, options: Option
     dry_run = options["dry_run"]
     try:
         with _shown(len(talk.messages)) as progressed:
-            return memory.context.memory.on_behalf_of(memory.request).commit_session(
+            return memory.context.memory.for_caller(memory.request).commit_session(
                 talk.messages,
                 session_id=session,
                 extract=not options["no_extract"],

@@ -24,7 +24,7 @@ def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
     place = memory.node_place(node)
     for problem in memory.node(place).problems:
         mention(f"problem: {shown(problem)}")
-    found = memory.context.memory.on_behalf_of(memory.request).why(str(place))
+    found = memory.context.memory.for_caller(memory.request).why(str(place))
     if as_json:
         tell_json(told(found))
     else:

@@ -6,7 +6,7 @@ from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
 from perdure.engine.validate.texts import presentable
 from perdure.errors import InvalidUriError
 from perdure.model import Uri
-from perdure.surfaces.nodes.checking import tell_masked
+from perdure.surfaces.cli.secrets import mention_number_masked
 from perdure.surfaces.nodes.opening import Memory
 from perdure.surfaces.saving.words import said
 from perdure.surfaces.telling import counted, mention, tell_diff, tell_line, tell_table
@@ -74,7 +74,7 @@ def _rows(memory: Memory, done: SessionCommit, plan: Planned) -> Iterator[tuple[
 def _tell_masked(done: SessionCommit) -> None:
     """Say in which messages secrets were masked, as citations count them, and of which kind."""
     told = [f"message {each.message} ({', '.join(each.kinds)})" for each in done.masked_messages]
-    tell_masked(done.masked, told)
+    mention_number_masked(done.masked, told)
 
 
 def _tell_failures(done: SessionCommit) -> None:

@@ -24,7 +24,7 @@ def unmerge_command(memory: Memory, node: str, statement: str, *, as_json: bool)
     """
     place = memory.node_place(node)
     memory.node(place)
-    done = memory.context.memory.on_behalf_of(memory.request).unmerge(str(place), statement)
+    done = memory.context.memory.for_caller(memory.request).unmerge(str(place), statement)
     now, apart = memory.node(place), memory.node(Uri.parse(done.apart))
     if as_json:
         back = list(done.back)

@@ -1,4 +1,4 @@
-"""`read`."""
+"""`perdure read`."""
 
 import json
 import sys
@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import click
 
-from perdure.model import ContextNode, RelationEdge, Uri
+from perdure import Edges, Memory, PastMemory
+from perdure.model import ContextNode, RelationEdge
 from perdure.model.values import plain
 from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment
+from perdure.surfaces.cli.caller import NAMES, with_memory
 from perdure.surfaces.nodes.completing import node_names
 from perdure.surfaces.nodes.describing import time, told_edges, told_whole
-from perdure.surfaces.nodes.opening import NAMES, Memory, with_memory
 from perdure.surfaces.telling import mention, shown, styled, tell, tell_json, tell_text
 
 _INDENT = " " * 10
@@ -31,12 +32,15 @@ def read_command(
     It is printed as it is, and nothing else; on a terminal, controls are written out. What an edit
     by hand broke is told on stderr; then the content is the one before that edit.
     """
-    memory = memory.at(at)
-    found = memory.node(memory.node_place(node))
+    reading = memory if at is None else memory.at(at)
+    found = reading.read(node)
     if as_json:
-        tell_json(_json(memory, found))
+        edges = reading.relations(found.uri)
+        related = {"edges": told_edges(edges.outgoing), "incoming": told_edges(edges.incoming)}
+        tell_json({**told_whole(found), "key": reading.key(found.uri), **related})
     elif whole:
-        tell("".join(f"{line}\n" for line in _lines(memory, found)))
+        edges = reading.relations(found.uri)
+        tell("".join(f"{line}\n" for line in _lines(reading, found, edges)))
         tell_text(f"\n{_ended(found.content)}" if found.content else "")
     else:
         tell_text(_ended(found.content) if sys.stdout.isatty() else found.content)
@@ -48,21 +52,10 @@ def _ended(content: str) -> str:
     return content if content.endswith("\n") or not content else f"{content}\n"
 
 
-def _json(memory: Memory, node: ContextNode) -> dict[str, object]:
-    out, into = _edges(memory, node)
-    edges = {"edges": told_edges(out), "incoming": told_edges(into)}
-    return {**told_whole(node), "key": memory.key(node.place), **edges}
-
-
-def _edges(memory: Memory, node: ContextNode) -> tuple[list[RelationEdge], list[RelationEdge]]:
-    relations, ctx = memory.relations, memory.request
-    return relations.get_edges(node.uri, ctx), relations.get_incoming(node.uri, ctx)
-
-
-def _lines(memory: Memory, node: ContextNode) -> Iterator[str]:
+def _lines(reading: Memory | PastMemory, node: ContextNode, edges: Edges) -> Iterator[str]:
     yield styled(shown(node.title), bold=True)
     yield _line("uri", node.uri)
-    yield _line("key", memory.key(node.place))
+    yield _line("key", reading.key(node.uri))
     yield _line("version", str(node.version))
     yield _line("created", time(node.created_at))
     yield _line("updated", time(node.updated_at))
@@ -70,13 +63,12 @@ def _lines(memory: Memory, node: ContextNode) -> Iterator[str]:
         if text:
             yield _line(name, text)
     for key, value in sorted(node.metadata.items()):
-        said = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-        yield _line("metadata", f"{key} = {said}")
-    out, into = _edges(memory, node)
-    for edge in out:
-        yield _line("leads to", _told(memory, edge, edge.to_uri))
-    for edge in into:
-        yield _line("led to by", _told(memory, edge, edge.from_uri))
+        text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+        yield _line("metadata", f"{key} = {text}")
+    for edge in edges.outgoing:
+        yield _line("leads to", _related(reading.name(edge.to_uri), edge))
+    for edge in edges.incoming:
+        yield _line("led to by", _related(reading.name(edge.from_uri), edge))
 
 
 def _line(name: str, text: str) -> str:
@@ -84,6 +76,6 @@ def _line(name: str, text: str) -> str:
     return "\n".join([f"{name:9} {first}", *(f"{_INDENT}{line}".rstrip() for line in rest)])
 
 
-def _told(memory: Memory, edge: RelationEdge, uri: str) -> str:
+def _related(name: str, edge: RelationEdge) -> str:
     why = f" ({edge.reason})" if edge.reason else ""
-    return f"{memory.name(Uri.parse(uri))}  {edge.relation_type} {edge.weight:g}{why}"
+    return f"{name}  {edge.relation_type} {edge.weight:g}{why}"

@@ -45,7 +45,8 @@ def _within(ctx: RequestContext, place: Uri) -> Uri:
     if place.account != ctx.account_id:
         raise AccessDeniedError(
             f"{str(place)!a} is in another account than {ctx.account_id!a}. "
-            f"Fix: add --account {place.account!a}."
+            "Fix: name a place in that one",
+            options={"account": place.account},
         )
     return place
 

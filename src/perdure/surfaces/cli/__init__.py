@@ -11,12 +11,16 @@ import click
 from perdure.errors import PerdureError
 from perdure.surfaces.ending import INTERRUPTED
 from perdure.surfaces.lazy import HIDDEN, Commands, Later
-from perdure.surfaces.telling import mention, shown
+from perdure.surfaces.telling import mention, message_of, shown
 
 _HERE = "perdure.surfaces"
 _LINE_BREAK = r"\s*\n\s*"
 _BETWEEN_LOOKS_FOR_GARBAGE = 50_000
 """Objects; Python itself looks after 700, and starting makes many that all stay."""
+
+
+def _command(name: str, told: str) -> Later:
+    return Later(f"{_HERE}.cli.{name}:{name}_command", told)
 
 
 def _verb(module: str, name: str, told: str) -> Later:
@@ -37,27 +41,24 @@ def _project(module: str, name: str, told: str) -> Later:
 
 SECTIONS = {
     "Memories": {
-        "recall": _finder("recalling", "recall", "Find what memory has to say to a question."),
-        "save": _saver("saving", "save", "Remember one thing."),
+        "recall": _command("recall", "Find what memory has to say to a question."),
+        "save": _command("save", "Remember one thing."),
         "commit": _saver("committing", "commit", "Keep a conversation, and learn from it."),
         "why": _saver("explaining", "why", "Say why memory says what it says."),
         "unmerge": _saver("undoing", "unmerge", "Undo a merge."),
-        "write": _verb("writing", "write", "Write a node, or the next version of one."),
-        "read": _verb("reading", "read", "Print the content of a node."),
-        "edit": _verb("editing", "edit", "Change a node in your editor."),
-        "list": _verb("listing", "list", "List what is in a folder."),
-        "tree": _verb("listing", "tree", "Show all nodes below a folder."),
-        "move": _verb("moving", "move", "Give a node another name."),
-        "archive": _verb("moving", "archive", "Put a node away, so that nobody finds it."),
-        "unarchive": _verb("moving", "unarchive", "Take an archived node back into use."),
-        "delete": _verb("moving", "delete", "Remove a node."),
-        "restore": _verb("rewinding", "restore", "Let a node be what it was."),
-        "rewind": _verb("rewinding", "rewind", "Let all memories be what they were."),
-        "forget": Later(
-            f"{_HERE}.forgetting.forgetting:forget_command",
-            "Put away what nobody is to find; or erase it.",
-        ),
-        "relate": _verb("relating", "relate", "Relate a node to another, or list its relations."),
+        "write": _command("write", "Write a node, or the next version of one."),
+        "read": _command("read", "Print the content of a node."),
+        "edit": _command("edit", "Change a node in your editor."),
+        "list": _command("list", "List what is in a folder."),
+        "tree": _command("tree", "Show all nodes below a folder."),
+        "move": _command("move", "Give a node another name."),
+        "archive": _command("archive", "Put a node away, so that nobody finds it."),
+        "unarchive": _command("unarchive", "Take an archived node back into use."),
+        "delete": _command("delete", "Remove a node."),
+        "restore": _command("restore", "Let a node be what it was."),
+        "rewind": _command("rewind", "Let all memories be what they were."),
+        "forget": _command("forget", "Put away what nobody is to find; or erase it."),
+        "relate": _command("relate", "Relate a node to another, or list its relations."),
         "related": _finder(
             "relating", "related", "Suggest links between notes that have none yet."
         ),
@@ -102,12 +103,12 @@ SECTIONS = {
             f"{_HERE}.history:history",
             "See, compare, restore and prove every version of every text.",
         ),
-        "lint": _verb("linting", "lint", "Find what is wrong with notes by their own words."),
+        "lint": _command("lint", "Find what is wrong with notes by their own words."),
         "migrate": Later(
             f"{_HERE}.carrying.migrating:migrate_command",
             "Copy the memory to another backend, with its history.",
         ),
-        "repair": _verb("mending", "repair", "Find what is wrong with nodes, and mend it."),
+        "repair": _command("repair", "Find what is wrong with nodes, and mend it."),
         "index": _finder("indexing", "index", "Look after the index by which memories are found."),
         "worker": _finder("working", "worker", "Keep the index up to date, for all accounts."),
         "watch": _finder(
@@ -165,7 +166,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except PerdureError as error:
-        mention(f"perdure: {shown(re.sub(_LINE_BREAK, ' ', str(error)))}")
+        mention(f"perdure: {shown(re.sub(_LINE_BREAK, ' ', message_of(error)))}")
         sys.exit(1)
 
 

@@ -1,12 +1,11 @@
-"""`lint`."""
+"""`perdure lint`."""
 
 import click
 
-from perdure.engine.lint.linting import Lint
-from perdure.engine.lint.problem import Problem
+from perdure import Memory, Problem
 from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
+from perdure.surfaces.cli.caller import NAMES, with_memory
 from perdure.surfaces.nodes.completing import folder_names
-from perdure.surfaces.nodes.opening import NAMES, Memory, with_memory
 from perdure.surfaces.telling import counted, mention, shown, styled, tell_json, tell_line
 
 
@@ -21,10 +20,7 @@ def lint_command(memory: Memory, folder: str | None, *, as_json: bool) -> None:
     supersession that turn back or part, and copies that sync clients left; in FOLDER, or in the
     whole account. It changes nothing, and ends with 1 if there are errors.
     """
-    place = None if folder is None else memory.place(folder)
-    if place is not None:
-        memory.reader.reach.seen(str(place), memory.request)
-    found = Lint(memory.reader, memory.request).run(place)
+    found = memory.lint(folder)
     if as_json:
         tell_json(*map(_json, found.problems))
     else:

@@ -1,20 +1,17 @@
-"""`recall`."""
+"""`perdure recall`."""
 
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import click
 
-from perdure.engine.recall.planning import plan
-from perdure.engine.recall.recalling import DID_NOT_FIT, NO_MODEL
-from perdure.engine.recall.result import Hit, RecallResult
-from perdure.model import EventStatus, Uri
-from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_time, state_at
+from perdure import HintKind, Hit, Memory, RecallResult
+from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_time
+from perdure.surfaces.cli.caller import with_memory
 from perdure.surfaces.nodes.describing import stamp, time
-from perdure.surfaces.nodes.opening import Memory, with_memory
 from perdure.surfaces.telling import (
     coloured,
     counted,
@@ -28,14 +25,13 @@ from perdure.surfaces.telling import (
     wrapped,
 )
 
-_TOLD_OF_MODELS = "told-of-models"
-"""A file in the home, of one who knows that there could be a model."""
+_MODEL_MENTIONED = "told-of-models"
+"""A file in the home: the hint that no model is installed is printed once."""
 _INDENT = "   "
 _MORE = "…"
 _LAPSED = "does not hold"
 _MOST_LINES = 6
 _NARROWEST = 40
-_WORDS_OF_AN_ORDER = 3
 
 
 @click.command("recall")
@@ -76,17 +72,11 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     hit says where it stands, so that it can be cited. What holds no longer comes after what
     superseded it, and is marked.
     """
-    state = None
-    if at is not None:
-        from perdure.surfaces.noticing import record_edits  # noqa: PLC0415 - who looks back pays
-
-        record_edits(memory.context.recorded)
-        state = state_at(memory.context.recorded.history, at)
-    result = memory.context.memory.on_behalf_of(memory.request).recall(
+    result = memory.recall(
         question,
         top_k=top,
         budget_tokens=budget,
-        at=state,
+        at=at,
         valid_at=valid_at,
         filters={} if category is None else {"category": category},
     )
@@ -98,11 +88,11 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
             _explain_beside(memory, result)
     else:
         _tell(memory, result, explain=explain)
-    _mention(memory, result)
+    _mention(memory, result, budget)
 
 
 def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
-    words = _words(result.query)
+    words = _pattern(result.words)
     for number, hit in enumerate(result.hits, 1):
         tell("".join(f"{line}\n" for line in _lines(memory, number, hit, words, explain=explain)))
     if explain:
@@ -111,7 +101,7 @@ def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
 
 
 def _explain_beside(memory: Memory, result: RecallResult) -> None:
-    """Say how the hits were found where it does not get into a prompt."""
+    """Explain the hits on stderr, so that it does not get into a prompt."""
     for number, hit in enumerate(result.hits, 1):
         mention(f"{number:>2} {_cited(memory, hit)}")
         for line in _explained(hit):
@@ -120,39 +110,35 @@ def _explain_beside(memory: Memory, result: RecallResult) -> None:
         mention(f"{step.name}: {shown(step.told)}")
 
 
-def _mention(memory: Memory, result: RecallResult) -> None:
-    if not result.hits and not any(DID_NOT_FIT in note for note in result.notes):
+def _mention(memory: Memory, result: RecallResult, budget: int | None) -> None:
+    if result.left_out:
+        found = result.left_out + len(result.hits)
+        mention(f"note: {result.left_out} of {found} hits did not fit into {budget} tokens")
+    elif not result.hits:
         mention("nothing was found")
-    for note in result.notes:
-        if note != NO_MODEL or _is_news(memory.context.config.home / _TOLD_OF_MODELS):
-            mention(f"note: {shown(note)}")
+    for hint in result.hints:
+        if hint.kind is not HintKind.NO_MODEL or _is_new(memory.home / _MODEL_MENTIONED):
+            mention(f"note: {shown(hint.text)}")
     if result.index_lag:
         _mention_lag(memory, result.index_lag)
 
 
-def _mention_lag(memory: Memory, lag: int) -> None:
-    """Say what helps: changes that failed wait for their time, or for somebody."""
-    unfinished = memory.context.outbox.list_unfinished(memory.request.account_id)
-    reaches = memory.request.reaches
-    failed = [e for _, e in unfinished if e.retry_count and reaches(e.owner_space)]
-    dead = [event for event in failed if event.status is EventStatus.DEAD]
-    if behind := max(0, lag - len(failed)):
+def _mention_lag(memory: Memory, index_lag: int) -> None:
+    lag = memory.lag()
+    if behind := max(0, index_lag - lag.retrying - lag.dead):
         changes = counted(behind, "change")
         mention(f"note: {changes} not in the index yet. Fix: run `perdure worker --once`")
-    if waiting := len(failed) - len(dead):
-        next_times = [event.next_retry_at for event in failed if event not in dead]
-        soonest = min(filter(None, next_times), default=None)
-        again = "" if soonest is None else f", from {time(soonest)} on"
-        changes = counted(waiting, "change")
+    if lag.retrying:
+        again = "" if lag.next_retry is None else f", from {time(lag.next_retry)} on"
+        changes = counted(lag.retrying, "change")
         mention(f"note: {changes} failed to get into the index, to be tried again{again}")
-    if dead:
-        changes = counted(len(dead), "change")
-        told = f"note: {changes} failed too often to get into the index"
-        mention(f"{told}. Fix: see `perdure outbox dead`, then run `perdure outbox requeue`")
+    if lag.dead:
+        failed = f"note: {counted(lag.dead, 'change')} failed too often to get into the index"
+        mention(f"{failed}. Fix: see `perdure outbox dead`, then run `perdure outbox requeue`")
 
 
-def _is_news(mark: Path) -> bool:
-    """Whether somebody is told for the first time; where no mark can be left, always."""
+def _is_new(mark: Path) -> bool:
+    """Create a mark; return whether it was not there before, or can't be created."""
     try:
         mark.touch(mode=0o600, exist_ok=False)
     except FileExistsError:
@@ -166,7 +152,7 @@ def _lines(
     memory: Memory, number: int, hit: Hit, words: re.Pattern[str] | None, *, explain: bool
 ) -> Iterator[str]:
     mark = "" if hit.holds else f" · {styled(_LAPSED, fg='red')}"
-    yield f"{number:>2} {styled(shown(_about(hit)), bold=hit.holds, dim=not hit.holds)}{mark}"
+    yield f"{number:>2} {styled(shown(hit.about), bold=hit.holds, dim=not hit.holds)}{mark}"
     for line in _snippet(hit.snippet, words):
         yield _INDENT + _highlighted(shown(line), words)
     yield _INDENT + styled(_cited(memory, hit), fg="blue")
@@ -175,19 +161,8 @@ def _lines(
     yield ""
 
 
-def _about(hit: Hit) -> str:
-    """Return title, day and speaker. Anybody can call themselves an order; then it is marked."""
-    if len(hit.speaker.split()) < _WORDS_OF_AN_ORDER:
-        return hit.about
-    from perdure.engine.validate.texts import (  # noqa: PLC0415 - who has a long name pays
-        presentable_line,
-    )
-
-    return " · ".join(map(presentable_line, hit.told))
-
-
 def _cited(memory: Memory, hit: Hit) -> str:
-    return f"{memory.name(Uri.parse(hit.uri))} {hit.where}".rstrip()
+    return f"{memory.name(hit.uri)} {hit.where}".rstrip()
 
 
 def _explained(hit: Hit) -> Iterator[str]:
@@ -197,7 +172,7 @@ def _explained(hit: Hit) -> Iterator[str]:
 
 
 def _snippet(text: str, words: re.Pattern[str] | None) -> Iterator[str]:
-    """Yield a few lines of a snippet, those with the words; on a terminal, no wider than it."""
+    """Yield a few lines of a snippet, those with the words; on a terminal, wrapped to its width."""
     lines = [line for line in text.split("\n") if line.strip()]
     if coloured():
         width = max(_NARROWEST, shutil.get_terminal_size().columns - len(_INDENT))
@@ -212,21 +187,20 @@ def _snippet(text: str, words: re.Pattern[str] | None) -> Iterator[str]:
 
 def _most_telling(lines: Sequence[str], words: re.Pattern[str] | None) -> list[int]:
     """Return which lines to show: each with a word that no line before has, then those near."""
-    said: set[str] = set()
+    seen: set[str] = set()
     telling: list[int] = []
     for at, line in enumerate(lines if words else ()):
         found = {match.casefold() for match in words.findall(line)} if words else set()
-        if found - said:
+        if found - seen:
             telling.append(at)
-            said |= found
+            seen |= found
     near = {at: min((abs(at - each) for each in telling), default=at) for at in range(len(lines))}
     others = sorted(near.keys() - set(telling), key=lambda at: (near[at], at))
     return sorted([*telling, *others][:_MOST_LINES])
 
 
-def _words(question: str) -> re.Pattern[str] | None:
-    """Return what finds the words of a question, and others that begin as they do."""
-    words = plan(question, datetime.now(UTC)).words
+def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
+    """Return a pattern for the words of a question, and others that begin as they do."""
     stems = "|".join(re.escape(word[: max(3, len(word) - 2)]) for word in words)
     return re.compile(rf"\b(?:{stems})\w*", re.IGNORECASE) if stems else None
 
@@ -238,18 +212,19 @@ def _highlighted(line: str, words: re.Pattern[str] | None) -> str:
 
 
 def _json(result: RecallResult, *, explain: bool) -> dict[str, object]:
-    told: dict[str, object] = {
+    answer: dict[str, object] = {
         "query": result.query,
         "semantic": result.semantic,
         "index_lag": result.index_lag,
-        "notes": list(result.notes),
+        "left_out": result.left_out,
+        "hints": [{"kind": hint.kind.value, "text": hint.text} for hint in result.hints],
         "hits": [_json_of(hit) for hit in result.hits],
     }
     if result.context:
-        told |= {"context": result.context, "tokens": result.tokens}
+        answer |= {"context": result.context, "tokens": result.tokens}
     if explain:
-        told["trace"] = [{"step": step.name, "told": step.told} for step in result.trace]
-    return told
+        answer["trace"] = [{"step": step.name, "told": step.told} for step in result.trace]
+    return answer
 
 
 def _json_of(hit: Hit) -> dict[str, object]:

@@ -1,13 +1,12 @@
-"""`repair`."""
+"""`perdure repair`."""
+
+from collections.abc import Sequence
 
 import click
 
-from perdure.engine.namespaces import Deleted
-from perdure.engine.repair import Action, Finding
-from perdure.model import Role, Uri
+from perdure import Deleted, Finding, Memory
 from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
-from perdure.surfaces.nodes.opening import Memory, with_memory
-from perdure.surfaces.noticing import record_edits
+from perdure.surfaces.cli.caller import with_memory
 from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
 
 
@@ -22,20 +21,16 @@ def repair_command(memory: Memory, *, apply: bool, as_json: bool) -> None:
     next version; a note that somebody put into a folder becomes a node; what a crash left
     unfinished is finished, or removed.
     """
-    context, request = memory.context, memory.request
-    if apply:
-        record_edits(context.recorded)
-    ended = context.namespaces.resume(request) if apply and request.role is Role.ROOT else []
-    found = context.repair.run(request) if apply else context.repair.examine(request)
+    done = memory.repair(apply=apply)
     if as_json:
-        tell_json(*(_json(finding, applied=apply) for finding in found))
+        tell_json(*(_json(finding, applied=apply) for finding in done.findings))
         return
-    for each in ended:
-        tell_line(f"ended the deletion of {_whose(each)}")
-    rows = ((each.state.value, memory.name(Uri.parse(each.uri)), _about(each)) for each in found)
+    for each in done.ended:
+        tell_line(f"ended the deletion of {_tenant(each)}")
+    rows = ((each.state.value, memory.name(each.uri), _about(each)) for each in done.findings)
     if tell_table(("state", "node", "done" if apply else "what --apply does"), rows):
-        _sum_up(found, applied=apply)
-    elif not ended:
+        _sum_up(done.findings, applied=apply)
+    elif not done.ended:
         tell_line("ok: nothing is wrong")
 
 
@@ -44,16 +39,16 @@ def _about(finding: Finding) -> str:
     return f"{finding.action.value}{detail}"
 
 
-def _sum_up(found: list[Finding], *, applied: bool) -> None:
+def _sum_up(found: Sequence[Finding], *, applied: bool) -> None:
     if not applied:
         mention(f"{counted(len(found), 'finding')}; nothing was changed")
         return
-    left = sum(finding.action is Action.TELL for finding in found)
+    left = sum(finding.is_left for finding in found)
     more = f"; {left} only you can settle" if left else ""
     mention(f"mended {len(found) - left}{more}")
 
 
-def _whose(deleted: Deleted) -> str:
+def _tenant(deleted: Deleted) -> str:
     account = f"account {shown(deleted.account_id)}"
     return f"{shown(deleted.owner_space)} in {account}" if deleted.owner_space else account
 
@@ -64,5 +59,5 @@ def _json(finding: Finding, *, applied: bool) -> dict[str, object]:
         "state": finding.state.value,
         "action": finding.action.value,
         "detail": finding.detail,
-        "applied": applied and finding.action is not Action.TELL,
+        "applied": applied and not finding.is_left,
     }

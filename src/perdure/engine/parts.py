@@ -1,0 +1,72 @@
+"""What a memory works with, as the composition root provides it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from perdure.artifacts.keys import SigningKey
+    from perdure.context.contract import OutboxStore
+    from perdure.context.nodes import Nodes
+    from perdure.context.reading import NodeReader
+    from perdure.context.relations import RelationReader, Relations
+    from perdure.engine.answering import Present
+    from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.namespaces import NamespaceManager
+    from perdure.engine.past import Pasts
+    from perdure.engine.repair import Repair
+    from perdure.engine.saving.learning import Learning
+    from perdure.model import RequestContext
+    from perdure.storage.wrappers.recorded import Recorded
+
+
+class Parts(Protocol):
+    """The parts of one open memory. Each is made when it is first used.
+
+    A caller that only reads needs no outbox, and a damaged one does not stop it.
+    """
+
+    @property
+    def home(self) -> Path:
+        """The folder of the config, the history and all that is derived."""
+
+    @property
+    def recorded(self) -> "Recorded":
+        """The texts, with their history."""
+
+    @property
+    def reader(self) -> "NodeReader": ...
+    @property
+    def relation_reader(self) -> "RelationReader": ...
+    @property
+    def nodes(self) -> "Nodes": ...
+    @property
+    def relations(self) -> "Relations": ...
+    @property
+    def outbox(self) -> "OutboxStore": ...
+    @property
+    def namespaces(self) -> "NamespaceManager": ...
+    @property
+    def repair(self) -> "Repair": ...
+    @property
+    def erasing(self) -> "Erasing": ...
+
+    def present(self, account_id: str) -> "Present":
+        """Return what answers questions about an account now."""
+
+    def pasts(self, account_id: str) -> "Pasts":
+        """Return what answers questions about an account as it was."""
+
+    def learning(self, caller: "RequestContext") -> "Learning":
+        """Return the extractors and the judge for a caller's sessions."""
+
+    def signing_key(self) -> "SigningKey":
+        """Return the key that this user signs with; the first call makes it."""
+
+    def warnings(self) -> str:
+        """Return, once, what was quarantined or could not be finished; empty if nothing was."""
+
+    def retain(self) -> None:
+        """Count one more open memory on these parts."""
+
+    def release(self) -> None:
+        """Count one less; the last one closes the parts."""

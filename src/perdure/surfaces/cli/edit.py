@@ -1,0 +1,35 @@
+"""`perdure edit`."""
+
+import click
+
+from perdure import Memory
+from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.nodes.completing import node_names
+from perdure.surfaces.nodes.describing import version_line
+from perdure.surfaces.nodes.editor import edited, find_editor
+from perdure.surfaces.telling import mention, tell_json, tell_line
+
+
+@click.command("edit", epilog=NAMES)
+@click.argument("node", shell_complete=node_names)
+@click.option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
+@click.option("--as-is", is_flag=True, help="Write it to the letter, with new secrets in it.")
+@as_json(ONE_OBJECT)
+@with_memory
+def edit_command(memory: Memory, node: str, reason: str, *, as_is: bool, as_json: bool) -> None:
+    """Change a node in your editor.
+
+    That is what VISUAL or EDITOR name. The content is written as the next version when the editor
+    ends, if it changed. If somebody else changed the node meanwhile, or there is a new secret in
+    it, nothing is written, and your text is kept in a file.
+    """
+    editor = find_editor("pipe the text into `perdure write NODE --version N`")
+    with edited(editor, memory.uri(node).rpartition("/")[2]) as change:
+        done = memory.edit(node, change, reason=reason, as_is=as_is)
+    if as_json:
+        tell_json({"uri": done.uri, "version": done.version, "written": done.written})
+    else:
+        tell_line(version_line(done.uri, done.version))
+    if not done.written:
+        mention("it was not changed; nothing was written")

@@ -1,0 +1,250 @@
+"""`perdure forget`."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, TypedDict, Unpack
+
+import click
+
+from perdure import Erased, ErasurePlan, Forgotten, Memory
+from perdure.errors import ProofError
+from perdure.model.values import JSON
+from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
+from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.history.files import reading, writing
+from perdure.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
+
+_LONGEST = 1 << 28
+_MOST = 10
+
+
+class Options(TypedDict):
+    erase: bool
+    dry_run: bool
+    yes: bool
+    reason: str
+    receipt: str | None
+    verify: str | None
+    key: str | None
+
+
+@click.command("forget", epilog=NAMES)
+@click.argument("node", required=False)
+@click.option("--erase", is_flag=True, help="Remove it from history as well, for good.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--reason", metavar="TEXT", default="", help="Why; it stays in the history.")
+@click.option("--receipt", metavar="FILE", help="Write the signed receipt there, too.")
+@click.option("--verify", metavar="RECEIPT", help="Check a receipt, and that it still holds.")
+@click.option("--key", metavar="PUBLICKEY", help="Of who signed it; yours.")
+@without_asking
+@as_json(ONE_OBJECT)
+@with_memory
+def forget_command(
+    memory: Memory, node: str | None, *, as_json: bool, **options: Unpack[Options]
+) -> None:
+    """Put away what nobody is to find; or erase it.
+
+    NODE may be a folder, sessions/ID or users/ID: all that is in it goes. Without --erase it is
+    archived, and `perdure unarchive` brings it back. With --erase its files, all its versions and
+    all that was derived from them are removed, and a signed receipt says so. users/ID is a person,
+    with their sessions.
+    """
+    if options["verify"] is not None:
+        _verify(memory, options["verify"], options["key"], as_json=as_json)
+        return
+    if node is None:
+        raise click.UsageError("Missing NODE. Fix: say what is to be forgotten.")
+    if options["receipt"] is not None and not options["erase"]:
+        raise click.UsageError("only what is erased has a receipt. Fix: add --erase.")
+    if options["erase"]:
+        _erase(memory, node, options, as_json=as_json)
+    else:
+        _archive(memory, node, options, as_json=as_json)
+
+
+def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
+    done = memory.forget(node, reason=options["reason"], dry_run=options["dry_run"])
+    if as_json:
+        tell_json({"archived": list(done.archived), "before": list(done.before)})
+        return
+    said = "would be archived" if options["dry_run"] else "is archived"
+    for each in done.archived:
+        tell_line(f"{shown(each)} {said}")
+    for each in done.before:
+        tell_line(f"{shown(each)} was archived before")
+    mention("`perdure unarchive NODE` brings it back; --erase removes it for good")
+
+
+def _erase(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
+    would = memory.forget(node, erase=True, dry_run=True)
+    plan = would.plan
+    if plan is None or plan.is_empty or options["dry_run"]:
+        _tell_plan(would, as_json=as_json)
+        return
+    if not options["yes"]:
+        ask_first("\n".join(planned(plan)), "nothing was erased")
+    with _copied(options["receipt"]) as copy:
+        done = memory.forget(node, erase=True, reason=options["reason"])
+        if copy is not None and done.erased is not None:
+            copy.write(done.erased.receipt.to_text().encode())
+    _tell_erased(done, options, as_json=as_json)
+
+
+@contextmanager
+def _copied(path: str | None) -> Iterator[BinaryIO | None]:
+    """Yield a file for the receipt, if one was asked for; refuse before anything is erased."""
+    if path is None:
+        yield None
+    else:
+        with writing(path, force=False) as file:
+            yield file
+
+
+def _tell_plan(would: Forgotten, *, as_json: bool) -> None:
+    if would.plan is None:
+        raise AssertionError
+    if as_json:
+        tell_json({"erased": None, "plan": plan_json(would.plan)})
+    elif would.plan.is_empty:
+        tell_line("nothing is left to erase")
+        for line in stays(would.plan):
+            mention(line)
+    else:
+        for line in planned(would.plan):
+            tell_line(line)
+
+
+def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
+    erased = done.erased
+    if erased is None:  # somebody else erased it since we asked
+        _tell_plan(done, as_json=as_json)
+        return
+    if as_json:
+        plan = None if done.plan is None else plan_json(done.plan)
+        tell_json({"erased": erased_json(erased), "plan": plan})
+        return
+    for line in told_of(erased):
+        tell_line(line)
+    tell_line(f"receipt {shown(options['receipt'] or str(erased.path))}")
+
+
+# ---------------------------------------------------------------- receipts
+def _verify(memory: Memory, path: str, key: str | None, *, as_json: bool) -> None:
+    with reading(path) as file:
+        data = file.read(_LONGEST + 1)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ProofError("a receipt is JSON, and this is not. Fix: copy it whole.") from error
+    said, found = memory.verify_receipt(text, key)
+    if as_json:
+        tell_json({"signed": True, "said": said, "differences": list(found)})
+    else:
+        _tell_said(said)
+        for each in found:
+            tell_line(f"but {shown(each)}")
+    if found:
+        raise ProofError(
+            f"the receipt is signed, but {counted(len(found), 'thing')} here "
+            f"{'is' if len(found) == 1 else 'are'} otherwise. Fix: see above; erase again what is "
+            "still there."
+        )
+
+
+def _tell_said(told: Mapping[str, JSON]) -> None:
+    uris, contents = told.get("uris"), told.get("contents")
+    names = ", ".join(shown(str(each)) for each in uris) if isinstance(uris, list) else "-"
+    count = len(contents) if isinstance(contents, list) else 0
+    tell_line(f"signed: {names} was erased at {shown(str(told.get('time')))}")
+    tell_line(f"    {counted(count, 'content')}, by {shown(str(told.get('by')))}")
+
+
+# ---------------------------------------------------------------- what is printed
+def planned(plan: ErasurePlan) -> Iterator[str]:
+    """Yield what goes, then what stays although it says the same."""
+    yield f"goes for good: {', '.join(map(shown, plan.uris))}"
+    if plan.owner_space:
+        yield "    with every memory and every session that is or was theirs"
+    yield from _some("with what it was at", plan.former)
+    yield from _some("file", plan.files)
+    yield (
+        f"    {counted(plan.versions, 'version')} in history, "
+        f"{counted(len(plan.contents), 'content')} of {sized(plan.size)}"
+    )
+    yield from (f"    {what}: {count}" for what, count in plan.derived.items() if count)
+    yield from stays(plan)
+    yield "stays: its names, times and digests in the log; backups and what others copied"
+
+
+def stays(plan: ErasurePlan) -> Iterator[str]:
+    """Yield what stays although it says the same."""
+    for kept in plan.kept:
+        who = shown(kept.key) if kept.key else "another account"
+        yield f"stays: the content {kept.cid}, which {who} has too"
+    yield from moved(plan.moved)
+    for quoted in plan.quoted:
+        yield f"stays: {shown(quoted.uri)} says the same in its {quoted.where}"
+    for uri in plan.leading:
+        yield f"stays: {shown(uri)} leads to it, and then nowhere"
+    for other in plan.elsewhere:
+        yield f"stays: {shown(other)}"
+    for name in plan.names[:_MOST]:
+        yield f"stays: the name {shown(name)} in the log, which is made of its words"
+    if len(plan.names) > _MOST:
+        yield f"stays: {counted(len(plan.names) - _MOST, 'more name')} of that kind"
+
+
+def moved(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for old, new in pairs:
+        yield f"stays: what was at {shown(old)} and lives at {shown(new)} now"
+
+
+def told_of(erased: Erased) -> Iterator[str]:
+    """Yield what was erased, then who still has what was not."""
+    uris = ", ".join(map(shown, erased.uris))
+    what = f"{counted(erased.versions, 'version')}, {counted(len(erased.contents), 'content')}"
+    if erased.contents or not (erased.kept or erased.moved):
+        yield f"{uris} is erased: {what}"
+    else:
+        yield f"{uris} is removed, and no content is erased: all of it is elsewhere, too"
+    for kept in erased.kept:
+        who = shown(kept.key) if kept.key else "another account"
+        yield f"kept, because {who} has it: {kept.cid}"
+    yield from moved(erased.moved)
+
+
+def _some(noun: str, keys: Sequence[str]) -> Iterator[str]:
+    yield from (f"    {noun} {shown(key)}" for key in keys[:_MOST])
+    if len(keys) > _MOST:
+        yield f"    and {counted(len(keys) - _MOST, 'more ' + noun)}"
+
+
+def plan_json(plan: ErasurePlan) -> dict[str, object]:
+    return {
+        "uris": list(plan.uris),
+        "former": list(plan.former),
+        "owner_space": plan.owner_space,
+        "files": list(plan.files),
+        "versions": plan.versions,
+        "contents": [str(cid) for cid in plan.contents],
+        "bytes": plan.size,
+        "derived": dict(plan.derived),
+        "kept": [{"cid": str(kept.cid), "key": kept.key} for kept in plan.kept],
+        "moved": [{"from": old, "to": new} for old, new in plan.moved],
+        "quoted": [{"uri": each.uri, "file": each.where} for each in plan.quoted],
+        "leading": list(plan.leading),
+        "elsewhere": list(plan.elsewhere),
+        "names": list(plan.names),
+        "withheld": plan.withheld,
+    }
+
+
+def erased_json(erased: Erased) -> dict[str, object]:
+    return {
+        "versions": erased.versions,
+        "contents": [str(cid) for cid in erased.contents],
+        "kept": [{"cid": str(kept.cid), "key": kept.key} for kept in erased.kept],
+        "moved": [{"from": old, "to": new} for old, new in erased.moved],
+        "derived": dict(erased.derived),
+        "receipt": str(erased.path),
+    }

@@ -1,0 +1,32 @@
+"""`perdure restore`."""
+
+import click
+
+from perdure import Memory
+from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.nodes.describing import version_line
+from perdure.surfaces.telling import mention, tell_json, tell_line
+
+
+@click.command("restore", epilog=NAMES)
+@click.argument("node")
+@click.argument("then")
+@as_json(ONE_OBJECT)
+@with_memory
+def restore_command(memory: Memory, node: str, then: str, *, as_json: bool) -> None:
+    """Let a node be what it was.
+
+    THEN is a date (2026-03-01, all of that day), a time, a position, or the CID of a content, as
+    `perdure why` and `perdure history log` show them. It is written as the next version, and
+    nothing is lost; a node that was deleted comes back.
+    """
+    before = memory.version(node)
+    now = memory.restore(node, then)
+    written = now.version != before
+    if as_json:
+        tell_json({"uri": now.uri, "version": now.version, "written": written})
+        return
+    tell_line(version_line(now.uri, now.version))
+    if not written:
+        mention("it was so already; nothing was written")

@@ -1,0 +1,52 @@
+"""`perdure rewind`."""
+
+import click
+
+from perdure import Fate, Memory, RewindStep
+from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
+from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.telling import counted, mention, tell_json, tell_line, tell_table
+
+
+@click.command("rewind", epilog=NAMES)
+@click.argument("then")
+@click.argument("folder", default="")
+@click.option("--apply", is_flag=True, help="Do it; otherwise it is only said.")
+@as_json(OBJECT_PER_LINE)
+@with_memory
+def rewind_command(memory: Memory, then: str, folder: str, *, apply: bool, as_json: bool) -> None:
+    """Let all memories be what they were.
+
+    THEN is a date (2026-03-01, all of that day), a time, or a position. What changed in FOLDER
+    since says again what it said, what was deleted comes back, and what was new goes; without a
+    folder, in all that is yours. It is one commit, and history keeps what was there before, so that
+    a rewind can be rewound. Sessions stay. Without --apply it only says what it would do.
+    """
+    done = memory.rewind(then, folder, dry_run=not apply)
+    if as_json:
+        tell_json(*(_json(step, applied=apply) for step in done.steps))
+        return
+    rows = ((memory.name(each.uri), _fate(each)) for each in done.steps)
+    if not tell_table(("node", "done" if apply else "what --apply does"), rows):
+        tell_line("ok: nothing has changed since")
+        return
+    left = len(done.of(Fate.LEFT))
+    changed = counted(len(done.steps) - left, "node")
+    more = f"; {left} left as it was" if left else ""
+    mention(
+        f"{changed} rewound{more}" if apply else f"{changed} to rewind{more}; nothing was changed"
+    )
+
+
+def _fate(step: RewindStep) -> str:
+    return f"{step.fate.value}: {step.reason}" if step.reason else step.fate.value
+
+
+def _json(step: RewindStep, *, applied: bool) -> dict[str, object]:
+    return {
+        "uri": step.uri,
+        "fate": step.fate.value,
+        "reason": step.reason or None,
+        "version": step.node.version if step.node else None,
+        "applied": applied and step.fate is not Fate.LEFT,
+    }

@@ -1,0 +1,84 @@
+"""`perdure save`."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from perdure import Memory
+from perdure.model.values import JSON
+from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.cli.caller import with_memory
+from perdure.surfaces.cli.secrets import masked_json, mention_masked
+from perdure.surfaces.nodes.describing import version_line
+from perdure.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
+from perdure.surfaces.telling import mention, tell_json, tell_line
+
+_CATEGORY = "note"
+
+
+@click.command("save", cls=TakesText)
+@click.argument("text", required=False)
+@click.option(
+    "--category",
+    metavar="NAME",
+    default=_CATEGORY,
+    help="What it is: preference, profile, event, or a word of your own; note.",
+)
+@click.option("--slug", metavar="NAME", default="", help="Its name there; else by how it begins.")
+@with_meta
+@click.option("--mask-secrets", is_flag=True, help="Keep it without the secrets that are in it.")
+@click.option("--replace", is_flag=True, help="Even if that replaces what was learned.")
+@as_json(ONE_OBJECT)
+@with_memory
+def save_command(  # noqa: PLR0913 - one for each option
+    memory: Memory,
+    text: str | None,
+    *,
+    category: str,
+    slug: str,
+    meta: tuple[tuple[str, JSON], ...],
+    mask_secrets: bool,
+    replace: bool,
+    as_json: bool,
+) -> None:
+    """Remember one thing.
+
+    TEXT is what to remember, in Markdown; if it is - or left out, it is read from stdin or, at a
+    terminal, written in your editor. With a slug that is there already, it is the next version; a
+    page of what was learned from sessions is replaced only with --replace.
+    """
+    with _given(text) as given:
+        saved = memory.save(
+            given("").strip("\n"),
+            category=category,
+            slug=slug,
+            metadata=dict(meta),
+            mask_secrets=mask_secrets,
+            replace_learned=replace,
+        )
+    if as_json:
+        answer = {"uri": saved, "version": saved.version, "written": saved.written}
+        masked = masked_json(saved.masked)
+        tell_json({**answer, "created": saved.created, "changed": saved.changed, "masked": masked})
+    else:
+        tell_line(version_line(saved, saved.version))
+    if not saved.written:
+        mention("it is known already; nothing was written")
+    mention_masked(saved.masked)
+    if saved.changed:
+        name = memory.name(saved)
+        mention(f"it was not kept to the letter, for safety: `perdure read {name}` shows it")
+
+
+@contextmanager
+def _given(text: str | None) -> Iterator[Callable[[str], str]]:
+    """Yield a function that returns the text to save: the argument, stdin, or from an editor."""
+    if text is None and sys.stdin.isatty():
+        from perdure.surfaces.nodes.editor import edited, find_editor
+
+        with edited(find_editor("give the text behind `perdure save`"), "memory") as typed:
+            yield typed
+    else:
+        yield lambda _: piped() if text is None or text == STDIN else text

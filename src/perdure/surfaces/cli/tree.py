@@ -1,0 +1,55 @@
+"""`perdure tree`."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from perdure import Entry, Memory
+from perdure.model import Uri
+from perdure.model.short_names import spelled
+from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
+from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.cli.list import entry_json, gist_of, room_beside
+from perdure.surfaces.nodes.completing import folder_names
+from perdure.surfaces.telling import counted, cut_to, padded_to, styled, tell, tell_json, width_of
+
+_WIDEST_NAME = 60
+
+
+@click.command("tree", epilog=NAMES)
+@click.argument("folder", default="", shell_complete=folder_names)
+@at_moment
+@as_json(OBJECT_PER_LINE)
+@with_memory
+def tree_command(memory: Memory, folder: str, at: Moment | None, *, as_json: bool) -> None:
+    """Show all nodes below a folder.
+
+    Without FOLDER, that of your memories; / is the whole account.
+    """
+    found = (memory if at is None else memory.at(at)).tree(folder)
+    if as_json:
+        tell_json(*(entry_json(each) for each in _every(found.below)))
+        return
+    lines = list(_lines(found.below, ""))
+    widest = min(max((width_of(name) for name, _ in lines), default=0), _WIDEST_NAME)
+    room = room_beside(widest + 2)
+    tell(f"{styled(found.name, bold=True)}\n")
+    for name, entry in lines:
+        gist = cut_to(room, gist_of(entry))
+        dim = styled(gist, dim=True) if entry.node is None else gist
+        tell(f"{padded_to(widest, name)}  {dim}\n")
+    tell(f"\n{counted(found.nodes, 'node')}\n")
+
+
+def _every(entries: Sequence[Entry]) -> Iterator[Entry]:
+    for entry in entries:
+        yield entry
+        yield from _every(entry.below)
+
+
+def _lines(entries: Sequence[Entry], before: str) -> Iterator[tuple[str, Entry]]:
+    for entry in entries:
+        place, last = Uri.parse(entry.uri), entry is entries[-1]
+        slash = "/" if entry.below or not place.is_node else ""
+        yield f"{before}{'└── ' if last else '├── '}{spelled(place.name)}{slash}", entry
+        yield from _lines(entry.below, before + ("    " if last else "│   "))

@@ -1,0 +1,87 @@
+"""`perdure write`."""
+
+import sys
+from typing import TypedDict, Unpack
+
+import click
+
+from perdure import Memory
+from perdure.model.values import JSON
+from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.cli.secrets import masked_json, mention_masked, with_secrets
+from perdure.surfaces.nodes.completing import node_names
+from perdure.surfaces.nodes.describing import version_line
+from perdure.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
+from perdure.surfaces.telling import mention, tell_json, tell_line
+
+
+class Options(TypedDict):
+    abstract: str | None
+    overview: str | None
+    reason: str
+    version: int | None
+    replace: bool
+    mask_secrets: bool
+    as_is: bool
+
+
+@click.command("write", cls=TakesText, epilog=NAMES)
+@click.argument("node", shell_complete=node_names)
+@click.argument("text", required=False)
+@click.option("--abstract", metavar="TEXT", help="What it says in one sentence.")
+@click.option("--overview", metavar="TEXT", help="What it says in some more.")
+@with_meta
+@click.option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
+@click.option(
+    "--version", type=click.IntRange(min=1), metavar="N", help="Follow this version, and no other."
+)
+@click.option("--replace", is_flag=True, help="Follow whatever version is there.")
+@with_secrets
+@as_json(ONE_OBJECT)
+@with_memory
+def write_command(
+    memory: Memory,
+    node: str,
+    text: str | None,
+    meta: tuple[tuple[str, JSON], ...],
+    *,
+    as_json: bool,
+    **options: Unpack[Options],
+) -> None:
+    """Write a node, or the next version of one.
+
+    TEXT is the content, in Markdown; if it is - or left out, it is read from stdin. A node that is
+    there already is written only with --version or --replace. What no option names stays as it
+    is, and what says all of it already is not written again. A secret in it is refused, unless it
+    may be masked, or you want it kept.
+    """
+    content = _content(text, is_optional=bool(meta) or _is_given(options))
+    done = memory.write(node, content, metadata=dict(meta), **options)
+    if as_json:
+        answer = {"uri": done.uri, "version": done.version, "written": done.written}
+        tell_json({**answer, "created": done.created, "masked": masked_json(done.masked)})
+    else:
+        tell_line(version_line(done.uri, done.version))
+    if not done.written:
+        mention("it says that already; nothing was written")
+    mention_masked(done.masked)
+    for name in done.cut:
+        mention(f"the {name} was too long; what is written ends in [cut]")
+
+
+def _is_given(options: Options) -> bool:
+    return options["abstract"] is not None or options["overview"] is not None
+
+
+def _content(text: str | None, *, is_optional: bool) -> str | None:
+    if text is not None and text != STDIN:
+        return text
+    piped_in = "" if text is None and sys.stdin.isatty() else piped()
+    if piped_in:
+        return piped_in
+    if text is None and is_optional:
+        return None
+    raise click.UsageError(
+        'there is no text. Fix: give it behind the name, or pipe it in; "" is an empty one.'
+    )

@@ -1,1 +1,0 @@
-"""`perdure forget`."""
