@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from perdure.exports import exports
 
 if TYPE_CHECKING:
+    from perdure.artifacts.cid import CID
     from perdure.engine.answering import Lag
     from perdure.engine.browse import Edges, Entry
     from perdure.engine.edits import Edits
@@ -37,6 +38,7 @@ else:
     __getattr__ = exports(
         __name__,
         {
+            "artifacts.cid": "CID",
             "engine.answering": "Lag",
             "engine.browse": "Edges Entry",
             "engine.edits": "Edits",
@@ -55,6 +57,7 @@ else:
     )
 
 __all__ = [
+    "CID",
     "Deleted",
     "Edges",
     "Edits",

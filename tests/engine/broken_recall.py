@@ -14,16 +14,17 @@ from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
 from perdure.engine import indexing, logged, past, sessions, summaries, upkeep, worker
-from perdure.engine.answering import Answering, Present
+from perdure.engine.answering import Answering
 from perdure.engine.building import Building
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.logged import Logged
 from perdure.engine.made import Caught, Made
+from perdure.engine.parts import Present
 from perdure.engine.recall import holding, packing, planning, recalling, scoring
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier
 from perdure.engine.recall.recalling import Confirming, Question, Recaller
-from perdure.engine.recall.result import Hit, RecallResult
+from perdure.engine.recall.result import Hint, Hit, RecallResult
 from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.recall.superseding import Superseding
 from perdure.engine.summaries import Beginning
@@ -187,7 +188,7 @@ def cites_what_history_has_not(patch: Patch) -> None:
 
 
 def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
-    def catch_up(self: Answering, present: Present, account: str) -> tuple[int, list[str]]:
+    def catch_up(self: Answering, present: Present, account: str) -> tuple[int, list[Hint]]:
         Worker(self._parts.outbox, present.following).work(account)
         return 0, []
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from perdure.app import open_context
+from perdure.errors import PerdureError
 from perdure.surfaces.cli import cli
+from perdure.surfaces.telling import message_of
 
 MEMORIES = "ctx://local/users/ana/memories"
 TABS = f"{MEMORIES}/preference/indentation"
@@ -40,7 +42,10 @@ def refusal(*words: str, typed: bytes | None = None) -> BaseException | None:
     done = perdure(*words, typed=typed)
     assert done.exit_code == 1
     assert done.stdout == ""
-    return done.exception
+    error = done.exception
+    if isinstance(error, PerdureError) and error.options:
+        return type(error)(message_of(error))
+    return error
 
 
 def position() -> str:

@@ -131,7 +131,7 @@ class TestEdit:
         refused = refusal("edit", "preference/indentation")
 
         assert isinstance(refused, VersionMismatchError)
-        assert "was changed by somebody else while you edited it" in str(refused)
+        assert "changed while it was being edited" in str(refused)
         kept = next((editor.parent / "temporary").rglob("*.md"))
         assert kept.read_text() == "Prefers tabs.\ntyped\n"
         assert told("read", "preference/indentation") == "both"

@@ -74,7 +74,7 @@ class TestForPeople:
         assert done.stderr.startswith(LEXICAL)
         assert "note" not in done.stdout
         assert perdure("recall", "coffee").stderr == ""
-        assert "no model is installed" in str(one("recall", "coffee")["notes"])
+        assert "no model is installed" in str(one("recall", "coffee")["hints"])
 
     def test_nothing_found_is_said_and_no_error(self) -> None:
         done = perdure("recall", "giraffe")
@@ -351,7 +351,7 @@ def test_with_an_endpoint_meaning_takes_part_and_an_outage_is_told(
     result = json.loads(done.stdout)
     assert result["hits"][0]["snippet"] == "Likes soup."
     assert (result["semantic"], result["index_lag"]) == (False, 1)
-    assert "only words were compared, because the model failed" in result["notes"][0]
+    assert "only words were compared, because the model failed" in result["hints"][0]["text"]
     assert "1 change failed to get into the index, to be tried again, from 20" in done.stderr
     assert "worker --once" not in done.stderr
 

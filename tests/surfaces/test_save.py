@@ -75,8 +75,8 @@ def test_a_list_is_a_text_though_it_begins_with_a_dash(memory: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", " \n "])
 def test_nothing_is_not_remembered(memory: Path, text: str) -> None:
-    assert "nothing to remember" in str(refusal("save", text))
-    assert "nothing to remember" in str(refusal("save", typed=text.encode()))
+    assert "the text is empty" in str(refusal("save", text))
+    assert "the text is empty" in str(refusal("save", typed=text.encode()))
 
 
 def test_what_is_piped_must_be_text_of_some_length(memory: Path) -> None:
@@ -157,7 +157,7 @@ class TestEditor:
         code, seen = at_a_terminal(tmp_path, "save", EDITOR="true")
 
         assert code == 1
-        assert "there is nothing to remember" in seen
+        assert "the text is empty" in seen
         assert "Your text is kept" not in seen
 
     def test_what_can_not_be_kept_is_not_lost(self, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_it_makes_the_new_index_and_says_so(server: Server) -> None:
     assert done.stderr == "local: the new vectors are made, and answer from now on\n"
     assert done.stdout.endswith("0 dead; 214 places indexed\n")
     assert set(asked(server).values()) == {1}
-    assert one("recall", "photosynthesis")["notes"] == []
+    assert one("recall", "photosynthesis")["hints"] == []
 
 
 def test_told_to_end_it_stops_after_a_step_and_the_next_one_goes_on(server: Server) -> None:

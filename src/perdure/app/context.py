@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from perdure.context.outbox.sqlite import SqliteOutbox
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
-    from perdure.engine.answering import Present
     from perdure.engine.carrying.exporting import Exporting
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
+    from perdure.engine.parts import Present
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.saving.learning import Learning

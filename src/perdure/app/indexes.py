@@ -19,8 +19,8 @@ from perdure.context.backlinks import ScannedLinks
 from perdure.context.contract import TenantData
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
-from perdure.engine.answering import Present
 from perdure.engine.indexing import FEW, Alone, Following, Indexer
+from perdure.engine.parts import Present
 from perdure.engine.past import Pasts
 from perdure.engine.recall.recalling import NO_MODEL, Recaller, Sources
 from perdure.engine.recall.result import Hint, HintKind, quarantined, rebuilt

@@ -1,15 +1,14 @@
 """Answers about now: of an index that was brought up to date, citing what history can prove."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from perdure.artifacts import CID
 from perdure.context.contract import OutboxStore
 from perdure.context.files import FILES
-from perdure.engine.indexing import Following
-from perdure.engine.recall.recalling import Question, Recaller
+from perdure.engine.parts import Parts, Present
+from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt
 from perdure.engine.worker import Worker
 from perdure.errors import DamageError, EmbeddingError, StorageError
@@ -17,25 +16,8 @@ from perdure.index.contract import Filters
 from perdure.model import EventStatus, RequestContext, Uri
 from perdure.model.record import ACCOUNT
 
-if TYPE_CHECKING:
-    from perdure.engine.parts import Parts
-
 _ROUNDS = 3
 """So often a question is asked again because somebody edits what would answer it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    """What answers about now: an index that follows the log, and who searches it."""
-
-    following: Following
-    recaller: Recaller
-    hints: Callable[[], Sequence[Hint]] = tuple
-    """Returns why it is this one, if another would have been better."""
-    meanwhile: bool = False
-    """Whether it answers only until the one that is wanted is made."""
-    otherwise: "Present | None" = None
-    """Who answers if this one is not made yet, and can't be now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +45,7 @@ class Answering:
     What others edited by hand enters history before it is cited.
     """
 
-    def __init__(self, parts: "Parts") -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def recall(self, question: Question, ctx: RequestContext) -> RecallResult:

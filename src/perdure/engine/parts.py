@@ -1,7 +1,11 @@
 """What a memory works with, as the composition root provides it."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from perdure.engine.recall.result import Hint
 
 if TYPE_CHECKING:
     from perdure.artifacts.keys import SigningKey
@@ -9,14 +13,29 @@ if TYPE_CHECKING:
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
-    from perdure.engine.answering import Present
     from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.indexing import Following
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.past import Pasts
+    from perdure.engine.recall.recalling import Recaller
     from perdure.engine.repair import Repair
     from perdure.engine.saving.learning import Learning
     from perdure.model import RequestContext
     from perdure.storage.wrappers.recorded import Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What answers about now: an index that follows the log, and who searches it."""
+
+    following: "Following"
+    recaller: "Recaller"
+    hints: Callable[[], Sequence[Hint]] = tuple
+    """Returns why it is this one, if another would have been better."""
+    meanwhile: bool = False
+    """Whether it answers only until the one that is wanted is made."""
+    otherwise: "Present | None" = None
+    """Who answers if this one is not made yet, and can't be now."""
 
 
 class Parts(Protocol):

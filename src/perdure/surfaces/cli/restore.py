@@ -2,19 +2,31 @@
 
 import click
 
-from perdure import Memory
-from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure import CID, Memory
+from perdure.errors import InvalidCIDError
+from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, parse_moment
 from perdure.surfaces.cli.caller import NAMES, with_memory
 from perdure.surfaces.nodes.describing import version_line
 from perdure.surfaces.telling import mention, tell_json, tell_line
 
+_CID_BEGINS = "baf"
+
+
+def _cid_or_moment(text: str) -> CID | Moment:
+    if not text.startswith(_CID_BEGINS):
+        return parse_moment(text)
+    try:
+        return CID.parse(text)
+    except InvalidCIDError as error:
+        raise click.BadParameter(str(error)) from error
+
 
 @click.command("restore", epilog=NAMES)
 @click.argument("node")
-@click.argument("then")
+@click.argument("then", type=_cid_or_moment)
 @as_json(ONE_OBJECT)
 @with_memory
-def restore_command(memory: Memory, node: str, then: str, *, as_json: bool) -> None:
+def restore_command(memory: Memory, node: str, then: CID | Moment, *, as_json: bool) -> None:
     """Let a node be what it was.
 
     THEN is a date (2026-03-01, all of that day), a time, a position, or the CID of a content, as

@@ -3,18 +3,20 @@
 import click
 
 from perdure import Fate, Memory, RewindStep
-from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
+from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, parse_moment
 from perdure.surfaces.cli.caller import NAMES, with_memory
 from perdure.surfaces.telling import counted, mention, tell_json, tell_line, tell_table
 
 
 @click.command("rewind", epilog=NAMES)
-@click.argument("then")
+@click.argument("then", type=parse_moment)
 @click.argument("folder", default="")
 @click.option("--apply", is_flag=True, help="Do it; otherwise it is only said.")
 @as_json(OBJECT_PER_LINE)
 @with_memory
-def rewind_command(memory: Memory, then: str, folder: str, *, apply: bool, as_json: bool) -> None:
+def rewind_command(
+    memory: Memory, then: Moment, folder: str, *, apply: bool, as_json: bool
+) -> None:
     """Let all memories be what they were.
 
     THEN is a date (2026-03-01, all of that day), a time, or a position. What changed in FOLDER

@@ -56,6 +56,10 @@ def write_command(
     is, and what says all of it already is not written again. A secret in it is refused, unless it
     may be masked, or you want it kept.
     """
+    if options["version"] is not None and options["replace"]:
+        raise click.UsageError("--version and --replace contradict each other. Fix: give one.")
+    if options["mask_secrets"] and options["as_is"]:
+        raise click.UsageError("--mask-secrets and --as-is contradict each other. Fix: give one.")
     content = _content(text, is_optional=bool(meta) or _is_given(options))
     done = memory.write(node, content, metadata=dict(meta), **options)
     if as_json:

@@ -19,7 +19,7 @@ from perdure.surfaces.nodes.opening import Memory, demand_governing, with_memory
 from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line
 
 if TYPE_CHECKING:
-    from perdure.engine.answering import Present
+    from perdure.engine.parts import Present
 
 _MOST_NAMED = 3
 _PAUSE_SECONDS = 1.0
