@@ -65,7 +65,7 @@ coverage: test ## the lines and branches that no test reached
 	$(BIN)/coverage report --fail-under=95
 
 crash: $(VENV)/dev.stamp ## cut the power in a million ways, and look what is left
-	$(BIN)/python -m perdure.testing.artifacts.crash --states 1000000
+	$(BIN)/python -m tests.support.artifacts.crash --states 1000000
 
 bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with the limits of this disk; DATA=folder has conversations
 	$(BIN)/python benchmarks/storage.py

@@ -1,6 +1,6 @@
 """How much of what is worth remembering is found without a model, and how much else.
 
-    python benchmarks/extraction.py [FOLDER] [--verbose]
+    python -m benchmarks.extraction [FOLDER] [--verbose]
 
 Prints precision and recall for each category, over labelled conversations: those that the rules
 were made with, and those that were held back. With --verbose it lists what was wrong or missed.
@@ -13,7 +13,7 @@ from perdure.engine.extract.rules.entity_event import EntityEventExtractor
 from perdure.engine.extract.rules.preference import PreferenceExtractor
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
 from perdure.engine.extract.rules.profile import ProfileExtractor
-from perdure.testing.extract.scoring import Score, conversations, score
+from tests.support.extract.scoring import Score, conversations, score
 
 CONVERSATIONS = Path(__file__).parents[1] / "tests" / "data" / "conversations"
 EXTRACTORS = (

@@ -1,6 +1,6 @@
 """How well secrets and instructions to the agent are told in texts, and how long that takes.
 
-    python benchmarks/validation.py [--misses] [--check]
+    python -m benchmarks.validation [--misses] [--check]
 
 Of the two halves, `tune` is what the rules were made with, and `held` what they are measured on.
 With --misses what was wrong or missed is shown, of the tuned half only. With --check the exit code
@@ -14,7 +14,7 @@ from pathlib import Path
 from perdure.engine.validate.instructions import instructions_in
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import cleaned
-from perdure.testing.validate.scoring import Score, labelled, score
+from tests.support.validate.scoring import Score, labelled, score
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 GOALS = {"secrets": (0.98, 0.95), "instructions": (0.95, 0.8)}

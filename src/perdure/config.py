@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.errors import ConfigError
+from perdure.plugins import Group, offered
 from perdure.storage import StorageSettings, registry
 
 FILE_NAME = "config.toml"
@@ -23,6 +24,9 @@ _EMBEDDING = {
     "api_key_variable": str,
     "dimension": int,
 }
+SQLITE = "sqlite"
+_INDEX_PROVIDERS = (SQLITE,)
+_INDEX = {"provider": str}
 _LLM_PROVIDERS = ("none", "openai", "anthropic")
 _STRUCTURES = ("json_schema", "tool", "text")
 _LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
@@ -44,15 +48,18 @@ _LLM = {
 }
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "embedding": {"provider": _PROVIDERS},
+    "index": {"provider": _INDEX_PROVIDERS},
     "llm": {
         "provider": _LLM_PROVIDERS,
         "structured": _STRUCTURES,
         "limit_name": _LIMIT_NAMES,
     },
 }
+_OFFERED = {"embedding": Group.EMBEDDER, "index": Group.INDEX, "llm": Group.LLM}
+"""Whose providers installed packages can add to."""
 STATE_MODES = {"backend": "backend", "local": "local", "vault": "backend"}
 """Who keeps the state of projects, by all names that it ever had."""
-_TABLES = ("storage", "embedding", "llm")
+_TABLES = ("storage", "embedding", "index", "llm")
 _STATE_MODE = "state_mode"
 _STATE_MODE_LINE = r"""\s*["']?state_mode["']?\s*="""
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
@@ -65,7 +72,7 @@ class EmbeddingSettings:
 
     provider: str = "auto"
     """`auto` takes the local model if it is installed, `minilm` insists on it, `none` does without,
-    `openai` asks an endpoint that speaks as OpenAI's does."""
+    `openai` asks an endpoint that speaks as OpenAI's does; any other is an installed package's."""
     base_url: str = ""
     model: str = ""
     api_key: str = field(default="", repr=False)
@@ -77,7 +84,8 @@ class LanguageModelSettings:
     """Which language model may be asked, what it costs, and what may be spent on it."""
 
     provider: str = "none"
-    """`none` asks nobody, ever; `openai` whoever speaks as OpenAI does; `anthropic` Anthropic."""
+    """`none` asks nobody, ever; `openai` whoever speaks as OpenAI does; `anthropic` Anthropic; any
+    other is an installed package's."""
     base_url: str = ""
     model: str = ""
     api_key_variable: str = ""
@@ -111,6 +119,8 @@ class Config:
     llm: LanguageModelSettings = LanguageModelSettings()
     state_mode: str | None = None
     """`backend` or `local`; None if nobody chose."""
+    index: str = SQLITE
+    """The index that keeps texts and vectors: the built-in one, or an installed package's."""
 
 
 class ConfigFile(NamedTuple):
@@ -191,6 +201,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         where=file.where,
     )
     embedding = _table(file, ["embedding"], tables.get("embedding", {}))
+    index = _table(file, ["index"], tables.get("index", {}))
     llm = _table(file, ["llm"], tables.get("llm", {}))
     return Config(
         home,
@@ -198,6 +209,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _embedding(file, embedding, environ),
         _llm(file, llm, environ),
         _state_mode(file, tables.get(_STATE_MODE)),
+        str(_values(file, "index", _INDEX, index).get("provider", SQLITE)),
     )
 
 
@@ -283,7 +295,7 @@ def _tables(file: ConfigFile) -> dict[str, object]:
     tables = file.parse()
     for name in tables:
         if name not in {*_TABLES, _STATE_MODE}:
-            fix = "use [storage], [embedding], [llm] or state_mode, or remove it"
+            fix = "use [storage], [embedding], [index], [llm] or state_mode, or remove it"
             raise file.refuse([name], f"{name!a} is not known here", fix)
     return tables
 
@@ -355,9 +367,15 @@ def _value(
         what = _KINDS[known[name]]
         raise file.refuse(place, f"{name} is {value!r}, not {what}", f"make it {what}")
     choices = _CHOICES[of].get(name)
-    if choices is not None and value not in choices:
-        raise file.refuse(place, f"no {name} is called {value!r}", f"use {', '.join(choices)}")
-    return value
+    if choices is None or value in choices:
+        return value
+    fix = f"use {', '.join(choices)}"
+    if name == "provider":
+        group = _OFFERED[of]
+        if value in offered(group):
+            return value
+        fix += f", or install a package that offers it in {group.value}"
+    raise file.refuse(place, f"no {name} is called {value!r}", fix)
 
 
 def _is_a(kind: type, value: object) -> bool:

@@ -5,7 +5,8 @@
     ├── StorageSelectionError              RuntimeError       the configured backend can't be had
     │   ├── ConfigError                    ValueError         the config or environment is wrong
     │   ├── OptionError                    ValueError         a backend refuses one of its options
-    │   └── CapabilityMismatchError                           it can be had, but promises too little
+    │   ├── CapabilityMismatchError                           it can be had, but promises too little
+    │   └── PluginError                    ImportError        an installed package can't be used
     ├── ArtifactError                                         the artifact store refused
     │   ├── InvalidCIDError                ValueError         the text or bytes name no content
     │   ├── InvalidArtifactError           ValueError         no such artifact can be
@@ -126,6 +127,9 @@ class OptionError(StorageSelectionError, ValueError):
 
 
 class CapabilityMismatchError(StorageSelectionError): ...
+
+
+class PluginError(StorageSelectionError, ImportError): ...
 
 
 class ArtifactError(PerdureError): ...

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from perdure.artifacts import ArtifactStore, contents, frame, log, mark, records, segment, table
 from perdure.artifacts.disk import Disk, File
-from perdure.testing.artifacts.workloads import open_store
+from tests.support.artifacts.workloads import open_store
 
 Replace = Callable[[Any], Any]
 

@@ -29,8 +29,8 @@ from perdure.errors import (
     RetentionError,
     StorageFullError,
 )
-from perdure.testing.artifacts import MemoryDisk
 from tests.artifacts.archives import LARGE, exported, literal, live, live_on, open_store
+from tests.support.artifacts import MemoryDisk
 
 KEY = SigningKey("ana", bytes(range(32)))
 OTHER_KEY = SigningKey("ana", bytes(32))

@@ -14,9 +14,9 @@ from perdure.artifacts import ArtifactStore, Change, Literal, replay
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Bind, Imported, Put
 from perdure.artifacts.importing import How, import_archive
-from perdure.testing.artifacts import MemoryDisk, RecordingDisk, crash_states
-from perdure.testing.artifacts.faulty_disk import Fault, FaultyDisk
 from tests.artifacts.archives import exported, literal, open_store
+from tests.support.artifacts import MemoryDisk, RecordingDisk, crash_states
+from tests.support.artifacts.faulty_disk import Fault, FaultyDisk
 
 pytestmark = pytest.mark.search
 

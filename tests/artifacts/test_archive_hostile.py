@@ -32,7 +32,6 @@ from perdure.artifacts.frame import salt_of
 from perdure.artifacts.importing import import_archive
 from perdure.artifacts.keys import SigningKey
 from perdure.errors import ArchiveError
-from perdure.testing.artifacts import MemoryDisk
 from tests.artifacts.archives import (
     Commit,
     assemble,
@@ -41,6 +40,7 @@ from tests.artifacts.archives import (
     open_store,
     redigested,
 )
+from tests.support.artifacts import MemoryDisk
 
 if TYPE_CHECKING:
     from perdure.artifacts.canonical import Value

@@ -6,14 +6,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import chain, combinations
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from perdure.testing.artifacts import crash, crash_states
-from perdure.testing.artifacts.crash import Effort, Explorer, Progress, search
-from perdure.testing.artifacts.verdict import Judge
-from perdure.testing.artifacts.workloads import (
+from tests.artifacts.crash_bugs import BUGS, Bug, broken, opening
+from tests.support.artifacts import crash, crash_states
+from tests.support.artifacts.crash import Effort, Explorer, Progress, search
+from tests.support.artifacts.verdict import Judge
+from tests.support.artifacts.workloads import (
     Workload,
     erasing_workloads,
     open_store,
@@ -21,25 +23,25 @@ from perdure.testing.artifacts.workloads import (
     run,
     short_workloads,
 )
-from tests.artifacts.crash_bugs import BUGS, Bug, broken, opening
 
 pytestmark = pytest.mark.search
 
 LITTLE = Effort(states=10, again=5, share=8)
 BARELY = Effort(states=2, again=2, share=64)
 ENOUGH_TO_BITE = 1500
+ROOT = Path(__file__).parents[2]
 
 
 # ---------------------------------------------------------------- the store
 @pytest.mark.timeout(900)
 def test_a_hundred_thousand_states_and_none_is_invalid() -> None:
-    command = [sys.executable, "-m", "perdure.testing.artifacts.crash"]
+    command = [sys.executable, "-m", "tests.support.artifacts.crash"]
     options = ["--states", "100000", "--most", "40", "--again", "20", "--share", "24"]
     # In a process of its own, and not measured: what it covers, the tests below cover.
     plain = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
 
     done = subprocess.run(
-        [*command, *options], env=plain, capture_output=True, text=True, check=False
+        [*command, *options], env=plain, cwd=ROOT, capture_output=True, text=True, check=False
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.testing.artifacts import MemoryDisk, RecordingDisk, crash_states
-from perdure.testing.artifacts.trouble import Killed, Trouble, TroubledDisk
+from tests.support.artifacts import MemoryDisk, RecordingDisk, crash_states
+from tests.support.artifacts.trouble import Killed, Trouble, TroubledDisk
 
 MakeDisk = Callable[[Path], Disk]
 

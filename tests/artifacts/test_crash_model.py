@@ -6,14 +6,14 @@ from itertools import product
 
 import pytest
 
-from perdure.testing.artifacts import (
+from tests.artifacts.crash_toy import BROKEN, PAIRS, ToyLog
+from tests.support.artifacts import (
     CrashState,
     MemoryDisk,
     Recording,
     RecordingDisk,
     crash_states,
 )
-from tests.artifacts.crash_toy import BROKEN, PAIRS, ToyLog
 
 Work = Callable[[RecordingDisk], object]
 

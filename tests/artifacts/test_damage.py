@@ -10,7 +10,7 @@ from perdure.artifacts.frame import SEAL_BYTES
 from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Reader, decode_header
 from perdure.artifacts.verify import Report, verify
 from perdure.errors import DamageError, PerdureError
-from perdure.testing.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 SEGMENT = "segment-00000001"
 CONTENTS = [b"first content", b"", b"second", b"third, in the last frame"]

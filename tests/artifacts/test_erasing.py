@@ -13,9 +13,9 @@ from perdure.artifacts.importing import How, import_archive
 from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.proof import verify_consistency, verify_proof
 from perdure.artifacts.proving import Prover
-from perdure.testing.artifacts.memory_disk import MemoryDisk
-from perdure.testing.artifacts.states import crash_states
-from perdure.testing.artifacts.workloads import open_store, run
+from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.states import crash_states
+from tests.support.artifacts.workloads import open_store, run
 
 SECRET = b"The safe opens with 4711."
 OTHER = b"Tea at four."

@@ -18,8 +18,8 @@ from perdure.artifacts import disk as disks
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Entry
 from perdure.errors import PerdureError, RetentionError
-from perdure.testing.artifacts.faulty_disk import Call, Fault, FaultyDisk, syncs_tried_again
-from perdure.testing.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.faulty_disk import Call, Fault, FaultyDisk, syncs_tried_again
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 pytestmark = pytest.mark.search
 

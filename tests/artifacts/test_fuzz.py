@@ -27,7 +27,7 @@ from perdure.artifacts.mark import MARK
 from perdure.artifacts.segment import End, Frame, Reader, decode_header
 from perdure.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
 from perdure.errors import DamageError, PerdureError
-from perdure.testing.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 pytestmark = pytest.mark.search
 

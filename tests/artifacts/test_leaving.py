@@ -9,7 +9,7 @@ from perdure.artifacts import index as indexes
 from perdure.artifacts.journal import LOCK
 from perdure.artifacts.segment import Frame, segment_name
 from perdure.errors import DamageError
-from perdure.testing.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 MANY = 20
 

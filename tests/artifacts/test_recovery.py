@@ -14,7 +14,7 @@ from perdure.artifacts.segment import HEADER_BYTES, Reader, decode_header
 from perdure.artifacts.segment import End as LogEnd
 from perdure.artifacts.verify import verify
 from perdure.errors import DamageError
-from perdure.testing.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 FIRST = "segment-00000001"
 SECOND = "segment-00000002"

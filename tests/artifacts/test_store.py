@@ -33,8 +33,8 @@ from perdure.errors import (
     UnknownContentError,
     UnknownSnapshotError,
 )
-from perdure.testing.artifacts.memory_disk import MemoryDisk
 from perdure.testing.requirement import requirement
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 NOISE = Random(1).randbytes(70_000)
 HELLO = Literal(b"hello")

@@ -10,9 +10,9 @@ import pytest
 from perdure.artifacts import CID, ArtifactStore
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.index import Index
-from perdure.testing.artifacts.machine import check_store
-from perdure.testing.artifacts.memory_disk import MemoryDisk
 from perdure.testing.requirement import requirement
+from tests.support.artifacts.machine import check_store
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 
 @requirement("004-get-deterministic", "004-state-replayable", "004-put-idempotent")

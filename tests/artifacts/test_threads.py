@@ -14,8 +14,8 @@ from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Put
 from perdure.artifacts.journal import _Request
 from perdure.errors import InvalidArtifactError, StorageFaultError
-from perdure.testing.artifacts.faulty_disk import Fault, FaultyDisk
-from perdure.testing.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.faulty_disk import Fault, FaultyDisk
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 THREADS = 16
 PUTS = 25

@@ -8,8 +8,8 @@ from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.entry import Put
 from perdure.artifacts.frame import HEAD_BYTES, SEAL_BYTES
 from perdure.artifacts.segment import End, Reader, decode_header
-from perdure.testing.artifacts.memory_disk import MemoryDisk
 from perdure.testing.requirement import requirement
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 SEGMENT = "segment-00000001"
 CONTENTS = [b"one", b"two" * 300, b"three"]

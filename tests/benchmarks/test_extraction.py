@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "extraction.py"
+ROOT = Path(__file__).parents[2]
 
 
 def printed(*arguments: str) -> str:
-    command: list[str | Path] = [sys.executable, BENCHMARK, *arguments]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    command = [sys.executable, "-m", "benchmarks.extraction", *arguments]
+    run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return run.stdout
 
 

@@ -30,7 +30,7 @@ from perdure.errors import (
 from perdure.model import ContextNode, RelationEdge, RequestContext, Uri, slugify
 from perdure.storage import Locator
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.context.seam import Seam
+from tests.support.context.seam import Seam
 
 Patch = pytest.MonkeyPatch
 Plan = Callable[[Draft], None]

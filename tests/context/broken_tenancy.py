@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import RelationEdge, RequestContext, Role, Uri
-from perdure.testing.context.tenancy import World
+from tests.support.context.tenancy import World
 
 Break = Callable[[Any], None]
 """Takes one check away from a world; its parts are ours, so it knows what they are made of."""

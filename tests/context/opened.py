@@ -22,7 +22,7 @@ from perdure.storage.history import History
 from perdure.storage.joint import Joint
 from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround
+from tests.support.context.crashes import FolderGround, Ground, MemoryGround
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana")

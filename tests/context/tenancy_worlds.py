@@ -22,9 +22,9 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.artifacts.memory_disk import MemoryDisk
-from perdure.testing.context.tenancy import World
 from perdure.testing.storage.base import tree
+from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.context.tenancy import World
 
 
 def open_in_memory() -> World:

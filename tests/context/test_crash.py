@@ -22,7 +22,6 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.testing.context.crashes import Crash, FolderGround, Ground, every_crash
 from perdure.testing.storage.processes import start
 from tests.context.opened import (
     ADMIN,
@@ -36,6 +35,7 @@ from tests.context.opened import (
     note,
     opened,
 )
+from tests.support.context.crashes import Crash, FolderGround, Ground, every_crash
 
 ONE, TWO, AWAY, EDITED, NEW, MOVED = map(
     memory_uri, ("one", "two", "away", "edited", "new", "moved")

@@ -19,7 +19,7 @@ from perdure.storage import Locator
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
+from tests.support.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")
 

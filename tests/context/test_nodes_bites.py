@@ -24,11 +24,11 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing import suite
-from perdure.testing.context import ContextFSSuite, RelationSuite, Stores
-from perdure.testing.context.base import ContextSuite, Subject
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_nodes as broken
 from tests.context import test_nodes_conformance as conformance
+from tests.support.context import ContextFSSuite, RelationSuite, Stores
+from tests.support.context.base import ContextSuite, Subject
 
 pytestmark = pytest.mark.search
 

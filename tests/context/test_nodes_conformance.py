@@ -17,7 +17,7 @@ from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.context import (
+from tests.support.context import (
     KEEPS_HISTORY,
     ON_THE_SEAM,
     ContextFSSuite,

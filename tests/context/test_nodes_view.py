@@ -20,8 +20,8 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.context.base import ANA, CONTENT, memory, uri_of
-from perdure.testing.context.outbox.base import HandClock
+from tests.support.context.base import ANA, CONTENT, memory, uri_of
+from tests.support.context.outbox.base import HandClock
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")
 VERBS = (

@@ -10,11 +10,11 @@ from perdure.context.contract import OutboxStore
 from perdure.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
 from perdure.errors import AccessDeniedError, LeaseError
 from perdure.testing import suite
-from perdure.testing.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
-from perdure.testing.context.outbox.base import HandClock, Neighbours, closing
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_outboxes as broken
 from tests.context import test_outbox_conformance
+from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
+from tests.support.context.outbox.base import HandClock, Neighbours, closing
 
 pytestmark = pytest.mark.search
 

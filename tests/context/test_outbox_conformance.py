@@ -4,7 +4,7 @@ from pathlib import Path
 
 from perdure.context.contract import OutboxStore
 from perdure.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
-from perdure.testing.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
+from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 
 
 class TestMemory(OutboxSuite):

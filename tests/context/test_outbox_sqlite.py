@@ -29,7 +29,8 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.model import ContextNode, RequestContext, Role
-from perdure.testing.context.outbox.base import (
+from perdure.testing.requirement import requirement
+from tests.support.context.outbox.base import (
     ACCOUNT,
     ANA,
     BOB,
@@ -40,7 +41,6 @@ from perdure.testing.context.outbox.base import (
     uri_of,
     written,
 )
-from perdure.testing.requirement import requirement
 
 PRIVATE = "a-text-that-must-go"
 

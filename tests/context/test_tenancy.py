@@ -17,11 +17,11 @@ from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.wrappers.journaled import Journaled
-from perdure.testing.artifacts.memory_disk import MemoryDisk
-from perdure.testing.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
 from perdure.testing.requirement import requirement
 from tests.context.broken_tenancy import BROKEN, opened
 from tests.context.tenancy_worlds import open_in_memory, open_on_disk
+from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
 
 PARTS: dict[str, tuple[type, ...]] = {
     "nodes": (ContextFS, Nodes),

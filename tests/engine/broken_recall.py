@@ -496,13 +496,13 @@ def embeds_behind_ones_back(patch: Patch) -> None:
 
 
 def takes_any_model_for_the_old_one(patch: Patch) -> None:
-    named = indexes._named
+    named = indexes.index_name
 
-    def whichever(embedder: str) -> str:
-        own = memo.embedder_id(Hashing(128))
-        return named(memo.embedder_id(Hashing(256)) if embedder == own else embedder)
+    def whichever(embedder: Embedder | None, provider: str) -> str:
+        is_own = memo.embedder_id(embedder or Hashing(8)) == memo.embedder_id(Hashing(128))
+        return named(Hashing(256) if is_own else embedder, provider)
 
-    patch.setattr(indexes, "_named", whichever)
+    patch.setattr(indexes, "index_name", whichever)
 
 
 def trusts_what_others_can_write(patch: Patch) -> None:

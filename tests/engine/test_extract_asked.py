@@ -28,9 +28,9 @@ from perdure.errors import (
     LanguageModelError,
 )
 from perdure.model import CandidateMemory, RequestContext
-from perdure.testing.extract.scoring import conversations
 from perdure.testing.llm import Script, scripted_llm
 from tests.engine.reading_model import Reader, Silent, item, reading_llm, record_in, says_items
+from tests.support.extract.scoring import conversations
 
 ANA = RequestContext("acme", "ana", session_id="one")
 MONDAY = datetime(2026, 3, 2, 10, tzinfo=UTC)

@@ -9,10 +9,10 @@ from perdure.engine.extract.contract import CandidateExtractor
 from perdure.engine.extract.rules.entity_event import EntityEventExtractor
 from perdure.engine.extract.rules.profile import ProfileExtractor
 from perdure.testing import suite
-from perdure.testing.extract.suite import HOSTILE, ExtractorSuite
 from tests.bites import Bite, repeatable_search
 from tests.engine import broken_extractors as broken
 from tests.engine import test_extract_conformance as conformance
+from tests.support.extract.suite import HOSTILE, ExtractorSuite
 
 pytestmark = pytest.mark.search
 

@@ -6,8 +6,8 @@ from perdure.engine.extract.rules.entity_event import EntityEventExtractor
 from perdure.engine.extract.rules.preference import PreferenceExtractor
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
 from perdure.engine.extract.rules.profile import ProfileExtractor
-from perdure.testing.extract import DATES, ExtractorSuite
 from tests.engine.reading_model import reading_llm
+from tests.support.extract import DATES, ExtractorSuite
 
 
 class TestProfile(ExtractorSuite):

@@ -10,7 +10,7 @@ from perdure.engine.extract.rules.entity_event import EntityEventExtractor
 from perdure.engine.extract.rules.preference import PreferenceExtractor
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
 from perdure.engine.extract.rules.profile import ProfileExtractor
-from perdure.testing.extract.scoring import Conversation, Score, conversations, score
+from tests.support.extract.scoring import Conversation, Score, conversations, score
 
 FOLDER = Path(__file__).parents[1] / "data" / "conversations"
 ALL = conversations(FOLDER)

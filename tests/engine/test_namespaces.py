@@ -29,9 +29,9 @@ from perdure.errors import (
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from perdure.testing.storage.processes import finish, start
 from tests.context.opened import GROUNDS, MEMORIES, ROOT, Opened, memory_uri, opened
+from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 NOTES = Locator("accounts/.deleting")
 

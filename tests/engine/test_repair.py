@@ -17,7 +17,6 @@ from perdure.engine.repair import ACTIONS, Action, Repair, State
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import EventType, NodeStatus, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
-from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from tests.context.opened import (
     ACCOUNT,
     ADMIN,
@@ -29,6 +28,7 @@ from tests.context.opened import (
     note,
     opened,
 )
+from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 ONE, TWO = memory_uri("one"), memory_uri("two")
 TALK = "ctx://acme/sessions/monday/talk"

@@ -7,8 +7,8 @@ import pytest
 
 from perdure.engine.validate.instructions import instructions_in
 from perdure.engine.validate.secrets import Secret, masked, secrets_in
-from perdure.testing.validate.scoring import Score, labelled, score
-from perdure.testing.validate.tokens import kinds, token
+from tests.support.validate.scoring import Score, labelled, score
+from tests.support.validate.tokens import kinds, token
 
 DATA = Path(__file__).parents[1] / "data"
 SECRETS, INSTRUCTIONS = DATA / "secrets.json", DATA / "instructions.json"

@@ -10,8 +10,8 @@ import pytest
 import perdure
 import perdure.storage
 from perdure.harness import repo_registry
-from perdure.testing.gates import ROUTING_FUNCTIONS, SEAM_VERBS, PathLeak, path_leaks
 from perdure.testing.requirement import requirement
+from tests.support.gates import ROUTING_FUNCTIONS, SEAM_VERBS, PathLeak, path_leaks
 
 PACKAGE = Path(perdure.__file__).parent
 GUARDED = sorted(

@@ -11,9 +11,9 @@ from perdure.storage import Expectation, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.testing.harness import RoutingConformance
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
+from tests.support.harness import RoutingConformance
 
 
 class TestMemory(RoutingConformance):

@@ -9,7 +9,7 @@ import pytest
 from perdure.errors import InvalidValueError
 from perdure.index.embedders.hashing import Hashing
 from perdure.testing import suite
-from perdure.testing.index.embedder import HOSTILE, EmbedderSuite
+from perdure.testing.embedder import HOSTILE, EmbedderSuite
 from tests.bites import Bite
 from tests.index import broken_embedders as broken
 from tests.index import test_embedders as conformance

@@ -21,7 +21,7 @@ from perdure.index.models.installed import GRAPH
 from perdure.index.models.published import TOKENIZER, WEIGHTS, Pin
 from perdure.index.models.runtime import MAX_CHARACTERS, Runtime
 from perdure.index.models.weights import read_weights
-from perdure.testing.index.embedder import cosine, embed
+from perdure.testing.embedder import cosine, embed
 from tests.index.bert_reference import Reference
 
 SENTENCES = (

@@ -19,6 +19,7 @@ NEEDED = {
     "perdure.harness": "git marks projects",
     "perdure.index": "account account.noted account.schema format words",
     "perdure.model": "uri values",
+    "perdure.plugins": "",
     "perdure.process": "__main__ asked notes phases recalling",
     "perdure.storage": "backends changes confined content contract entries folder identity "
     "locator options registry selection walk wrappers wrappers.read_only",

@@ -19,7 +19,6 @@ from perdure.storage.history import EXTERNAL, SAVE, UNDONE
 from perdure.storage.rollback import ROLLBACK
 from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.view import View
-from perdure.testing.artifacts.memory_disk import MemoryDisk, MemoryFile
 from perdure.testing.storage.base import tree
 from tests.storage.transacting import (
     KINDS,
@@ -42,6 +41,7 @@ from tests.storage.transacting import (
     run,
     watched,
 )
+from tests.support.artifacts.memory_disk import MemoryDisk, MemoryFile
 
 FIRST, SECOND, THIRD = (Locator(f"notes/{name}.md") for name in ("first", "second", "third"))
 

@@ -14,7 +14,7 @@ from perdure.storage import Locator
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import SAVE, Circumstances, History, Version
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 NOTE = Locator("notes/today.md")
 ONE, TWO = CID.of(b"one"), CID.of(b"two")

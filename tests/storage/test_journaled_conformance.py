@@ -8,8 +8,8 @@ from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.wrappers.journaled import Journaled
-from perdure.testing.artifacts.memory_disk import MemoryDisk
 from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 
 def test_it_says_of_itself_what_the_backend_inside_says(tmp_path: Path) -> None:

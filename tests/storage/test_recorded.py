@@ -28,9 +28,9 @@ from perdure.storage.fence import FENCE, SETTLED, Fence
 from perdure.storage.history import EXTERNAL, RESTORE, SAVE, UNDONE, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.artifacts.memory_disk import MemoryDisk
 from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 NOTE = Locator("notes/today.md")
 OTHER = Locator("notes/other.md")

@@ -1,7 +1,7 @@
 import inspect
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.registry import InstalledBackends
 from perdure.testing.requirement import requirement
+from tests.support.packages import Install, installing
 
 
 class OtherBackend(MemoryBackend):
@@ -178,28 +179,11 @@ class TestDefault:
         assert run.stdout.strip() == "False"
 
 
-Install = Callable[..., None]
-
-
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Give a way to install packages for the length of a test, as an installer would."""
-    site = tmp_path / "site-packages"
-    site.mkdir()
-
-    def install(name: str, offers: dict[str, str], **modules: str) -> None:
-        about = site / f"{name}-1.0.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        lines = (f"{protocol} = {value}\n" for protocol, value in offers.items())
-        (about / "entry_points.txt").write_text("[perdure.backends]\n" + "".join(lines))
-        for module, source in modules.items():
-            (site / f"{module}.py").write_text(source)
-        monkeypatch.syspath_prepend(site)
-
-    yield install
-    for module in [m for m in sys.modules if (site / f"{m}.py").exists()]:
-        del sys.modules[module]
+    with installing(tmp_path, monkeypatch) as install:
+        yield install
 
 
 ACME = """

@@ -7,7 +7,7 @@ from perdure.storage import Locator
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import EXTERNAL, RESTORE, SAVE, History
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 A, B, C = Locator("a.md"), Locator("b.md"), Locator("c.md")
 

@@ -18,8 +18,8 @@ from perdure.storage.history import EXTERNAL, SAVE, History
 from perdure.storage.sweep import Found, Kind, sweep
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.artifacts.memory_disk import MemoryDisk
 from perdure.testing.storage.base import tree
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 A, B, C = Locator("a.md"), Locator("notes/b.md"), Locator("notes/c.md")
 

@@ -24,8 +24,8 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.artifacts.memory_disk import MemoryDisk
 from perdure.testing.storage.base import tree
+from tests.support.artifacts.memory_disk import MemoryDisk
 
 NOTE = Locator("notes/today.md")
 ROOT = Locator("")

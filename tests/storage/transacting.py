@@ -12,10 +12,10 @@ from perdure.storage.rollback import ROLLBACK
 from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.artifacts.memory_disk import MemoryDisk
-from perdure.testing.artifacts.recording import RecordingDisk
-from perdure.testing.artifacts.states import crash_states
 from perdure.testing.storage.base import tree
+from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.artifacts.recording import RecordingDisk
+from tests.support.artifacts.states import crash_states
 
 NAMES = ("content.md", "overview.md", "abstract.md", "relations.json", ".meta.json")
 """The parts of a node; the last is the commit point."""

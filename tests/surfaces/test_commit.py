@@ -18,7 +18,7 @@ from perdure.errors import (
     UnreadableSourceError,
 )
 from perdure.surfaces.saving.conversation import session_of
-from perdure.testing.validate.tokens import token
+from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, lines, one, perdure, position, refusal, told
 from tests.surfaces.terminals import PERDURE, at_a_terminal, environment
 from tests.surfaces.terminals import perdure as run

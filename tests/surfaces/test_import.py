@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import AbsentError, InvalidValueError, UnreadableSourceError
-from perdure.testing.importing.suite import laid_out
+from perdure.testing.importer import laid_out
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json
 from tests.engine.importing.taking import EVERYTHING

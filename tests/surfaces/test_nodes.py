@@ -20,7 +20,7 @@ from perdure.model import ContextNode
 from perdure.surfaces.cli import cli
 from perdure.surfaces.history import history
 from perdure.surfaces.lazy import Commands
-from perdure.testing.validate.tokens import token
+from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, told
 
 

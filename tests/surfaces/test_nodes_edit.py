@@ -12,7 +12,7 @@ from perdure.errors import (
     UnregisteredError,
     VersionMismatchError,
 )
-from perdure.testing.validate.tokens import token
+from tests.support.validate.tokens import token
 from tests.surfaces.nodes import TABS, one, perdure, refusal, told
 
 

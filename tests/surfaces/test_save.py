@@ -11,7 +11,7 @@ from perdure.errors import (
     NotTextError,
     SecretRefusedError,
 )
-from perdure.testing.validate.tokens import token
+from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, one, perdure, refusal, told
 from tests.surfaces.terminals import at_a_terminal
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from perdure.config import Config, EmbeddingSettings
 from perdure.errors import ConfigError, PackageMissingError
 from perdure.index.contract import Embedder
+from perdure.plugins import Group, create
 
+_LOCAL = ("auto", "hashing", "minilm", "none")
 _PACKAGES = ("numpy", "onnxruntime", "tokenizers")
 
 
@@ -32,9 +34,9 @@ def settings_of(config: Config, given: Embedder | None) -> EmbeddingSettings | N
         is_ours = isinstance(given, Hashing)
         return EmbeddingSettings("hashing", dimension=given.dimension) if is_ours else None
     settings = config.embedding
-    if settings.provider == "openai":
-        return replace(settings, api_key="")
-    return EmbeddingSettings("minilm")
+    if settings.provider in _LOCAL:
+        return EmbeddingSettings("minilm")
+    return replace(settings, api_key="")
 
 
 def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
@@ -43,14 +45,15 @@ def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
     An endpoint gets texts only as long as the config file names it.
     """
     now = config.embedding
-    if settings.provider == "openai" and settings.base_url != now.base_url:
+    is_local = settings.provider in _LOCAL
+    if not is_local and settings.base_url != now.base_url:
         raise ConfigError(
             f"their endpoint {settings.base_url[:200]!a} is no longer the base_url in [embedding]. "
             "Fix: leave it there until the new vectors are made."
         )
     if settings.provider == "minilm":
         demand_packages()
-    key = now.api_key if settings.provider == "openai" else ""
+    key = "" if is_local else now.api_key
     found = _opened(settings.provider, replace(settings, api_key=key), config.home / "models")
     if found is None:
         raise ConfigError(f"nobody is called {settings.provider[:80]!a}. Fix: make new vectors.")
@@ -76,7 +79,9 @@ def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedde
         from perdure.index.embedders.hashing import Hashing
 
         return Hashing(settings.dimension or 0)
-    return None
+    if provider == "none":
+        return None
+    return create(Group.EMBEDDER, provider, Embedder, settings)  # type: ignore[type-abstract] # only for isinstance
 
 
 def demand_packages() -> None:

@@ -12,9 +12,9 @@ from perdure.app.abstracts import Abstracts
 from perdure.app.embedding import embedder_for, reopened, settings_of
 from perdure.app.kept import keep_settings, kept_settings, last_used
 from perdure.app.moments import SqliteMoments
-from perdure.app.shelf import Listed, Shelf, removed
+from perdure.app.shelf import Listed, Shelf, removed, suffix_of
 from perdure.app.tenants import AbstractsData, EveryIndex, PastData
-from perdure.config import Config
+from perdure.config import SQLITE, Config
 from perdure.context.backlinks import ScannedLinks
 from perdure.context.contract import TenantData
 from perdure.context.reading import NodeReader
@@ -27,7 +27,6 @@ from perdure.engine.recall.result import Hint, HintKind, quarantined, rebuilt
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.index.contract import Embedder
-from perdure.index.format import FORMAT
 from perdure.index.memo import MemoData, VectorMemo, embedder_id
 from perdure.model.uri import name_of
 from perdure.storage.wrappers.recorded import Recorded
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from perdure.engine.upkeep import DerivedTiers, Upkeep
 
 LEXICAL = "lexical"
-_FORMAT = f"-{FORMAT}"
 _NOT_YET = Hint(HintKind.VECTORS_PENDING, "only words were compared")
 
 
@@ -90,11 +88,11 @@ class Indexes:
     @cached_property
     def name(self) -> str:
         """The name of the embedder's index; another when the same nodes give other records."""
-        return index_name(self.embedder)
+        return index_name(self.embedder, self._config.index)
 
     @property
     def _lexical_name(self) -> str:
-        return _named(LEXICAL)
+        return index_name(None, self._config.index)
 
     def present(self, account_id: str) -> Present:
         """Return who answers about an account now.
@@ -139,10 +137,10 @@ class Indexes:
     def _finished(self, account_id: str) -> list[str]:
         """Return the indexes of earlier embedders that were finished, the newest first."""
         others = {*self._shelf.names()} - {self.name, self._lexical_name}
-        found = []
+        suffix, found = suffix_of(self._config.index), []
         for name in others:
             with suppress(DamageError):  # what is damaged answers nothing
-                if name.endswith(_FORMAT) and self._shelf.open(name).cursor(account_id):
+                if name.endswith(suffix) and self._shelf.open(name).cursor(account_id):
                     found.append((last_used(self._shelf.folder / name), name))
         return [name for _, name in sorted(found, reverse=True)]
 
@@ -202,7 +200,7 @@ class Indexes:
         """Open the index of an earlier embedder, with that very embedder."""
         if name not in self._presents:
             embedder = reopened(kept_settings(self._shelf.folder / name), self._config)
-            if _named(embedder_id(embedder)) != name:
+            if index_name(embedder, self._config.index) != name:
                 raise EmbeddingError("their model is another by now. Fix: make new vectors.")
             index = self._shelf.open(name)
             memo = VectorMemo(self.memo_folder, embedder, self.way)
@@ -264,7 +262,7 @@ class Indexes:
         name = self._shelf.name_of(index)
         if name not in self._pasts:
             past = self._folder / "past" / name
-            moments = SqliteMoments(past, self._shelf.folder / name, self.way)
+            moments = SqliteMoments(past, self._shelf.folder / name, self.way, self._config.index)
             memo, sources = self._sources[name]
             self._pasts[name] = Pasts(
                 self._history,
@@ -353,17 +351,13 @@ class Indexes:
         return [(name, self._shelf.remove(name)) for name in gone]
 
 
-def index_name(embedder: Embedder | None) -> str:
+def index_name(embedder: Embedder | None, provider: str = SQLITE) -> str:
     """Return the name of the index of an embedder, or of the one that goes by words alone."""
-    return _named(LEXICAL if embedder is None else embedder_id(embedder))
+    return f"{LEXICAL if embedder is None else embedder_id(embedder)}{suffix_of(provider)}"
 
 
 def _said(name: str) -> str:
     """Return the name of an index as people write it: model and digest."""
-    stem = name.removesuffix(_FORMAT)
+    stem = name.partition("+")[0].removesuffix(suffix_of(SQLITE))
     said = name_of(stem)
     return said if said is not None and said.isprintable() else stem
-
-
-def _named(embedder: str) -> str:
-    return f"{embedder}{_FORMAT}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from perdure.config import Config, LanguageModelSettings
 from perdure.engine.llm.asking import Asking
@@ -18,6 +18,7 @@ from perdure.engine.llm.retrying import Retried
 from perdure.engine.llm.service import Service
 from perdure.errors import ConfigError
 from perdure.index.memo import MemoData
+from perdure.plugins import Group, create
 
 if TYPE_CHECKING:
     from perdure.context.contract import TenantData
@@ -26,7 +27,10 @@ OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
 
 
+@runtime_checkable
 class Adapter(Completer, Protocol):
+    """What `perdure.llms` offers, made with the `LanguageModelSettings` of the config."""
+
     def close(self) -> None: ...
 
 
@@ -116,9 +120,11 @@ def _adapter(settings: LanguageModelSettings) -> Adapter:
 
         ours = "max_tokens" if settings.base_url else "max_completion_tokens"
         return OpenAICompatible(_service(settings, OPENAI, "json_schema", ours))
-    from perdure.engine.llm.adapters.anthropic import Anthropic
+    if settings.provider == "anthropic":
+        from perdure.engine.llm.adapters.anthropic import Anthropic
 
-    return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
+        return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
+    return create(Group.LLM, settings.provider, Adapter, settings)  # type: ignore[type-abstract] # only for isinstance
 
 
 def _service(

@@ -8,6 +8,8 @@ from pathlib import Path
 from shutil import rmtree
 from time import time
 
+from perdure.app.shelf import open_installed
+from perdure.config import SQLITE
 from perdure.engine.copying import Origin
 from perdure.engine.past import KEPT
 from perdure.errors import PerdureError
@@ -22,17 +24,22 @@ _AN_HOUR = 3600
 class SqliteMoments:
     """The indexes of moments in files, beside that of the present."""
 
-    def __init__(self, folder: Path, present: Path, way: Way | None = None) -> None:
+    def __init__(
+        self, folder: Path, present: Path, way: Way | None = None, provider: str = SQLITE
+    ) -> None:
         self._folder = folder
+        self._provider = provider
         self._present = present
         self._way = way or Way(folder)
 
-    def open(self, position: int) -> SqliteIndex:
+    def open(self, position: int) -> KeptIndex:
         """Open the index of a moment, and throw away those that nobody asked for in a while."""
         folder = self._at(position)
         self._way.free(folder)
         with suppress(OSError):  # then it is read, if it is there
             self._tidy(folder)
+        if self._provider != SQLITE:
+            return open_installed(self._provider, folder)
         return SqliteIndex(str(folder), self._way)
 
     def unkept(self) -> KeptIndex:
@@ -55,7 +62,12 @@ class SqliteMoments:
                 rmtree(left, ignore_errors=True)
 
     def near(self, account_id: str, position: int) -> list[Origin]:
-        """Return the indexes of an account that are finished, the nearest to a moment first."""
+        """Return the indexes of an account that are finished, the nearest to a moment first.
+
+        Only those of the built-in index can be duplicated.
+        """
+        if self._provider != SQLITE:
+            return []
         others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
         found = [
             Origin(int(folder.name))

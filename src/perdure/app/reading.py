@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.app.opening import ACCOUNT, history_folder, user_name
-from perdure.config import Config, load_config
+from perdure.config import SQLITE, Config, load_config
 from perdure.context.outbox.waiting import waiting_uris
 from perdure.index.account.noted import Notes, read_notes
 from perdure.index.format import FORMAT
@@ -37,9 +37,9 @@ class Reading(NamedTuple):
         return best if best is not None and best.cursor else None
 
     def databases(self) -> list[Path]:
-        """Return the files of the indexes that there are, each of another embedder."""
+        """Return the files of the built-in indexes, if these are used: one for each embedder."""
         index = self.folder / "index"
-        if not index.is_dir():
+        if not index.is_dir() or self.config.index != SQLITE:
             return []
         folders = [each for each in index.iterdir() if each.name.endswith(f"-{FORMAT}")]
         return sorted(path for each in folders if (path := each / _DATABASE).is_file())

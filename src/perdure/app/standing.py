@@ -4,7 +4,7 @@ A part that is broken says so, with the fix, and the others still answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,13 +15,13 @@ from perdure.app.embedding import embedder_for
 from perdure.app.indexes import LEXICAL, index_name
 from perdure.app.opening import find_history
 from perdure.app.places import Counted, sizes
+from perdure.app.shelf import open_index
 from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.engine.logged import Logged
 from perdure.errors import PerdureError, StorageSelectionError
 from perdure.faults import explain_reading
-from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import RequestContext
 from perdure.model.values import JSON
 from perdure.storage import StorageBackend, select_backend
@@ -135,9 +135,9 @@ class Standing:
         }
 
     def _index(self) -> Facts:
-        name = index_name(embedder_for(self._settings))
+        name = index_name(embedder_for(self._settings), self._settings.index)
         with (
-            SqliteIndex(str(self._folder / "index" / name)) as index,
+            closing(open_index(self._folder / "index" / name)) as index,
             History.open(str(self._folder)) as history,
         ):
             account = self._request.account_id

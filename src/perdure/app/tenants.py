@@ -1,18 +1,18 @@
 """What is derived of tenants, and how it is forgotten."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import rmtree
 
 from perdure.context.reach import Reach
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.contract import KeptIndex
 from perdure.model import Uri
 
 
 class EveryIndex:
     """The indexes of all embedders; those that are there when somebody is to be forgotten."""
 
-    def __init__(self, every: Callable[[], list[SqliteIndex]]) -> None:
+    def __init__(self, every: Callable[[], Sequence[KeptIndex]]) -> None:
         self._every = every
 
     def delete_account_data(self, account_id: str) -> int:

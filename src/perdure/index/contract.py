@@ -69,8 +69,13 @@ class VectorIndex(Protocol):
         """
 
 
+@runtime_checkable
 class KeptIndex(VectorIndex, Protocol):
-    """An index that is kept in step with nodes, and can prove that it is."""
+    """An index that is kept in step with nodes, and can prove that it is.
+
+    One that a package offers in `perdure.indexes` is opened with the path of a folder, and keeps
+    everything there: an index is removed by removing its folder.
+    """
 
     def close(self) -> None:
         """Let go of what it holds open."""

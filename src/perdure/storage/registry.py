@@ -1,18 +1,12 @@
 """Backends by the name of their protocol."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from perdure.errors import ProtocolError, StorageSelectionError
+from perdure.errors import ProtocolError
+from perdure.plugins import Group, find, offered
 from perdure.storage.contract import StorageBackend
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-ENTRY_POINT_GROUP = "perdure.backends"
-"""Where an installed package names its backends; the entry's name is the protocol."""
 
 
 class BackendRegistry:
@@ -61,60 +55,29 @@ class InstalledBackends(BackendRegistry):
         self._loaded: dict[str, type[StorageBackend]] = {}
 
     def get(self, protocol: str) -> type[StorageBackend] | None:
-        """Return the class; `StorageSelectionError` if a package offers one that can't be used."""
+        """Return the class; `PluginError` if a package offers one that can't be used."""
         registered = super().get(protocol)
         if registered is not None:
             return registered
         if protocol not in self._loaded:
             if protocol in self._built_in:
                 self._loaded[protocol] = _imported(self._built_in[protocol])
-            elif offers := _offers(protocol):
-                self._loaded[protocol] = _load(offers)
+            elif (found := find(Group.BACKEND, protocol, _checked)) is not None:
+                self._loaded[protocol] = found
         return self._loaded.get(protocol)
 
     def __contains__(self, protocol: object) -> bool:
         known = super().__contains__(protocol) or protocol in self._built_in
-        return known or protocol in _offered_protocols()
+        return known or protocol in offered(Group.BACKEND)
 
     def protocols(self) -> tuple[str, ...]:
-        return tuple(sorted(_offered_protocols() | self._built_in.keys() | self._backends.keys()))
+        known = self._built_in.keys() | self._backends.keys()
+        return tuple(sorted(offered(Group.BACKEND) | known))
 
 
 def _imported(target: str) -> type[StorageBackend]:
     module, _, name = target.partition(":")
     return _checked(getattr(import_module(module), name))
-
-
-def _entries() -> "Iterable[EntryPoint]":
-    """Return what installed packages offer; who asks for what we ship does not pay for it."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - as said
-
-    return entry_points(group=ENTRY_POINT_GROUP)
-
-
-def _offered_protocols() -> set[str]:
-    return {entry.name for entry in _entries()}
-
-
-def _offers(protocol: str) -> "list[EntryPoint]":
-    return list({entry.value: entry for entry in _entries() if entry.name == protocol}.values())
-
-
-def _load(offers: "list[EntryPoint]") -> type[StorageBackend]:
-    protocol = offers[0].name
-    if len(offers) > 1:
-        raise StorageSelectionError(
-            f"several installed packages offer a backend {protocol!a}: "
-            f"{', '.join(offer.value for offer in offers)}. Fix: uninstall all but one."
-        )
-    try:
-        backend: object = offers[0].load()
-        return _checked(backend)
-    except (Exception, SystemExit) as error:  # somebody else's import, whatever it raises
-        raise StorageSelectionError(
-            f"the backend {protocol!a} is installed, but {offers[0].value} can't be used: "
-            f"{type(error).__name__}: {error}. Fix: mend or reinstall its package."
-        ) from error
 
 
 def _checked(backend: object) -> type[StorageBackend]:

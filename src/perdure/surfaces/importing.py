@@ -8,7 +8,14 @@ from typing import TypedDict, Unpack
 
 import click
 
-from perdure.engine.importing.choosing import EXPORT, FORMATS, detected, is_memory
+from perdure.engine.importing.choosing import (
+    EXPORT,
+    FORMATS,
+    detected,
+    format_named,
+    is_installed,
+    is_memory,
+)
 from perdure.engine.importing.importing import Importing, Report, Wishes
 from perdure.engine.importing.sources import Source
 from perdure.engine.importing.standing import State
@@ -38,12 +45,21 @@ class Options(TypedDict):
     dry_run: bool
 
 
+class _FormatName(click.Choice[str]):
+    """A format of ours, or one of an installed package."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices and is_installed(value):
+            return value
+        return super().convert(value, param, ctx)
+
+
 @click.command("import")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
     "--format",
     "format_",
-    type=click.Choice([*FORMATS, EXPORT]),
+    type=_FormatName([*FORMATS, EXPORT]),
     help="What it is; seen by its files.",
 )
 @click.option("--into", metavar="NAME", default="", help="Documents: into which resources.")
@@ -73,7 +89,7 @@ def import_command(
 
 def _import(memory: Memory, path: Path, options: Options, *, as_json: bool) -> None:
     with closing(Source(path)) as source:
-        format_ = FORMATS[options["format_"]] if options["format_"] else detected(source)
+        format_ = format_named(options["format_"]) if options["format_"] else detected(source)
         context = memory.context
         importing = Importing(
             context.memory.for_caller(memory.request),

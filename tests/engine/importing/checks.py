@@ -9,7 +9,7 @@ import pytest
 from perdure.app import Context
 from perdure.engine.importing.importing import Importing, Wishes
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.importing.suite import laid_out
+from perdure.testing.importer import laid_out
 from tests.engine.importing import samples
 from tests.engine.importing.taking import (
     EVERYTHING,

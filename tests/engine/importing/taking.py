@@ -10,7 +10,7 @@ from perdure.engine.importing.importing import Importing, Report, Wishes
 from perdure.engine.importing.sources import Source
 from perdure.engine.importing.standing import State
 from perdure.model import RequestContext, Role
-from perdure.testing.importing.suite import laid_out
+from perdure.testing.importer import laid_out
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json, as_lines
 

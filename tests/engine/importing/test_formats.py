@@ -9,8 +9,8 @@ from perdure.engine.importing.choosing import FORMATS, detected
 from perdure.engine.importing.contract import Conversation, Entity, Finding, Item, Statement
 from perdure.engine.importing.sources import Source
 from perdure.errors import UnreadableSourceError
-from perdure.testing.importing.suite import found_in, items_of, laid_out, refused_in
-from perdure.testing.importing.suite import read as in_path
+from perdure.testing.importer import found_in, items_of, laid_out, refused_in
+from perdure.testing.importer import read as in_path
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json, as_lines, chatgpt, chatgpt_node, code_line
 from tests.gates.test_imports import PACKAGE, imports_of, modules_of

@@ -10,7 +10,7 @@ from perdure.engine.importing.formats.codex import Codex
 from perdure.engine.importing.formats.markdown import Markdown
 from perdure.engine.importing.formats.mcp_memory import McpMemory
 from perdure.engine.importing.formats.mem0 import Mem0
-from perdure.testing.importing import JSON_FILES, FormatSuite
+from perdure.testing.importer import JSON_FILES, FormatSuite
 from tests.engine.importing import samples
 from tests.engine.importing.samples import Files, as_json, as_lines
 

@@ -13,7 +13,7 @@ from perdure.engine.importing.importing import Wishes
 from perdure.errors import NodeNotFoundError
 from perdure.model import ContextNode, RequestContext
 from perdure.model.transcript import parse
-from perdure.testing.importing.suite import CHANGES, spoilt
+from perdure.testing.importer import CHANGES, spoilt
 from tests.engine.importing import checks, samples
 from tests.engine.importing.samples import as_json, as_lines, chatgpt, chatgpt_node
 from tests.engine.importing.taking import EVERYTHING, OWNER, counted, position, taken

@@ -10,7 +10,7 @@ from perdure.engine.importing import bounds, sources
 from perdure.engine.importing.choosing import FORMATS
 from perdure.engine.importing.sources import Source
 from perdure.errors import AbsentError, UnreadableSourceError
-from perdure.testing.importing.suite import items_of, laid_out, read, refused_in
+from perdure.testing.importer import items_of, laid_out, read, refused_in
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json
 

@@ -8,7 +8,7 @@ from perdure.engine.merge.contract import Known, MergePolicy
 from perdure.engine.merge.policies import policy_for
 from perdure.engine.unmerging import Unmerged, Unmerging
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
-from perdure.testing.merge.world import ANA, NOON, World, saying, session
+from tests.support.merge.world import ANA, NOON, World, saying, session
 
 MEMORIES = "ctx://acme/users/ana/memories"
 PROFILE = f"{MEMORIES}/profile"

@@ -8,12 +8,12 @@ from types import ModuleType
 import pytest
 
 from perdure.errors import PerdureError
-from perdure.testing.merge import MergePolicySuite
-from perdure.testing.merge.world import World
 from tests.bites import repeatable_search, run_with_each_parameter
 from tests.engine.merge import breakages, test_pages, test_unmerging
 from tests.engine.merge.remembered import Memory
 from tests.engine.merge.test_policies_conformance import TestProfile as Profile
+from tests.support.merge import MergePolicySuite
+from tests.support.merge.world import World
 
 pytestmark = pytest.mark.search
 

@@ -12,9 +12,9 @@ from perdure.engine.merge.policies import (
 )
 from perdure.errors import NodeExistsError
 from perdure.model import Action, ContextNode
-from perdure.testing.merge.world import ANA, NOON
 from perdure.testing.requirement import requirement
 from tests.engine.merge.remembered import MEMORIES, PROFILE, SKILL, Memory
+from tests.support.merge.world import ANA, NOON
 
 
 @pytest.fixture

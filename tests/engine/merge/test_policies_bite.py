@@ -8,11 +8,11 @@ import pytest
 from perdure.engine.merge.contract import Known, MergePolicy
 from perdure.errors import AccessDeniedError
 from perdure.testing import suite
-from perdure.testing.merge import ALONE, JOINS, MergePolicySuite
-from perdure.testing.merge.world import World
 from tests.bites import Bite, repeatable_search, run_with_each_parameter
 from tests.engine.merge import broken_policies as broken
 from tests.engine.merge import test_policies_conformance as conformance
+from tests.support.merge import ALONE, JOINS, MergePolicySuite
+from tests.support.merge.world import World
 
 pytestmark = pytest.mark.search
 

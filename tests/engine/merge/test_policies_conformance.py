@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from perdure.engine.merge.comparing import compare
 from perdure.engine.merge.contract import Known, MergePolicy
 from perdure.engine.merge.policies import policy_for
-from perdure.testing.merge import ALONE, JOINS, MergePolicySuite
+from tests.support.merge import ALONE, JOINS, MergePolicySuite
 
 
 def opened(category: str, known: Known) -> MergePolicy:

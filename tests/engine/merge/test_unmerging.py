@@ -10,9 +10,9 @@ from perdure.engine.merge.joining import kept_apart
 from perdure.engine.merge.merges import merges_of
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
 from perdure.model import Action, RelationEdge, RequestContext
-from perdure.testing.merge.suite import POOL
-from perdure.testing.merge.world import ANA
 from tests.engine.merge.remembered import MEMORIES, PROFILE, SKILL, Memory, whole
+from tests.support.merge.suite import POOL
+from tests.support.merge.world import ANA
 
 LISBON, PORTO, NURSE = "Ana lives in Lisbon.", "Ana now lives in Porto.", "Ana works as a nurse."
 TABS, TABS_TOO = "Ana prefers tabs over spaces.", "Ana likes tabs better than spaces."

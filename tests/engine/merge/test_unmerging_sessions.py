@@ -15,9 +15,9 @@ from perdure.engine.unmerging import Unmerging
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import ANA, PROFILE, open_home, said
+from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 pytestmark = pytest.mark.search
 

@@ -11,9 +11,9 @@ from perdure.engine.saving import saving
 from perdure.engine.saving.knowing import KnownNodes
 from perdure.engine.saving.saving import Saving
 from perdure.model import ContextNode, RequestContext
-from perdure.testing.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from tests.context.opened import KINDS, Opened, opened
 from tests.engine.saving.sessions import said
+from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 pytestmark = pytest.mark.search
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from perdure.errors import PerdureError
-from perdure.testing.context.crashes import MemoryGround
 from tests.bites import Bite, repeatable_search
 from tests.engine.saving import broken_savers as broken
 from tests.engine.saving import test_crashes, test_properties, test_saving
 from tests.engine.saving.sessions import ANA, open_home
+from tests.support.context.crashes import MemoryGround
 
 __all__ = ["repeatable_search"]
 

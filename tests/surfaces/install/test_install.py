@@ -16,7 +16,7 @@ from perdure.errors import (
 from perdure.surfaces.hooks.hooking import EVENTS
 from perdure.surfaces.install.agents import AGENTS, program, wanted_by
 from perdure.surfaces.install.files import Found
-from perdure.testing.validate.tokens import token
+from tests.support.validate.tokens import token
 from tests.surfaces.nodes import perdure, refusal, told
 
 FILES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.testing.validate.tokens import token
+from tests.support.validate.tokens import token
 from tests.surfaces.mcp.agents import MEMORIES, Agent, answer, over_stdio, text, uris
 from tests.surfaces.mcp.checks import CHECKS, remember_tabs
 

@@ -14,6 +14,7 @@ from perdure.engine.importing.formats.mcp_memory import McpMemory
 from perdure.engine.importing.formats.mem0 import Mem0
 from perdure.engine.importing.sources import Source
 from perdure.errors import UnreadableSourceError
+from perdure.plugins import Group, create, offered
 
 _EVERY: tuple[Format, ...] = (
     ChatGpt(),
@@ -34,9 +35,27 @@ def is_memory(path: Path, named: str | None) -> bool:
     return named == EXPORT or (named is None and is_export(path))
 
 
+def is_installed(name: str) -> bool:
+    """Whether an installed package offers a format of this name."""
+    return name in offered(Group.IMPORTER)
+
+
+def format_named(name: str) -> Format:
+    """Return a format of ours, or one that an installed package offers; else `PluginError`."""
+    if name in FORMATS:
+        return FORMATS[name]
+    return create(Group.IMPORTER, name, Format)  # type: ignore[type-abstract] # only for isinstance
+
+
 def detected(source: Source) -> Format:
-    """Return the format that files look like; if that is none, or several, they are refused."""
+    """Return the format that files look like; if that is none, or several, they are refused.
+
+    Formats of installed packages are tried when none of ours fits.
+    """
     found = [each for each in _EVERY if each.detect(source)]
+    if not found:
+        others = map(format_named, sorted(offered(Group.IMPORTER) - FORMATS.keys()))
+        found = [each for each in others if each.detect(source)]
     if len(found) == 1:
         return found[0]
     names = ", ".join(each.name for each in found or _EVERY)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from perdure.engine.importing.sources import Source
 from perdure.engine.validate.secrets import masked
@@ -93,6 +93,7 @@ class Document(Item):
     text: str
 
 
+@runtime_checkable
 class Format(Protocol):
     """Reads the files of one program.
 

@@ -1,7 +1,6 @@
-"""The contracts of derived state as suites that any implementation can run."""
+"""The contract of an index as a suite that any implementation can run."""
 
 from perdure.testing.index.base import CONCURRENT_PROCESSES, SURVIVES_REOPENING
-from perdure.testing.index.embedder import EmbedderSuite
 from perdure.testing.index.index import IndexSuite
 
-__all__ = ["CONCURRENT_PROCESSES", "SURVIVES_REOPENING", "EmbedderSuite", "IndexSuite"]
+__all__ = ["CONCURRENT_PROCESSES", "SURVIVES_REOPENING", "IndexSuite"]

@@ -1,5 +1,0 @@
-"""The contract of extractors as a suite that any implementation can run, and how to score them."""
-
-from perdure.testing.extract.suite import DATES, ExtractorSuite
-
-__all__ = ["DATES", "ExtractorSuite"]

@@ -1,5 +1,0 @@
-"""The contract of merge policies as a suite that any implementation can run."""
-
-from perdure.testing.merge.suite import ALONE, JOINS, MergePolicySuite
-
-__all__ = ["ALONE", "JOINS", "MergePolicySuite"]
