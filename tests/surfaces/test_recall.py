@@ -293,7 +293,7 @@ class TestWhatIsAskedFor:
         assert refused.exit_code == 2
         assert "a position is no time. Fix: " in refused.stderr
         refused = perdure("recall", "lives", "--valid-at", "2025-13-01")
-        assert "'2025-13-01' is no time. Fix: write a date as " in refused.stderr
+        assert "'2025-13-01' is not a time. Fix: write a date as " in refused.stderr
         assert "position" not in refused.stderr
 
     @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def _parse_time(text: str, what: str, more: str) -> date:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise click.BadParameter(
-            f"{text!a} is no {what}. Fix: write a date as 2026-03-01, a time as "
+            f"{text!a} is not a {what}. Fix: write a date as 2026-03-01, a time as "
             f"2026-03-01T10:00:00Z{more}."
         ) from error
     # Times are shown to the second, and all of that second is meant when one is typed again.
