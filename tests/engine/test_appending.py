@@ -124,14 +124,14 @@ def test_threads_lose_no_message(memory: Memory) -> None:
 def test_nothing_appended_is_no_session(memory: Memory) -> None:
     assert memory.append("s1", []).uris == ()
     assert memory.append("s1", [{"role": "user", "content": None}]).messages == 0
-    assert memory.sessions() == []
+    assert memory.sessions() == ()
 
 
 def test_what_is_not_a_message_adds_nothing(memory: Memory) -> None:
     with pytest.raises(InvalidValueError):
         memory.append("s1", [HELLO, "Hi"])
 
-    assert memory.sessions() == []
+    assert memory.sessions() == ()
 
 
 # ---------------------------------------------------------------- SDKs
@@ -407,4 +407,4 @@ def test_a_session_that_is_put_away_is_not_listed(memory: Memory) -> None:
 
     memory.forget("ctx://local/sessions/s1")
 
-    assert memory.sessions() == []
+    assert memory.sessions() == ()
