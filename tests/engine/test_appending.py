@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 from anthropic.types import Message as AnthropicMessage
 from anthropic.types import TextBlock, ToolUseBlock, Usage
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
 from perdure.app import Context, open_context
+from perdure.engine.masking import common
 from perdure.engine.memory import Memory
+from perdure.engine.sessions import appended, recommitted
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
-from perdure.model import RequestContext, Role
-from perdure.model.transcript import parse
+from perdure.model import RequestContext, Role, Uri
+from perdure.model.transcript import Message, parse
 from perdure.testing.validate.tokens import token
 
 ANA = RequestContext("local", "ana")
@@ -132,6 +136,42 @@ def test_what_is_not_a_message_adds_nothing(memory: Memory) -> None:
         memory.append("s1", [HELLO, "Hi"])
 
     assert memory.sessions() == ()
+
+
+ODD = st.lists(
+    st.builds(Message, st.sampled_from(["user", "assistant", "tool"]), st.sampled_from("ab")),
+    max_size=5,
+)
+
+
+@given(before=ODD, new=ODD, replace_last=st.sampled_from([None, True, False]))
+def test_whatever_is_appended_twice_is_there_once(
+    before: list[Message], new: list[Message], *, replace_last: bool | None
+) -> None:
+    once = appended(before, new, replace_last=replace_last)
+
+    assert appended(once, new, replace_last=replace_last) is once
+    assert list(once[len(once) - len(new) :]) == new, "all that is given is there, at the end"
+    kept = common(before, once)
+    if replace_last is False:
+        assert kept == len(before), "nothing is replaced"
+    assert all(each.role != "user" for each in before[kept + 1 :]), "only the last exchange is"
+
+
+@given(before=ODD, said=ODD)
+def test_whatever_is_committed_changes_the_last_exchange_only(
+    before: list[Message], said: list[Message]
+) -> None:
+    place = Uri.parse("ctx://local/sessions/s1")
+    try:
+        after = recommitted(before, said, place)
+    except NodeExistsError:
+        return
+
+    kept = common(before, after)
+    assert all(each.role != "user" for each in before[kept + 1 :])
+    assert kept or not before, "another conversation is refused"
+    assert recommitted(after, said, place) is after
 
 
 # ---------------------------------------------------------------- SDKs

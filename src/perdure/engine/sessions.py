@@ -121,8 +121,8 @@ class Sessions:
 
         def join(before: Sequence[Message]) -> Sequence[Message]:
             if addition.whole:
-                return _recommitted(before, said, place)
-            return _appended(before, said, replace_last=addition.replace_last)
+                return recommitted(before, said, place)
+            return appended(before, said, replace_last=addition.replace_last)
 
         title = clean_title(addition.title).text
         inside = replace(ctx, session_id=session_id)
@@ -191,7 +191,7 @@ class Sessions:
 
 
 # ---------------------------------------------------------------- which messages a session gets
-def _recommitted(
+def recommitted(
     before: Sequence[Message], said: Sequence[Message], place: Uri
 ) -> Sequence[Message]:
     """Return what a session has after all its messages are given; the last answer may differ."""
@@ -221,14 +221,15 @@ def _is_last_exchange(before: Sequence[Message], said: Sequence[Message], first:
     return first == asked and earlier and said[first].role == "user"
 
 
-def _appended(
+def appended(
     before: Sequence[Message], new: Sequence[Message], *, replace_last: bool | None
 ) -> Sequence[Message]:
     """Return what a session has after some messages are added; those it has are not doubled."""
+    overlap = _overlap(before, new)
     if replace_last and new:
-        after = [*before[: _answer_start(before, new[0])], *new]
-        return before if after == list(before) else after
-    rest = new[_overlap(before, new) :]
+        is_there = overlap == len(new) and _is_exchange(before[: -len(new)], new)
+        return before if is_there else [*before[: _answer_start(before, new[0])], *new]
+    rest = new[overlap:]
     if not rest or _is_within(before, new):
         return before
     regenerated = (
@@ -238,6 +239,11 @@ def _appended(
         and before[-1].role == new[0].role == "assistant"
     )
     return [*(before[:-1] if regenerated else before), *rest]
+
+
+def _is_exchange(before: Sequence[Message], new: Sequence[Message]) -> bool:
+    """Whether messages are a question with its answer, or all of an answer, after what is there."""
+    return not before or "user" in {new[0].role, before[-1].role}
 
 
 def _answer_start(before: Sequence[Message], first: Message) -> int:
