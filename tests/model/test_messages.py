@@ -9,7 +9,8 @@ from anthropic.types import Message as AnthropicMessage
 from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletionMessage
+from openai.types.chat import ChatCompletion, ChatCompletionMessage
+from openai.types.chat.chat_completion import Choice
 from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseFunctionWebSearch,
@@ -34,7 +35,17 @@ TEXTS = st.text() | st.text(st.characters(categories=["Cs"]), max_size=2)
 KEYS = st.text(max_size=3) | st.sampled_from(
     [
         *("role", "content", "type", "text", "name", "time", "id", "tool_calls", "function_call"),
-        *("function", "arguments", "input", "output", "refusal", "audio", "transcript", "source"),
+        *(
+            "function",
+            "object",
+            "arguments",
+            "input",
+            "output",
+            "refusal",
+            "audio",
+            "transcript",
+            "source",
+        ),
     ]
 )
 JSON = st.recursive(
@@ -180,6 +191,20 @@ def test_openai_responses_items_are_read() -> None:
     assert found[:2] == [CALLED, Message("tool", "Rain")]
     assert (found[2].role, found[2].name) == ("tool", "web_search")
     assert found[3:] == [Message("assistant", "Rain.")]
+
+
+def test_whole_answers_of_openai_are_read() -> None:
+    message = ChatCompletionMessage(role="assistant", content="Hello.")
+    chosen = Choice(index=0, finish_reason="stop", message=message)
+    other = Choice(index=1, finish_reason="stop", message=message)
+    chat = ChatCompletion(
+        id="c", object="chat.completion", created=1, model="m", choices=[chosen, other]
+    )
+    text = {"type": "output_text", "text": "Hello.", "annotations": []}
+    item = {"type": "message", "role": "assistant", "content": [text]}
+
+    assert read(chat) == read({"object": "response", "output": [item]}) == read(message)
+    assert left_out({"object": "response", "output": []}) == [("the message", "has no role")]
 
 
 def test_what_responses_hold_back_is_reported() -> None:

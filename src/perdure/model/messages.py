@@ -1,9 +1,9 @@
 """Messages as SDKs have them, read into the messages of a session.
 
 Understood are OpenAI chat messages and Responses items, Anthropic messages with their blocks, and
-any mapping with a role and content; as dicts, or as the SDKs' own objects (`model_dump`). What a
-session can't hold is reported (`LeftOut`), never refused. Each message is read by itself, so that
-the same message is the same wherever it is given.
+any mapping with a role and content; as dicts, or as the SDKs' own objects (`model_dump`), also
+whole answers of OpenAI's. What a session can't hold is reported (`LeftOut`), never refused. Each
+message is read by itself, so that the same message is the same wherever it is given.
 """
 
 import json
@@ -84,10 +84,11 @@ def read_messages(given: Iterable[object]) -> ReadMessages:
             raise InvalidValueError(
                 f"{shown(each)} is not a message. Fix: give a mapping with role and content."
             )
-        reading = _Reading(index, found)
-        messages += reading.said
-        left_out += reading.left_out
-        sources += [index] * len(reading.said)
+        for one in _unwrapped(found):
+            reading = _Reading(index, one)
+            messages += reading.said
+            left_out += reading.left_out
+            sources += [index] * len(reading.said)
     return ReadMessages(tuple(messages), tuple(left_out), tuple(sources))
 
 
@@ -145,6 +146,18 @@ def time_in(value: object) -> datetime | None:
 def called(name: str, given: str) -> str:
     """Return that a tool was called, as one line."""
     return f"[called {name or 'a tool'}] {given}".rstrip()
+
+
+def _unwrapped(given: Mapping[object, object]) -> list[Mapping[object, object]]:
+    """Return the messages of a whole answer of OpenAI's; any other mapping is one message."""
+    found: list[object] = []
+    if given.get("object") == "chat.completion":
+        choices = map(mapping_in, _listed(given.get("choices")))
+        found = [choice.get("message") for choice in choices if choice is not None][:1]
+    elif given.get("object") == "response":
+        found = [*_listed(given.get("output"))]
+    messages = [each for each in map(mapping_in, found) if each is not None]
+    return messages if len(messages) == len(found) > 0 else [given]
 
 
 # ---------------------------------------------------------------- one message
