@@ -19,7 +19,7 @@ from perdure.engine.sessions import appended, recommitted
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
 from perdure.model import RequestContext, Role, Uri
 from perdure.model.transcript import Message, parse
-from perdure.testing.validate.tokens import token
+from tests.support.validate.tokens import token
 
 ANA = RequestContext("local", "ana")
 BOB = RequestContext("local", "bob")
