@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.rewinding import Fate, RewindStep, Rewound
     from perdure.engine.save import Saved
+    from perdure.engine.saving.outcome import SessionCommit
+    from perdure.engine.sessions import SessionInfo
     from perdure.engine.validate.texts import Note
     from perdure.engine.write import Written
     from perdure.errors import PerdureError
+    from perdure.model.messages import LeftOut
 else:
     __getattr__ = exports(
         __name__,
@@ -50,9 +53,12 @@ else:
             "engine.repair": "Finding Repaired",
             "engine.rewinding": "Fate RewindStep Rewound",
             "engine.save": "Saved",
+            "engine.saving.outcome": "SessionCommit",
+            "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note",
             "engine.write": "Written",
             "errors": "PerdureError",
+            "model.messages": "LeftOut",
         },
     )
 
@@ -71,6 +77,7 @@ __all__ = [
     "HintKind",
     "Hit",
     "Lag",
+    "LeftOut",
     "Memory",
     "Note",
     "PastMemory",
@@ -81,6 +88,8 @@ __all__ = [
     "RewindStep",
     "Rewound",
     "Saved",
+    "SessionCommit",
+    "SessionInfo",
     "Written",
     "open",
 ]

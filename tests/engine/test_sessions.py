@@ -9,6 +9,7 @@ from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
 from perdure.model import RequestContext
+from perdure.model.messages import LeftOut
 from perdure.model.transcript import parse
 
 ANA = RequestContext("local", "ana")
@@ -98,9 +99,16 @@ def test_nobody_else_adds_to_a_session(sessions: Sessions) -> None:
 
 def test_what_is_no_message_changes_nothing(memory: Context, sessions: Sessions) -> None:
     with pytest.raises(InvalidValueError):
-        sessions.archive([HELLO, {"role": "user"}], "s1", ANA)
+        sessions.archive([HELLO, "Hi"], "s1", ANA)
 
     assert memory.nodes.list_children("ctx://local/sessions", ANA) == []
+
+
+def test_what_a_message_does_not_say_is_reported(sessions: Sessions) -> None:
+    done = sessions.archive([HELLO, {"role": "user"}], "s1", ANA)
+
+    assert len(done.said) == 1
+    assert done.left_out == (LeftOut(1, "the message", "it is empty"),)
 
 
 def test_no_messages_are_no_session(memory: Context, sessions: Sessions) -> None:

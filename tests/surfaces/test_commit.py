@@ -274,6 +274,45 @@ class TestFaults:
         assert "'id'" in done.stderr
         assert one("commit", path, "--lenient")["left_out"] == [HOSTILE, "id"]
 
+    def test_messages_of_sdks_are_read(self, memory: Path, tmp_path: Path) -> None:
+        call = {"type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        calling = {"role": "assistant", "content": None, "tool_calls": [call]}
+        result = {"role": "tool", "tool_call_id": "c1", "content": "Rain"}
+        blocks = {"role": "user", "content": [{"type": "text", "text": "I live in Rome."}]}
+
+        path = write(tmp_path, "a.jsonl", blocks, calling, result)
+
+        assert told("commit", path).startswith("sessions/a: 3 messages, 3 of them new\n")
+        assert "## weather (tool) ^m1\n\n[called weather] {}" in told("read", "sessions/a/messages")
+
+    def test_what_can_not_be_kept_of_them_can_be_passed_over_and_that_is_said(
+        self, memory: Path, tmp_path: Path
+    ) -> None:
+        picture = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Hi"}]}
+        path = write(tmp_path, "a.jsonl", NOTED, picture, {"type": "reasoning", "summary": []})
+        refused = perdure("commit", path)
+        assert refused.exit_code == 1
+        assert "line 2: image: only text is kept. Fix: take it out, or" in refused.stderr
+
+        done = perdure("commit", path, "--lenient")
+
+        assert done.stdout.startswith("sessions/a: 2 messages, 2 of them new\n")
+        assert "not kept of message 2: image: only text is kept\n" in done.stderr
+        assert one("commit", path, "--lenient")["not_kept"] == [
+            {"message": 1, "what": "image", "why": "only text is kept"},
+            {"message": 2, "what": "reasoning", "why": "it was not said"},
+        ]
+
+    def test_a_last_answer_that_differs_is_replaced_and_that_is_said(
+        self, memory: Path, tmp_path: Path, march: str
+    ) -> None:
+        told("commit", march)
+        write(tmp_path, "march.jsonl", BERLIN, {**NOTED, "content": "Good to know."})
+
+        assert told("commit", march).startswith(
+            "sessions/march: 2 messages, 1 of them new, in place of 1\n"
+        )
+
     @pytest.mark.parametrize(
         ("line", "program"),
         [

@@ -117,6 +117,27 @@ class TestList:
             names = [row[0] for row in lines(told("list", folder))]
             assert uri in [one("read", name)["uri"] for name in names[1:] if name[-1] != "/"]
 
+    def test_sessions_have_title_date_and_size(self, memory: Path) -> None:
+        march = b'{"role": "user", "content": "Hello.", "time": "2026-03-02T12:00:00Z"}'
+        told("commit", "-", "--session", "march", typed=march)
+        then = position()
+        told("commit", "-", "--session", "april", typed=march.replace(b"03-02", b"04-02"))
+        told("write", "sessions/notes/plan", "A plan.")
+
+        size = one("list", "sessions", "--at", then)["bytes"]
+        assert lines(told("list", "sessions")) == [
+            ["name", "date", "messages", "size", "title"],
+            ["sessions/april/", "2026-04-02", "1", str(size), "bytes", "Hello."],
+            ["sessions/march/", "2026-03-02", "1", str(size), "bytes", "Hello."],
+            ["sessions/notes/", "1", "node"],
+        ]
+        april, first, notes = objects("list", "sessions")
+        assert set(april) == set(first) == set(notes)
+        assert (april["id"], april["title"], april["messages"]) == ("april", "Hello.", 1)
+        assert (april["kind"], april["date"]) == ("folder", "2026-04-02T12:00:00.000Z")
+        assert (notes["id"], notes["nodes"]) == (None, 1)
+        assert told("list", "sessions", "--user", "bob") == ""
+
     def test_an_empty_folder_is_left_out(self, tabs: Path) -> None:
         (tabs.parents[1] / "empty").mkdir()
 

@@ -97,8 +97,9 @@ class Nodes(NodeReader):
         self.write(plan, ctx)
         for place in gone:
             self.clear(place)
+            owner = self.reach.session_owner(place) or "" if place.session else place.owner_space
             with self._told():
-                self._outbox.register_delete(str(place), ctx, owner_space=place.owner_space)
+                self._outbox.register_delete(str(place), ctx, owner_space=owner)
 
     def _plan_write(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> None:
         stored = self.load(node.place)

@@ -1,12 +1,12 @@
 """Messages as they may be kept: without secrets, in what was said and in who said it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from perdure.engine.validate.secrets import masked
-from perdure.errors import InvalidValueError
+from perdure.model.messages import read_messages
 from perdure.model.transcript import Message
-from perdure.model.values import MAX_SHOWN, shortened, shown
+from perdure.model.values import MAX_SHOWN, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +36,24 @@ def kept(message: Message) -> Kept:
     return Kept(clean, tuple(each.kind for each in (*in_name, *found)))
 
 
-def read_and_kept(messages: Iterable[Mapping[str, object]]) -> list[Kept]:
-    """Return messages as agents hand them over, each as it may be kept."""
-    given: object = messages
-    if not isinstance(given, Iterable):
-        raise InvalidValueError(f"{shown(messages)} are no messages. Fix: give a list of them.")
-    return [kept(Message.from_mapping(each)) for each in messages]
-
-
-def kept_messages(messages: Iterable[Mapping[str, object]]) -> list[Message]:
+def kept_messages(messages: Iterable[object]) -> list[Message]:
     """Return messages as they may be kept: what is a secret in them is masked."""
-    return [each.message for each in read_and_kept(messages)]
+    return [kept(each).message for each in read_messages(messages).messages]
 
 
-def same(before: Sequence[Message], said: Sequence[Message]) -> bool:
-    """Whether these were said before, as far as both go.
+def common(before: Sequence[Message], said: Sequence[Message]) -> int:
+    """Return how many messages are the same in both, counted from the first.
 
     What was kept when fewer secrets were known counts as if it were masked today.
     """
-    return all(
-        old == new or kept(old).message == new for old, new in zip(before, said, strict=False)
-    )
+    count = 0
+    for old, new in zip(before, said, strict=False):
+        if old != new and kept(old).message != new:
+            break
+        count += 1
+    return count
+
+
+def same(before: Sequence[Message], said: Sequence[Message]) -> bool:
+    """Whether these were said before, as far as both go."""
+    return common(before, said) == min(len(before), len(said))

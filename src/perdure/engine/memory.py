@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from perdure.engine.rewinding import Rewound
     from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import SessionCommit
+    from perdure.engine.saving.saving import Wishes
+    from perdure.engine.sessions import SessionInfo
     from perdure.engine.unmerging import Unmerged
     from perdure.engine.why.provenance import Provenance
     from perdure.engine.write import Written
@@ -84,6 +86,12 @@ class Readable:
         """Return a folder with all that is below it; `/` is the whole account."""
         place, below = self._browser.entries(folder)
         return Entry(str(place), self._browser.name(place), None, "", below)
+
+    def sessions(self) -> "tuple[SessionInfo, ...]":
+        """Return the sessions that the caller may see, newest first."""
+        from perdure.engine.sessions import list_sessions
+
+        return tuple(list_sessions(self._browser.reader, self.caller))
 
     def relations(self, uri: str) -> Edges:
         """Return the relations that start and end at a node; links in texts are among them."""
@@ -240,9 +248,10 @@ class Memory(Readable):
 
     def commit_session(  # noqa: PLR0913 - as `save`
         self,
-        messages: Iterable[Mapping[str, object]],
+        messages: Iterable[object],
         *,
         session_id: str,
+        title: str = "",
         extract: bool = True,
         min_confidence: float | None = None,
         dry_run: bool = False,
@@ -251,20 +260,55 @@ class Memory(Readable):
     ) -> "SessionCommit":
         """Keep the messages of a session, and what can be learned from them.
 
+        Messages are as SDKs have them: dicts or objects of OpenAI and Anthropic, or any mapping
+        with role and content. What can't be kept of them is in `left_out`; secrets are masked.
         The same twice changes nothing; so does what was begun before and stopped anywhere. With
-        more messages, it goes on with those. Secrets in them are masked. `extract=False` keeps and
+        more messages, it goes on with those. A last answer that differs is replaced, and history
+        keeps the old one; any other difference is `NodeExistsError`. `extract=False` keeps and
         indexes the messages only; a dry run writes nothing, and returns what would be done. `again`
         learns from all messages once more: what could not be kept before, or was not found.
         """
-        from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes, saving_for
+        from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
+        from perdure.engine.sessions import Addition
 
         wishes = Wishes(
             LEAST_CONFIDENCE if min_confidence is None else min_confidence,
             extract=extract,
             dry_run=dry_run,
             again=again,
+            addition=Addition(title=title),
             progress=progress or (lambda _done, _all: None),
         )
+        return self._save_session(messages, session_id, wishes)
+
+    def append(
+        self,
+        session_id: str,
+        messages: Iterable[object],
+        *,
+        title: str = "",
+        extract: bool = True,
+        replace_last: bool | None = None,
+    ) -> "SessionCommit":
+        """Add messages to a session, which is made if it is not there; learn from the new ones.
+
+        Given messages that the session ends with are not added again, so the same call twice is
+        one. An answer that comes right after an answer replaces it; `replace_last=False` adds it
+        in any case. `replace_last=True` replaces the whole last answer, tool calls too, or the
+        last question with its answer if the messages begin with a user's. History keeps what is
+        replaced.
+        """
+        from perdure.engine.saving.saving import Wishes
+        from perdure.engine.sessions import Addition
+
+        addition = Addition(whole=False, replace_last=replace_last, title=title)
+        return self._save_session(messages, session_id, Wishes(extract=extract, addition=addition))
+
+    def _save_session(
+        self, messages: Iterable[object], session_id: str, wishes: "Wishes"
+    ) -> "SessionCommit":
+        from perdure.engine.saving.saving import saving_for
+
         saving = saving_for(self._parts, replace(self.caller, session_id=session_id), wishes)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
 

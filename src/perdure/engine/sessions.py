@@ -1,28 +1,55 @@
 """Keeping what was said in a session: its messages as nodes that people can read."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
 
+from perdure.context.draft import Draft
 from perdure.context.marks import Marks
 from perdure.context.nodes import Nodes
-from perdure.engine.masking import Masked, read_and_kept, same
-from perdure.engine.validate.texts import refuse_secrets
+from perdure.context.reading import NodeReader
+from perdure.engine.masking import Masked, common, kept
+from perdure.engine.validate.secrets import SecretPolicy
+from perdure.engine.validate.texts import CleanText, cleaned_line, refuse_secrets
 from perdure.errors import (
+    AccessDeniedError,
+    BrokenNodeError,
     NodeExistsError,
     NodeNotFoundError,
     VersionMismatchError,
 )
 from perdure.model import ContextNode, RequestContext, Uri
+from perdure.model.messages import LeftOut, read_messages
 from perdure.model.transcript import PIECE_CHARACTERS, Message, parse, pieces, render
-from perdure.model.values import MAX_ABSTRACT, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, encodable, shortened
 
 _NAME = "messages"
+ORIGIN = "origin"
+"""The note in a session that says where it was imported from; its abstract is the title."""
+_TITLE = "title"
+_MAX_TITLE = 80
 _LONGEST = 12
 _ATTEMPTS = 20
 
 Piece = tuple[int, int, Message]
+Join = Callable[[Sequence[Message]], Sequence[Message]]
+"""Returns the messages a session is to have, given those it has; the same object if unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """How given messages join a session."""
+
+    whole: bool = True
+    """They are the whole session; else they come after what it has."""
+    replace_last: bool | None = None
+    """Whether they replace the last answer; None if that is to be found out."""
+    title: str = ""
+
+
+WHOLE = Addition()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +65,24 @@ class Archived:
     """From how many, counted from the first, memories were made already."""
     masked: tuple[Masked, ...] = ()
     """The secrets in what is new."""
+    replaced: int = 0
+    """How many messages the new ones replaced."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What of the given messages is not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session in a list."""
+
+    id: str
+    title: str
+    """As given or imported; else the first line of the first message of a user."""
+    date: datetime
+    """When the last message was said or, if no message has a time, kept."""
+    messages: int
+    bytes: int
+    uri: str
 
 
 class _TakenError(NodeExistsError):
@@ -56,73 +101,232 @@ class Sessions:
 
     def archive(
         self,
-        messages: Iterable[Mapping[str, object]],
+        messages: Iterable[object],
         session_id: str,
         ctx: RequestContext,
         *,
+        addition: Addition = WHOLE,
         dry_run: bool = False,
     ) -> Archived:
         """Keep the messages of a session, or those that came since it was last committed.
 
-        If it was committed with other messages than these begin with: `NodeExistsError`.
+        A last answer that differs is replaced; if the session has other messages than these begin
+        with: `NodeExistsError`.
         """
         refuse_secrets(session_id, "id of the session", "name it otherwise.")
-        read = read_and_kept(messages)
+        given = read_messages(messages)
+        read = [kept(each) for each in given.messages]
         said = [each.message for each in read]
         place = Uri(ctx.account_id, ("sessions", session_id))
+
+        def join(before: Sequence[Message]) -> Sequence[Message]:
+            if addition.whole:
+                return recommitted(before, said, place)
+            return appended(before, said, replace_last=addition.replace_last)
+
+        title = clean_title(addition.title).text
         inside = replace(ctx, session_id=session_id)
-        done = self._attempted(place, said, inside, dry_run=dry_run)
-        new = list(enumerate(read))[len(read) - done.added :]
-        return replace(done, masked=tuple(Masked(at, each.kinds) for at, each in new if each.kinds))
+        done = self._attempted(place, join, title, inside, dry_run=dry_run)
+        first, offset = len(done.said) - done.added, len(done.said) - len(said)
+        masked = tuple(
+            Masked(at, each.kinds)
+            for at, each in enumerate(read, start=offset)
+            if done.added and at >= first and each.kinds
+        )
+        return replace(done, masked=masked, left_out=given.left_out)
 
     def _attempted(
-        self, place: Uri, said: list[Message], ctx: RequestContext, *, dry_run: bool
+        self, place: Uri, join: Join, title: str, ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
         for _ in range(_ATTEMPTS):
             with suppress(_TakenError):  # somebody was faster: look at what is there now
-                return self._archived(place, said, ctx, dry_run=dry_run)
-        return self._archived(place, said, ctx, dry_run=dry_run)
+                return self._archived(place, join, title, ctx, dry_run=dry_run)
+        return self._archived(place, join, title, ctx, dry_run=dry_run)
 
     def _archived(
-        self, place: Uri, said: list[Message], ctx: RequestContext, *, dry_run: bool
+        self, place: Uri, join: Join, title: str, ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
         known = self._known(place, ctx)
         before = _said(known)
-        if not same(before, said):
-            raise NodeExistsError(
-                f"the session {place.name[:80]!a} was committed with other messages. "
-                "Fix: commit it with all that was said before, or under another id."
-            )
-        parts = list(_parts(said))
-        if len(said) > len(before) and not dry_run:
-            self._write(_written(place, parts, known), ctx)
-        uris = tuple(str(_part(place, number)) for number in range(max(len(parts), len(known))))
-        added = max(0, len(said) - len(before))
-        kept = said if added else before
-        learned = self._learned(place, kept, ctx) if known else 0
-        return Archived(place, kept, added, uris, learned)
+        after = join(before)
+        same = len(before) if after is before else common(before, after)
+        replaced = len(before) - same
+        parts = list(_parts(after))
+        gone = known[len(parts) :] if replaced else []
+        mark = self._marks.read(place, ctx) if known else ""
+        learned = learned_from(mark, after)
+        if replaced:
+            learned = min(learned_from(mark, before), same)
+        if not dry_run:
+            changed = _written(place, parts, known) if after is not before else ()
+            nodes = list(_titled(changed, known, title))
+            also = self._marks.moved(place, mark, Beginnings(after).mark(learned))
+            self._write(nodes, gone, ctx, also if replaced and mark else lambda _draft: None)
+        count = max(len(parts), len(known) - len(gone))
+        uris = tuple(str(_part(place, number)) for number in range(count))
+        return Archived(place, after, len(after) - same, uris, learned, replaced=replaced)
 
-    def _write(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
+    def _write(
+        self,
+        nodes: Sequence[ContextNode],
+        gone: Sequence[ContextNode],
+        ctx: RequestContext,
+        also: Callable[[Draft], None],
+    ) -> None:
+        if not nodes and not gone:
+            return
         try:
-            self._nodes.because("session").write_nodes(nodes, ctx)
-        except (NodeExistsError, VersionMismatchError) as error:
+            without = [node.uri for node in gone]
+            self._nodes.because("session").exchange(nodes, without, ctx, also=also)
+        except (NodeExistsError, NodeNotFoundError, VersionMismatchError) as error:
             raise _TakenError(*error.args) from error
 
     def messages(self, place: Uri, ctx: RequestContext) -> list[Message]:
         """Return the messages that a session has."""
         return _said(self._known(place, ctx))
 
-    def _learned(self, place: Uri, said: Sequence[Message], ctx: RequestContext) -> int:
-        return learned_from(self._marks.read(place, ctx), said)
-
     def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
         """Return the nodes with messages that the session has, in order."""
-        found: list[ContextNode] = []
-        while True:
-            try:
-                found.append(self._nodes.read_node(str(_part(place, len(found))), ctx))
-            except NodeNotFoundError:
-                return found
+        return list(_nodes_of(self._nodes, place, ctx))
+
+
+# ---------------------------------------------------------------- which messages a session gets
+def recommitted(
+    before: Sequence[Message], said: Sequence[Message], place: Uri
+) -> Sequence[Message]:
+    """Return what a session has after all its messages are given; the last answer may differ."""
+    same = common(before, said)
+    if same == len(said):
+        return before
+    if same == len(before) or _is_last_exchange(before, said, same):
+        return said
+    raise NodeExistsError(
+        f"the session {place.name[:80]!a} was committed with other messages. "
+        "Fix: commit it with all that was said before, or under another id."
+    )
+
+
+def _is_last_exchange(before: Sequence[Message], said: Sequence[Message], first: int) -> bool:
+    """Whether the first message that differs belongs to the last answer, or is what it answers.
+
+    Another question is an edit only after an earlier exchange; else it is another conversation.
+    Where no user speaks, the last answer is the last message.
+    """
+    asked = _last_asked(before)
+    if asked < 0:
+        return first == len(before) - 1 > 0
+    if first > asked:
+        return True
+    earlier = any(each.role in {"user", "assistant"} for each in before[:first])
+    return first == asked and earlier and said[first].role == "user"
+
+
+def appended(
+    before: Sequence[Message], new: Sequence[Message], *, replace_last: bool | None
+) -> Sequence[Message]:
+    """Return what a session has after some messages are added; those it has are not doubled."""
+    overlap = _overlap(before, new)
+    if replace_last and new:
+        is_there = overlap == len(new) and _is_exchange(before[: -len(new)], new)
+        return before if is_there else [*before[: _answer_start(before, new[0])], *new]
+    rest = new[overlap:]
+    if not rest or _is_within(before, new):
+        return before
+    regenerated = (
+        replace_last is None
+        and len(rest) == len(new)
+        and bool(before)
+        and before[-1].role == new[0].role == "assistant"
+    )
+    return [*(before[:-1] if regenerated else before), *rest]
+
+
+def _is_exchange(before: Sequence[Message], new: Sequence[Message]) -> bool:
+    """Whether messages are a question with its answer, or all of an answer, after what is there."""
+    return not before or "user" in {new[0].role, before[-1].role}
+
+
+def _answer_start(before: Sequence[Message], first: Message) -> int:
+    """Return where the last answer begins; if a question comes first, where its own was."""
+    asked = _last_asked(before)
+    return asked if first.role == "user" and asked >= 0 else asked + 1
+
+
+def _last_asked(messages: Sequence[Message]) -> int:
+    """Return the index of the last message of a user; -1 if there is none."""
+    indexes = range(len(messages) - 1, -1, -1)
+    return next((index for index in indexes if messages[index].role == "user"), -1)
+
+
+def _overlap(before: Sequence[Message], new: Sequence[Message]) -> int:
+    """Return how many messages end what is there and begin what is new."""
+    known, given = list(before), list(new)
+    sizes = range(min(len(known), len(given)), 0, -1)
+    return next((size for size in sizes if known[-size:] == given[:size]), 0)
+
+
+def _is_within(before: Sequence[Message], new: Sequence[Message]) -> bool:
+    """Whether messages that each have a time are there in a row: somebody tries again."""
+    known, given = list(before), list(new)
+    starts = range(len(known) - len(given) + 1)
+    return all(each.time for each in given) and any(
+        known[at] == given[0] and known[at : at + len(given)] == given for at in starts
+    )
+
+
+# ---------------------------------------------------------------- listing
+def list_sessions(reader: NodeReader, ctx: RequestContext) -> list[SessionInfo]:
+    """Return the sessions that the caller may see, newest first."""
+    found: list[SessionInfo] = []
+    for uri in reader.list_children(str(Uri(ctx.account_id, ("sessions",))), ctx):
+        with suppress(AccessDeniedError):  # it became another's since it was listed
+            info = _info(reader, Uri.parse(uri), ctx)
+            if info is not None:
+                found.append(info)
+    return sorted(found, key=lambda info: (info.date, info.id), reverse=True)
+
+
+def _info(reader: NodeReader, place: Uri, ctx: RequestContext) -> SessionInfo | None:
+    """Return what a list says of a session, as far as it can be read; None without messages."""
+    nodes: list[ContextNode] = []
+    with suppress(BrokenNodeError):
+        nodes.extend(_nodes_of(reader, place, ctx))
+    if not nodes:
+        return None
+    said = _said(nodes)
+    times = [each.time for each in said if each.time] or [node.updated_at for node in nodes]
+    title = _given_title(reader, place, nodes[0], ctx) or _derived_title(said) or place.name
+    size = sum(len(node.content.encode()) for node in nodes)
+    return SessionInfo(place.name, title, max(times), len(said), size, str(place))
+
+
+def _given_title(reader: NodeReader, place: Uri, first: ContextNode, ctx: RequestContext) -> str:
+    given = first.metadata.get(_TITLE)
+    if isinstance(given, str) and given.strip():
+        return clean_title(given).text
+    with suppress(NodeNotFoundError, BrokenNodeError):
+        imported = reader.read_node(str(place.child(ORIGIN)), ctx).abstract
+        return "" if imported == _heading(place) else imported
+    return ""
+
+
+def _derived_title(said: Sequence[Message]) -> str:
+    spoken = sorted(said, key=lambda each: each.role != "user")  # users first, in their order
+    lines = (line for each in spoken for line in each.content.splitlines() if line.strip())
+    return clean_title(shortened(" ".join(next(lines, "").split()), _MAX_TITLE)).text
+
+
+def clean_title(given: str) -> CleanText:
+    """Return what a session is called, as it may be kept: on one line, and without secrets."""
+    given = shortened(" ".join(encodable(given, "title").split()), MAX_ABSTRACT)
+    clean = cleaned_line(given, "title", SecretPolicy.MASK)
+    while len(clean.text) > MAX_ABSTRACT:  # cut before it is clean: a cut can open something
+        given = shortened(given, len(given) * 3 // 4)
+        clean = cleaned_line(given, "title", SecretPolicy.MASK)
+    return clean
+
+
+# ---------------------------------------------------------------- how far it was learned from
 
 
 class Beginnings:
@@ -149,6 +353,16 @@ def learned_from(mark: str, said: Sequence[Message]) -> int:
     return count if mark == Beginnings(said).mark(count) else 0
 
 
+# ---------------------------------------------------------------- nodes
+def _nodes_of(reader: NodeReader, place: Uri, ctx: RequestContext) -> Iterator[ContextNode]:
+    """Yield the nodes with messages that a session has, in order."""
+    number = 0
+    with suppress(NodeNotFoundError):
+        while True:
+            yield reader.read_node(str(_part(place, number)), ctx)
+            number += 1
+
+
 def _part(place: Uri, number: int) -> Uri:
     return place.child(_NAME if number == 0 else f"{_NAME}-{number + 1}")
 
@@ -172,12 +386,26 @@ def _written(
 ) -> Iterator[ContextNode]:
     """Yield the nodes that must be written: new ones, and the last one, which others came after."""
     for number, part in enumerate(parts):
-        content = render(_title(place), part)
+        content = render(_heading(place), part)
         if number >= len(known):
             uri = str(_part(place, number))
             yield ContextNode(uri=uri, content=content, abstract=_abstract(part))
         elif known[number].content != content:
             yield known[number].revised(content=content, abstract=_abstract(part))
+
+
+def _titled(
+    nodes: Iterable[ContextNode], known: Sequence[ContextNode], title: str
+) -> Iterator[ContextNode]:
+    """Yield the nodes to write, of which the first one has the title that was given."""
+    written = {node.uri: node for node in nodes}
+    first = written.get(known[0].uri) if known else next(iter(written.values()), None)
+    metadata: Mapping[str, JSON] = {_TITLE: title}
+    if title and first is not None:
+        written[first.uri] = replace(first, metadata={**first.metadata, **metadata})
+    elif title and known and known[0].metadata.get(_TITLE) != title:
+        written[known[0].uri] = known[0].revised(metadata=metadata)
+    yield from written.values()
 
 
 def _said(nodes: Iterable[ContextNode]) -> list[Message]:
@@ -192,7 +420,7 @@ def _said(nodes: Iterable[ContextNode]) -> list[Message]:
     return messages
 
 
-def _title(place: Uri) -> str:
+def _heading(place: Uri) -> str:
     return f"Session {place.name}"
 
 

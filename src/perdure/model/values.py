@@ -223,6 +223,6 @@ def shown(value: object) -> str:
     """Return a value as a message tells it: in ASCII, on one line, and short."""
     try:
         text = value if isinstance(value, str) else repr(value)
-    except ValueError:  # a number so long that Python won't write it
+    except (ValueError, RecursionError):  # a number too long, or lists too deep, for Python
         text = f"a long {type(value).__name__}"
     return ascii(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "...")

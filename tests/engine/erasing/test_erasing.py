@@ -248,6 +248,22 @@ def test_a_session_goes_and_what_was_learned_from_it_is_told_of(
     assert not list(home.rglob("sessions/s1"))
 
 
+@pytest.mark.parametrize("whole", ["ctx://local/sessions/s1", "ctx://local/users/ana"])
+def test_an_answer_that_was_replaced_goes_with_its_session(
+    context: Context, home: Path, whole: str
+) -> None:
+    asked = {"role": "user", "content": "What is odd?"}
+    long = {"role": "assistant", "content": f"{'A word. ' * 8_000}{SECRET}"}
+    done = of(context).append("s1", [asked, long])
+    assert len(done.uris) > 1, "the secret is in a node that goes when the answer does"
+    of(context).append("s1", [{"role": "assistant", "content": "Nothing."}])
+    assert leaks(home), "history keeps what was replaced"
+
+    root(context).forget(whole, erase=True)
+
+    assert leaks(home) == {}
+
+
 def test_who_quotes_it_and_who_leads_to_it_is_told_of(context: Context) -> None:
     uri = save_secret(context)
     quoter = root(context).save(

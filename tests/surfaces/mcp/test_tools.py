@@ -70,6 +70,23 @@ def test_a_list_goes_on_where_it_ended(agent: Agent) -> None:
     assert (folder["kind"], folder["says"]) == ("folder", "5 entries")
 
 
+def test_sessions_are_listed_by_title_date_and_size(
+    agent: Agent, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"role": "user", "content": "Hello.", "time": "2026-03-02T10:00:00Z"}
+    monkeypatch.setenv("USER", "ana")
+    with perdure.open(home=home / ".perdure") as memory:
+        memory.append("listed", [said], title="Greetings <script>", extract=False)
+
+    entries = agent.answer("list", folder="sessions")["entries"]
+
+    (entry,) = [each for each in entries if each["name"] == "sessions/listed"]
+    assert (entry["kind"], entry["updated_at"][:16]) == ("folder", "2026-03-02T10:00")
+    assert entry["says"].startswith("Greetings ")
+    assert "<script>" not in entry["says"]
+    assert "(1 message, " in entry["says"]
+
+
 def test_the_past_is_as_it_was(agent: Agent) -> None:
     tabs = remember_tabs(agent, "past")
     (first,) = agent.answer("history", uri=tabs)["versions"]

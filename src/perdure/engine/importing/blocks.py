@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from perdure.engine.importing.contract import Said
-from perdure.engine.importing.texts import call, compact, list_of, mapping_of, message, text_of
+from perdure.engine.importing.texts import call, compact, list_of, mapping_of, message
+from perdure.model.messages import text_of
 
 _SILENT = frozenset({"thinking", "redacted_thinking"})
 _SHOWN = frozenset({"image", "document", "file"})

@@ -12,15 +12,12 @@ from perdure.engine.importing.standing import SOURCE_DIGEST, State, known_at, or
 from perdure.engine.importing.texts import stable_name
 from perdure.engine.masking import kept_messages, same
 from perdure.engine.memory import Memory
-from perdure.engine.sessions import Sessions
-from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.texts import CleanText, cleaned_line, count_masked
+from perdure.engine.sessions import ORIGIN, Sessions, clean_title
+from perdure.engine.validate.texts import count_masked
 from perdure.errors import NodeExistsError
 from perdure.model import ContextNode, Uri
 from perdure.model.transcript import Message
-from perdure.model.values import JSON, MAX_ABSTRACT, shortened
 
-_ORIGIN = "origin"
 _COUNT = "source_messages"
 
 
@@ -40,9 +37,9 @@ class SessionImporter:
         session_id = stable_name(item.source, item.source_id)
         place = Uri(self._memory.caller.account_id, ("sessions", session_id))
         ctx = replace(self._memory.caller, session_id=session_id)
-        note = known_at(self._nodes, place.child(_ORIGIN), ctx)
+        note = known_at(self._nodes, place.child(ORIGIN), ctx)
         state = self._state(item, place, note)
-        title = self._title(item, place)
+        title = clean_title(item.title if item.title.split() else f"Session {place.name}")
         wanted = _note(item, place, title.text)
         titled = note is not None and note.content == wanted.content
         if not dry_run and (state is not State.SAME or self._learn):
@@ -57,15 +54,6 @@ class SessionImporter:
             self._write(wanted, note, state)
             self.masked += count_masked(title.notes)
         return State.CHANGED if state is State.SAME and note is not None else state
-
-    def _title(self, item: Conversation, place: Uri) -> CleanText:
-        """Return what a conversation is called, as it may be kept; secrets are masked as in it."""
-        given = shortened(" ".join(item.title.split()) or f"Session {place.name}", MAX_ABSTRACT)
-        clean = cleaned_line(given, "title", SecretPolicy.MASK)
-        while len(clean.text) > MAX_ABSTRACT:  # cut before it is clean: a cut can open something
-            given = shortened(given, len(given) * 3 // 4)
-            clean = cleaned_line(given, "title", SecretPolicy.MASK)
-        return clean
 
     def _state(self, item: Conversation, place: Uri, note: ContextNode | None) -> State:
         """Say how the messages stand to those that are there; `NodeExistsError` if they differ."""
@@ -103,7 +91,7 @@ class SessionImporter:
 
 
 def _note(item: Conversation, place: Uri, title: str) -> ContextNode:
-    metadata: dict[str, JSON] = {
+    metadata = {
         **origin(item, ""),
         SOURCE_DIGEST: _digest(item.messages),
         _COUNT: len(item.messages),
@@ -112,7 +100,7 @@ def _note(item: Conversation, place: Uri, title: str) -> ContextNode:
         "date": item.created_at or None,
     }
     return ContextNode(
-        uri=str(place.child(_ORIGIN)),
+        uri=str(place.child(ORIGIN)),
         content=f"# {title}\n\nImported from {item.source}.\n",
         abstract=title,
         metadata=metadata,

@@ -7,6 +7,7 @@ from enum import Enum
 
 from perdure.engine.masking import Masked
 from perdure.model import Action, CandidateMemory, WritePlan
+from perdure.model.messages import LeftOut
 
 
 class Outcome(Enum):
@@ -95,6 +96,10 @@ class SessionCommit:
     """The nodes that changed, or would."""
     masked_messages: tuple[Masked, ...] = ()
     """Those of the new messages that held secrets, which are masked."""
+    replaced: int = 0
+    """How many messages of a last answer the new ones replaced; history keeps them."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What of the given messages can't be kept: images, reasoning, empty messages, odd keys."""
 
     @property
     def masked(self) -> int:

@@ -4,7 +4,7 @@ Each part is one commit: all that was learned from some messages, and the mark t
 learned from. So who is stopped anywhere goes on where the mark stands, and nothing is there twice.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,14 @@ from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.engine.saving.learning import Learning
 from perdure.engine.saving.outcome import Change, Outcome, Planned, SessionCommit
 from perdure.engine.saving.windows import AT_ONCE, Window
-from perdure.engine.sessions import Archived, Beginnings, Sessions, learned_from
+from perdure.engine.sessions import (
+    WHOLE,
+    Addition,
+    Archived,
+    Beginnings,
+    Sessions,
+    learned_from,
+)
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.validating import validated
 from perdure.errors import (
@@ -49,6 +56,8 @@ class Wishes:
     """Say what would be done, and write nothing."""
     again: bool = False
     """Learn from all messages, those too that were learned from before."""
+    addition: Addition = WHOLE
+    """How the messages join the session."""
     progress: Callable[[int, int], None] = lambda _done, _all: None
     """Told after each part how many messages are done, of how many."""
 
@@ -75,14 +84,17 @@ class Saving:
 
     def commit(
         self,
-        messages: Iterable[Mapping[str, object]],
+        messages: Iterable[object],
         session_id: str,
         ctx: RequestContext,
         *,
         settle: Callable[[], None] = lambda: None,
     ) -> SessionCommit:
         """Keep the messages, then learn from them; `settle` is called when something is kept."""
-        archived = self._sessions.archive(messages, session_id, ctx, dry_run=self._wishes.dry_run)
+        wishes = self._wishes
+        archived = self._sessions.archive(
+            messages, session_id, ctx, addition=wishes.addition, dry_run=wishes.dry_run
+        )
         if not self._wishes.dry_run:
             settle()
         plans: list[Planned] = []
@@ -94,8 +106,17 @@ class Saving:
                 changes[each.uri] = replace(each, before=before)
             if not self._wishes.dry_run:
                 settle()
-        kept = session_id, archived.uris, len(archived.said), archived.added
-        return SessionCommit(*kept, tuple(plans), tuple(changes.values()), archived.masked)
+        return SessionCommit(
+            session_id,
+            archived.uris,
+            len(archived.said),
+            archived.added,
+            tuple(plans),
+            tuple(changes.values()),
+            archived.masked,
+            archived.replaced,
+            archived.left_out,
+        )
 
     def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
         ahead, beginnings = Ahead(self._known), Beginnings(archived.said)

@@ -2,25 +2,29 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 
 import click
 
-from perdure import Entry, Memory
+from perdure import Entry, Memory, SessionInfo
 from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
 from perdure.surfaces.cli.caller import NAMES, with_memory
 from perdure.surfaces.nodes.completing import folder_names
-from perdure.surfaces.nodes.describing import day, gist, told_node
+from perdure.surfaces.nodes.describing import day, gist, stamp, told_node
 from perdure.surfaces.telling import (
     counted,
     cut_to,
     mention,
     shown,
+    sized,
     tell_json,
     tell_table,
     width_of,
 )
 
 _LEAST_GIST = 20
+_SESSIONS = "sessions"
+_OF_SESSIONS = ("id", "title", "date", "messages", "bytes")
 _BROKEN = " (an edit by hand broke it; `perdure repair` says how)"
 
 
@@ -36,10 +40,13 @@ def list_command(
     """List what is in a folder.
 
     Without FOLDER, that of your memories. Each line has the name, the version, the day of the last
-    change, and the title or the abstract.
+    change, and the title or the abstract. Sessions have their title, day and size, newest first.
     """
     reading = memory if at is None else memory.at(at)
     found = reading.list(folder, archived=archived)
+    if memory.name(memory.uri(folder)) == _SESSIONS and not archived:
+        _tell_sessions(found, reading.sessions(), as_json=as_json)
+        return
     if as_json:
         tell_json(*map(entry_json, found))
         return
@@ -51,6 +58,42 @@ def list_command(
     if not tell_table(heads, fitted):
         name = memory.name(memory.uri(folder))
         mention(f"nothing {'archived ' if archived else ''}is in {name}")
+
+
+def _tell_sessions(
+    found: Sequence[Entry], sessions: Sequence[SessionInfo], *, as_json: bool
+) -> None:
+    """Print sessions, newest first; then folders without messages."""
+    entries = {entry.uri: entry for entry in found}
+    known = {each.uri: each for each in sessions if each.uri in entries}
+    others = [entry for uri, entry in entries.items() if uri not in known]
+    if as_json:
+        rest = dict.fromkeys(_OF_SESSIONS)
+        tell_json(
+            *({**entry_json(entries[uri]), **_session_json(each)} for uri, each in known.items()),
+            *({**entry_json(entry), **rest} for entry in others),
+        )
+        return
+    rows = [
+        *(_session_row(entries[uri], each) for uri, each in known.items()),
+        *((*_row(entry), "", gist_of(entry)) for entry in others),
+    ]
+    heads = ("name", "date", "messages", "size", "title")
+    columns = zip(heads[:-1], *(row[:-1] for row in rows), strict=False)
+    room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
+    if not tell_table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows)):
+        mention(f"nothing is in {_SESSIONS}")
+
+
+def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, str, str, str, str]:
+    size = sized(info.bytes)
+    return f"{entry.name}/", day(info.date), str(info.messages), size, shown(info.title)
+
+
+def _session_json(info: SessionInfo) -> dict[str, object]:
+    """Return what JSON has of a session beyond what it has of a folder."""
+    told = (info.id, info.title, stamp(info.date), info.messages, info.bytes)
+    return dict(zip(_OF_SESSIONS, told, strict=True))
 
 
 def _row(entry: Entry) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ from typing import Annotated
 from mcp_types import CallToolResult
 
 from perdure.context.reading import NodeReader
+from perdure.engine.sessions import SessionInfo
 from perdure.engine.validate.texts import presentable
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, NodeStatus, Uri
@@ -19,7 +20,7 @@ from perdure.surfaces.mcp.budget import longest
 from perdure.surfaces.mcp.naming import node_of, place_of, state_of
 from perdure.surfaces.mcp.opened import Opened
 from perdure.surfaces.nodes.describing import gist, stamp
-from perdure.surfaces.telling import counted, utc_time
+from perdure.surfaces.telling import counted, sized, utc_time
 
 _LONGEST_GIST = 120
 _LETTERS = 8
@@ -63,7 +64,8 @@ class Looking:
         place = reader.reach.seen(str(place_of(folder, request)), request)
         found = sorted(self._archived(place) if archived else self._children(place))
         rest = [uri for uri in found if uri > after]
-        entries = tuple(map(self._entry, rest[:limit]))
+        sessions = {} if archived else self._sessions(place)
+        entries = tuple(sessions.get(uri) or self._entry(uri) for uri in rest[:limit])
         more = rest[limit - 1] if len(rest) > limit else ""
         listed = Listed(folder=str(place), entries=entries, total=len(found), more_after=more)
         return answered(listed)
@@ -97,6 +99,23 @@ class Looking:
             for each in reader.walk(place)
             if reader.reach.may_see(each, request) and _is_archived(reader, each)
         ]
+
+    def _sessions(self, place: Uri) -> dict[str, Entry]:
+        """Return the entries of sessions, if that is the folder: title, date and size."""
+        if place.path != ("sessions",):
+            return {}
+        return {each.uri: self._session(each) for each in self._opened.memory().sessions()}
+
+    def _session(self, info: SessionInfo) -> Entry:
+        size = f"{counted(info.messages, 'message')}, {sized(info.bytes)}"
+        return Entry(
+            uri=info.uri,
+            name=name_for(Uri.parse(info.uri), self._opened.request),
+            kind="folder",
+            says=f"{presentable(shortened(info.title, _LONGEST_GIST))} ({size})",
+            updated_at=stamp(info.date),
+            version=0,
+        )
 
     def _entry(self, uri: str) -> Entry:
         place = Uri.parse(uri)

@@ -49,7 +49,7 @@ class Options(TypedDict):
     metavar="SHARE",
     help="Learn only what is at least so sure; 0.6.",
 )
-@click.option("--lenient", is_flag=True, help="Pass over keys that no message has.")
+@click.option("--lenient", is_flag=True, help="Pass over what no message can hold.")
 @as_json(ONE_OBJECT)
 @with_memory
 def commit_command(
@@ -58,9 +58,9 @@ def commit_command(
     """Keep a conversation, and learn from it.
 
     SESSION.jsonl has a message on each line, {"role": "user", "content": "..."}, perhaps with name
-    and time; or it is one JSON list of them. If it is -, that is read from stdin. The id of the
-    session is that of --session, else the name of the file. The same again changes nothing, and
-    more messages are added.
+    and time, or as OpenAI and Anthropic have it; or it is one JSON list of them. If it is -, that
+    is read from stdin. The id of the session is that of --session, else the name of the file. The
+    same again changes nothing, more messages are added, and a last answer that differs is replaced.
     """
     session = memory.request.session_id or _named(session_file)
     talk = conversation(bytes_of(session_file), session_file, lenient=options["lenient"])

@@ -15,12 +15,14 @@ from perdure.engine.importing.json_items import Malformed, lines
 from perdure.errors import InvalidUriError, InvalidValueError, UnreadableSourceError
 from perdure.faults import explain_reading
 from perdure.model import slugify
+from perdure.model.messages import read_messages
 from perdure.model.transcript import Message
 from perdure.model.uri import check_id
 from perdure.surfaces.nodes.given import STDIN
 
 MOST_BYTES = 256_000_000
 _KEYS = ("role", "content", "name", "time")
+_SDK_KEYS = frozenset({"type", "tool_calls", "tool_call_id", "function_call", "refusal"})
 _PROGRAMS = {
     "sessionId": "Claude Code",
     "leafUuid": "Claude Code",
@@ -102,14 +104,19 @@ def session_of(path: str) -> str:
 def conversation(data: bytes, path: str, *, lenient: bool) -> Conversation:
     """Read messages, and what is wrong with those that are none.
 
-    Unknown keys are faults unless somebody is lenient. A file of another program is refused.
+    Unknown keys, and what can't be kept of messages as SDKs have them, are faults unless somebody
+    is lenient. A file of another program is refused.
     """
     messages: list[dict[str, object]] = []
     faults: list[Fault] = []
     left_out: set[str] = set()
     for where, found in _items(data, path):
-        said = _known(found, left_out) if lenient else found
-        fault = _fault(said)
+        if _is_sdks(found):
+            _refuse_foreign(found, path)
+            said, fault = found, "" if lenient else _unkept(found)
+        else:
+            said = _known(found, left_out) if lenient else found
+            fault = _fault(said)
         if not fault and isinstance(said, dict):
             messages.append(said)
             continue
@@ -162,6 +169,22 @@ def _known(found: object, left_out: set[str]) -> object:
         return found
     left_out.update(str(key) for key in found.keys() - set(_KEYS))
     return {key: value for key, value in found.items() if key in _KEYS}
+
+
+def _is_sdks(found: object) -> bool:
+    """Whether a message is as OpenAI or Anthropic have it, and not only role and content."""
+    if not isinstance(found, Mapping):
+        return False
+    content = found.get("content", "")
+    return isinstance(content, list) or content is None or bool(found.keys() & _SDK_KEYS)
+
+
+def _unkept(found: object) -> str:
+    """Say what of an SDK's message can't be kept; nothing if all of it can."""
+    left_out = [f"{each.what}: {each.why}" for each in read_messages([found]).left_out]
+    if not left_out:
+        return ""
+    return f"{'; '.join(left_out)}. Fix: take it out, or add --lenient to pass it over."
 
 
 def _fault(found: object) -> str:

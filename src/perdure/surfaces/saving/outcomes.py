@@ -12,6 +12,7 @@ from perdure.surfaces.saving.words import said
 from perdure.surfaces.telling import counted, mention, tell_diff, tell_line, tell_table
 
 _WRITTEN = (Outcome.CREATED, Outcome.MERGED, Outcome.APPENDED)
+_MOST_LEFT_OUT = 20
 _SUPERSEDED = "superseded"
 _NOTHING_FOUND = "nothing was learned from it"
 _NOTHING_NEW = "it was committed before; nothing changed"
@@ -22,6 +23,7 @@ def tell_commit(memory: Memory, done: SessionCommit) -> None:
     tell_line(_archived(memory, done))
     tell_line(_counts(done))
     _tell_masked(done)
+    _tell_left_out(done)
     _tell_failures(done)
     rows = [
         row for each in done.plans if each.outcome in _WRITTEN for row in _rows(memory, done, each)
@@ -37,6 +39,7 @@ def tell_plan(memory: Memory, done: SessionCommit) -> None:
     tell_line(_archived(memory, done))
     tell_line(_counts(done))
     _tell_masked(done)
+    _tell_left_out(done)
     rows = [
         (each.outcome.value, f"{each.candidate.confidence:g}", _name(memory, each.uri), _why(each))
         for each in done.plans
@@ -52,7 +55,8 @@ def tell_plan(memory: Memory, done: SessionCommit) -> None:
 
 def _archived(memory: Memory, done: SessionCommit) -> str:
     name = memory.name(Uri(memory.request.account_id, ("sessions", done.session_id)))
-    return f"{name}: {counted(done.messages, 'message')}, {done.added} of them new"
+    replaced = f", in place of {done.replaced}" if done.replaced else ""
+    return f"{name}: {counted(done.messages, 'message')}, {done.added} of them new{replaced}"
 
 
 def _counts(done: SessionCommit) -> str:
@@ -75,6 +79,13 @@ def _tell_masked(done: SessionCommit) -> None:
     """Say in which messages secrets were masked, as citations count them, and of which kind."""
     told = [f"message {each.message} ({', '.join(each.kinds)})" for each in done.masked_messages]
     mention_number_masked(done.masked, told)
+
+
+def _tell_left_out(done: SessionCommit) -> None:
+    for each in done.left_out[:_MOST_LEFT_OUT]:
+        mention(f"not kept of message {each.message + 1}: {said(each.what)}: {said(each.why)}")
+    if len(done.left_out) > _MOST_LEFT_OUT:
+        mention(f"and {len(done.left_out) - _MOST_LEFT_OUT:,} more")
 
 
 def _tell_failures(done: SessionCommit) -> None:
@@ -102,8 +113,13 @@ def as_json(done: SessionCommit, left_out: Iterable[str], *, dry_run: bool) -> d
         "uris": list(done.uris),
         "messages": done.messages,
         "added": done.added,
+        "replaced": done.replaced,
         "dry_run": dry_run,
         "left_out": list(left_out),
+        "not_kept": [
+            {"message": each.message, "what": presentable(each.what), "why": presentable(each.why)}
+            for each in done.left_out
+        ],
         "counts": {**done.counts, _SUPERSEDED: done.superseded},
         "masked": {
             "secrets": done.masked,

@@ -11,16 +11,9 @@ from perdure.engine.importing.contract import Conversation, Finding, Item, Said
 from perdure.engine.importing.json_items import elements
 from perdure.engine.importing.reading import MEND, each_file, heads, objects
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import (
-    call,
-    compact,
-    list_of,
-    mapping_of,
-    message,
-    text_of,
-    time_of,
-)
+from perdure.engine.importing.texts import call, compact, list_of, mapping_of, message, time_of
 from perdure.errors import InvalidValueError
+from perdure.model.messages import text_of
 from perdure.model.values import ROLES, shown
 
 _NAMED = re.compile(r"conversations(-\d+)?\.json")

@@ -9,7 +9,8 @@ from perdure.engine.importing.contract import Conversation, Finding, Item, Said
 from perdure.engine.importing.json_items import elements
 from perdure.engine.importing.reading import MEND, each_file, heads, objects
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import cut, list_of, mapping_of, text_of, time_of
+from perdure.engine.importing.texts import cut, list_of, mapping_of, time_of
+from perdure.model.messages import text_of
 
 _NAMED = re.compile(r"conversations(-\d+)?\.json")
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}

@@ -11,7 +11,8 @@ from perdure.engine.importing.contract import Conversation, Finding, Item, Said
 from perdure.engine.importing.json_items import lines
 from perdure.engine.importing.reading import MEND, each_file, heads, objects
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import list_of, mapping_of, text_of, time_of
+from perdure.engine.importing.texts import list_of, mapping_of, time_of
+from perdure.model.messages import text_of
 
 Line = Mapping[str, object]
 

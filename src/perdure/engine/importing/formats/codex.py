@@ -11,15 +11,8 @@ from perdure.engine.importing.contract import Conversation, Finding, Item, Said
 from perdure.engine.importing.json_items import lines
 from perdure.engine.importing.reading import MEND, each_file, heads, objects
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import (
-    call,
-    compact,
-    list_of,
-    mapping_of,
-    message,
-    text_of,
-    time_of,
-)
+from perdure.engine.importing.texts import call, compact, list_of, mapping_of, message, time_of
+from perdure.model.messages import text_of
 
 _NOUN = "line"
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}

@@ -7,7 +7,7 @@ from perdure.engine.importing.contract import Entity, Finding, Item, Relation
 from perdure.engine.importing.json_items import lines
 from perdure.engine.importing.reading import MEND, each_file, heads, objects
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import text_of
+from perdure.model.messages import text_of
 
 _NOUN = "line"
 _MARKS = (b'"entityType"', b'"relationType"')

@@ -7,8 +7,9 @@ from perdure.engine.importing.contract import Finding, Item, Statement
 from perdure.engine.importing.json_items import elements
 from perdure.engine.importing.reading import MEND, each_file, heads, objects
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import list_of, mapping_of, text_of, time_of
+from perdure.engine.importing.texts import list_of, mapping_of, time_of
 from perdure.model import slugify
+from perdure.model.messages import text_of
 from perdure.model.values import JSON
 
 _NOUN = "memory"

@@ -1,0 +1,363 @@
+"""Messages as SDKs have them, read into the messages of a session.
+
+Understood are OpenAI chat messages and Responses items, Anthropic messages with their blocks, and
+any mapping with a role and content; as dicts, or as the SDKs' own objects (`model_dump`), also
+whole answers of OpenAI's. What a session can't hold is reported (`LeftOut`), never refused. Each
+message is read by itself, so that the same message is the same wherever it is given.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from perdure.errors import InvalidValueError
+from perdure.model.transcript import Message
+from perdure.model.values import MAX_SHOWN, read_moment, shortened, shown
+
+_ROLES = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_TIMES = ("time", "created_at", "timestamp")
+_TEXTS = ("content", "refusal", "audio", "tool_calls", "function_call")
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
+_ENVELOPE = frozenset(
+    {
+        *("id", "object", "type", "status", "index", "phase", "created", "model", "usage"),
+        *("stop_reason", "stop_sequence", "stop_details", "finish_reason", "logprobs"),
+        *("call_id", "tool_call_id", "annotations", "cache_control", "container"),
+        *("response_metadata", "usage_metadata"),
+    }
+)
+"""Keys that tell of a message, and not what it says."""
+_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_INPUTS = ("arguments", "input", "args", "action", "code", "queries", "operation")
+_HALVES = re.compile("[\ud800-\udfff]")
+_GOES_ON = frozenset(".,;:!?)")
+_ONLY_TEXT = "only text is kept"
+_NO_JSON = "JSON can't say it"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something of a given message that is not kept."""
+
+    message: int
+    """Which of the given messages, from 0."""
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessages:
+    """What was given, as far as a session can hold it."""
+
+    messages: tuple[Message, ...]
+    left_out: tuple[LeftOut, ...]
+    sources: tuple[int, ...]
+    """For each message, which of the given ones it is from; one may become several, or none."""
+
+
+def read_messages(given: Iterable[object]) -> ReadMessages:
+    """Read messages. Each is kept, or part of it, or it is in `left_out`.
+
+    A tool's call and its result are messages of the role tool; a role that is not known becomes
+    the name of a system message. `InvalidValueError` for what is not a mapping at all.
+    """
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise InvalidValueError(f"{shown(given)} is not a list of messages. Fix: give a list.")
+    messages: list[Message] = []
+    left_out: list[LeftOut] = []
+    sources: list[int] = []
+    for index, each in enumerate(given):
+        found = mapping_in(each)
+        if found is None:
+            raise InvalidValueError(
+                f"{shown(each)} is not a message. Fix: give a mapping with role and content."
+            )
+        for one in _unwrapped(found):
+            reading = _Reading(index, one)
+            messages += reading.said
+            left_out += reading.left_out
+            sources += [index] * len(reading.said)
+    return ReadMessages(tuple(messages), tuple(left_out), tuple(sources))
+
+
+# ---------------------------------------------------------------- values of other programs
+def mapping_in(value: object) -> Mapping[object, object] | None:
+    """Return a mapping, or an SDK's object as one; None if it is neither."""
+    if isinstance(value, Mapping):
+        return value
+    dump = None if isinstance(value, type) else getattr(value, "model_dump", None)
+    if not callable(dump):
+        return None
+    try:
+        found = dump()
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Mapping) else None
+
+
+def text_of(value: object) -> str:
+    """Return a text that UTF-8 can say; "" if the value is not a text.
+
+    Half a character, as cut-off texts have it, becomes U+FFFD.
+    """
+    if not isinstance(value, str):
+        return ""
+    text = str.__str__(value)
+    if text.isascii() or not _HALVES.search(text):
+        return text
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _HALVES.sub("\ufffd", whole)
+
+
+def json_of(value: object) -> str | None:
+    """Return a text as it is, and anything else as JSON; None if JSON can't say it."""
+    if isinstance(value, str):
+        return text_of(value)
+    try:
+        return text_of(json.dumps(value, ensure_ascii=False))
+    except (RecursionError, TypeError, ValueError):
+        return None
+
+
+def time_in(value: object) -> datetime | None:
+    """Return a time in UTC: a datetime with a zone, seconds since 1970, or ISO 8601; else None."""
+    try:
+        if isinstance(value, datetime):
+            return value.astimezone(UTC) if value.utcoffset() is not None else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return read_moment(value)
+
+
+def called(name: str, given: str) -> str:
+    """Return that a tool was called, as one line."""
+    return f"[called {name or 'a tool'}] {given}".rstrip()
+
+
+def _unwrapped(given: Mapping[object, object]) -> list[Mapping[object, object]]:
+    """Return the messages of a whole answer of OpenAI's; any other mapping is one message."""
+    found: list[object] = []
+    if given.get("object") == "chat.completion":
+        choices = map(mapping_in, _listed(given.get("choices")))
+        found = [choice.get("message") for choice in choices if choice is not None][:1]
+    elif given.get("object") == "response":
+        found = [*_listed(given.get("output"))]
+    messages = [each for each in map(mapping_in, found) if each is not None]
+    return messages if len(messages) == len(found) > 0 else [given]
+
+
+# ---------------------------------------------------------------- one message
+class _Reading:
+    """Reads one message; `said` is what a session keeps of it, `left_out` the rest."""
+
+    def __init__(self, index: int, given: Mapping[object, object]) -> None:
+        self._index = index
+        self._given = given
+        self._texts: list[str] = []
+        self._role = self._name = ""
+        self._time: datetime | None = None
+        self.said: list[Message] = []
+        self.left_out: list[LeftOut] = []
+        self._read()
+        if not self.said and not self.left_out:
+            self._leave("the message", "it is empty")
+
+    def _read(self) -> None:
+        kind = text_of(self._given.get("type"))
+        role = self._given.get("role")
+        self._read_time()
+        if role is not None or _role(kind) in _ROLES:
+            self._read_role(kind if role is None else role)
+        elif kind.endswith("_output"):
+            self._tool(self._name_in(self._given), self._result(self._given.get("output")))
+        elif kind.endswith("_call"):
+            self._read_call(kind)
+        elif kind in _THOUGHTS:
+            self._leave("reasoning", "it was not said")
+        else:
+            self._leave(f"an item of type {shown(kind)}" if kind else "the message", "has no role")
+
+    def _read_role(self, role: object) -> None:
+        own = " ".join(text_of(role).split())
+        if not own or len(own) > MAX_SHOWN:
+            self._leave("the message", f"its role is {shown(role)}")
+            return
+        self._name = self._name_in(self._given)
+        self._role = _ROLES.get(_role(own), "")
+        if not self._role:
+            self._role, self._name = "system", shortened(f"{own} {self._name}".strip(), MAX_SHOWN)
+        self._read_parts()
+        self._flush()
+        self._report_keys()
+
+    def _read_parts(self) -> None:
+        given = self._given
+        for block in _listed(given.get("content")):
+            self._block(block)
+        self._texts.append(text_of(given.get("refusal")))
+        if given.get("audio") is not None:
+            transcript = (mapping_in(given["audio"]) or {}).get("transcript")
+            self._texts.append(text_of(transcript))
+            self._leave("audio", _ONLY_TEXT)
+        for call in _listed(given.get("tool_calls")):
+            self._call(call)
+        if given.get("function_call") is not None:
+            self._call(given["function_call"])
+
+    # ------------------------------------------------------------ blocks
+    def _block(self, block: object) -> None:
+        known = mapping_in({"text": block} if isinstance(block, str) else block)
+        if known is None:
+            self._leave(f"content of type {type(block).__name__}", _ONLY_TEXT)
+            return
+        kind = text_of(known.get("type"))
+        if kind in _CALLS or kind.endswith("_call"):
+            self._call(known)
+        elif kind.endswith("tool_result"):
+            self._flush()
+            self._tool(self._name_in(known), self._result(known.get("content")))
+        else:
+            self._texts.append(self._text(known, kind))
+
+    def _text(self, block: Mapping[object, object], kind: str) -> str:
+        """Return the text of a block; in place of what is not text, a word that says so."""
+        if kind in _THOUGHTS:
+            self._leave(kind, "it was not said")
+            return ""
+        text = block.get("refusal") if kind == "refusal" else block.get("text")
+        text = (mapping_in(text) or {}).get("value", text) if text is not None else None
+        if isinstance(text, str):
+            self._report_halves(text)
+            return text_of(text)
+        noun = next((each for each in ("image", "audio", "video") if each in kind), kind)
+        noun = shortened(" ".join(noun.split()), MAX_SHOWN)
+        self._leave(noun or "content without a type", _ONLY_TEXT)
+        return f"[{noun}]" if noun else ""
+
+    # ------------------------------------------------------------ tools
+    def _read_call(self, kind: str) -> None:
+        """Read an item that is a call, and perhaps has its result with it."""
+        item = {"name": kind.removesuffix("_call"), **self._given}
+        self._call(item if item.get("name") else {**item, "name": kind.removesuffix("_call")})
+        for name in ("output", "outputs", "results", "error"):
+            if self._given.get(name):
+                self._tool("", self._result(self._given[name]))
+        if self._given.get("result") is not None:
+            self._leave(f"the result of {shown(kind)}", _ONLY_TEXT)
+
+    def _call(self, call: object) -> None:
+        self._flush()
+        known = mapping_in(call)
+        if known is None:
+            self._leave("a call of a tool", f"it is {type(call).__name__}")
+            return
+        inner = mapping_in(known.get("function")) or mapping_in(known.get("custom")) or known
+        name = self._name_in(inner)
+        given = next((inner[each] for each in _INPUTS if inner.get(each) is not None), "")
+        text = json_of(given)
+        if text is None:
+            self._leave("what a tool was called with", _NO_JSON)
+        self._tool(name, called(name, text or ""))
+
+    def _result(self, content: object) -> str:
+        """Return what a tool answered; of blocks, their texts."""
+        if not isinstance(content, list | tuple):
+            text = "" if content is None else json_of(content)
+            if text is None:
+                self._leave("the result of a tool", _NO_JSON)
+            return text or ""
+        texts = []
+        for block in content:
+            known = mapping_in({"text": block} if isinstance(block, str) else block)
+            if known is None:
+                self._leave(f"a result of type {type(block).__name__}", _ONLY_TEXT)
+            else:
+                texts.append(self._text(known, text_of(known.get("type"))))
+        return _joined(texts)
+
+    def _tool(self, name: str, content: str) -> None:
+        if content.strip():
+            self.said.append(Message("tool", content, name, self._time))
+        else:
+            self._leave("the result of a tool", "it is empty")
+
+    # ------------------------------------------------------------ the rest
+    def _flush(self) -> None:
+        """Keep the texts so far as one message."""
+        text = _joined(self._texts)
+        self._texts.clear()
+        if text.strip():
+            self.said.append(Message(self._role, text, self._name, self._time))
+
+    def _read_time(self) -> None:
+        name = next((each for each in _TIMES if self._given.get(each) is not None), "")
+        if name:
+            self._time = time_in(self._given[name])
+            if self._time is None:
+                self._leave(f"its {name}", "it is not a time with a zone")
+
+    def _name_in(self, given: Mapping[object, object]) -> str:
+        name = given.get("name")
+        text = " ".join(text_of(name).split())
+        if len(text) > MAX_SHOWN or (name is not None and not isinstance(name, str)):
+            self._leave("its name", f"it is {shown(name)}")
+        return text[:MAX_SHOWN].strip()
+
+    def _report_keys(self) -> None:
+        known = {"role", "name", *_TEXTS, *_TIMES, *_ENVELOPE}
+        unknown = [key for key, value in self._given.items() if key not in known and not _no(value)]
+        for key in unknown:
+            if key in _THOUGHTS:
+                self._leave(str(key), "it was not said")
+        rest = sorted(shown(key) for key in unknown if key not in _THOUGHTS)
+        if rest:
+            self._leave(shortened(", ".join(rest), MAX_SHOWN), "no message has such a key")
+
+    def _report_halves(self, text: str) -> None:
+        if not text.isascii() and "\ufffd" in text_of(text) and "\ufffd" not in text:
+            self._leave("half a character", "UTF-8 can't say it")
+
+    def _leave(self, what: str, why: str) -> None:
+        self.left_out.append(LeftOut(self._index, text_of(what), why))
+
+
+def _role(text: str) -> str:
+    return text.strip().lower()
+
+
+def _listed(content: object) -> Sequence[object]:
+    if content is None:
+        return ()
+    return content if isinstance(content, list | tuple) else (content,)
+
+
+def _no(value: object) -> bool:
+    """Whether a value says nothing."""
+    return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Join texts as paragraphs, but for one that goes on in the next, as cited texts do."""
+    return "".join(_spaced(text for text in texts if text))
+
+
+def _spaced(texts: Iterable[str]) -> Iterator[str]:
+    last = ""
+    for text in texts:
+        goes_on = last[-1:].isspace() or text[:1].isspace() or text[:1] in _GOES_ON
+        yield text if not last or goes_on else f"\n\n{text}"
+        last = text
