@@ -21,6 +21,7 @@ from perdure.exports import exports
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
     from perdure.engine.answering import Lag
+    from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.browse import Edges, Entry
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
@@ -43,6 +44,7 @@ else:
         {
             "artifacts.cid": "CID",
             "engine.answering": "Lag",
+            "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
             "engine.edits": "Edits",
             "engine.erasing.plan": "Erased ErasurePlan Forgotten",
@@ -64,6 +66,8 @@ else:
 
 __all__ = [
     "CID",
+    "AsyncMemory",
+    "AsyncPastMemory",
     "Deleted",
     "Edges",
     "Edits",
@@ -92,14 +96,16 @@ __all__ = [
     "SessionInfo",
     "Written",
     "open",
+    "open_async",
 ]
 
 
-def open(
+def open(  # noqa: PLR0913 - a name for each
     *,
     user: str | None = None,
     agent: str | None = None,
     account: str | None = None,
+    project: Path | str = "",
     home: Path | str | None = None,
     backend: str | None = None,
 ) -> "Memory":
@@ -107,12 +113,35 @@ def open(
 
     Without `user`, `agent` and `account`, the caller is the user of this machine, who reaches
     everything in the account `local`. A named `user` is a member of the account, who reaches what
-    is theirs or shared. `home` and `backend` replace what the config names. Close the memory, or
-    use it in a `with`.
+    is theirs or shared. `project` is the slug of a project, or a folder in one: its memories come
+    first in what `recall` packs for a prompt. `home` and `backend` replace what the config names.
+    Close the memory, or use it in a `with`.
     """
-    from perdure.app import caller_for, open_memory  # noqa: PLC0415 - an import alone loads nothing
+    from perdure.app import caller_for, open_memory  # noqa: PLC0415 - see exports
+    from perdure.app.projects import project_slug  # noqa: PLC0415 - see exports
 
     named = {} if home is None else {"PERDURE_HOME": str(Path(home).expanduser().absolute())}
     environ = {**os.environ, **named}
     caller = caller_for(environ, account=account, user=user, agent=agent)
-    return open_memory(environ, caller, backend=backend)
+    slug = project_slug(project) if project else ""
+    return open_memory(environ, caller, backend=backend, project=slug)
+
+
+def open_async(  # noqa: PLR0913 - as `open`
+    *,
+    user: str | None = None,
+    agent: str | None = None,
+    account: str | None = None,
+    project: Path | str = "",
+    home: Path | str | None = None,
+    backend: str | None = None,
+) -> "AsyncMemory":
+    """Return the memory that `open` opens, for asyncio; use it in an `async with`."""
+    from perdure.engine.async_memory import AsyncMemory  # noqa: PLC0415 - see exports
+
+    def opening() -> "Memory":
+        return open(
+            user=user, agent=agent, account=account, project=project, home=home, backend=backend
+        )
+
+    return AsyncMemory(opening)

@@ -87,12 +87,16 @@ def open_context(
 
 
 def open_memory(
-    environ: Mapping[str, str], caller: "RequestContext", *, backend: str | None = None
+    environ: Mapping[str, str],
+    caller: "RequestContext",
+    *,
+    backend: str | None = None,
+    project: str = "",
 ) -> "Memory":
     """Open the memory that this user configured, for a caller."""
     context = open_context(environ, backend=backend)
     try:
-        return context.memory_for(caller)
+        return context.memory_for(caller, project)
     except BaseException:
         context.close()
         raise

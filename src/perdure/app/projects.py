@@ -1,6 +1,8 @@
 """From a user's environment to a project and its state."""
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from perdure.config import Config, load_config
@@ -15,6 +17,7 @@ from perdure.harness import (
 )
 from perdure.harness.modes import LOCAL
 from perdure.harness.projects import project_root
+from perdure.model.uri import check_slug
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
 
@@ -33,6 +36,17 @@ def open_project(environ: Mapping[str, str], cwd: str) -> Project:
     `StorageSelectionError` if that can't be had: it is never another one, nor none.
     """
     return resolve_project(cwd, select_backend(load_config(environ).storage))
+
+
+def project_slug(project: Path | str) -> str:
+    """Return the slug of a project: the one given, or that of the project a folder is in.
+
+    A path, and a text that begins with `.` or `~` or has a slash, is a folder.
+    """
+    text = str(project)
+    if isinstance(project, str) and text[0] not in ".~" and os.sep not in text:
+        return check_slug(text, "the name of a project")
+    return resolve_project(str(Path(text).expanduser().absolute()), None).slug
 
 
 def _selected(config: Config) -> StorageBackend:

@@ -1,0 +1,135 @@
+"""`Memory` for asyncio. Each verb is the one of `Memory`, run in a thread; none is written twice.
+
+Type checkers read `async_memory.pyi`, which `make stubs` writes from the signatures of `Memory`.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import wraps
+from typing import Any, Self
+
+from perdure.engine.memory import Memory, PastMemory
+from perdure.errors import ClosedError
+from perdure.model import RequestContext
+
+_END = object()
+
+
+class Mirror:
+    """An object whose public methods are those of another one, to be awaited."""
+
+    def __init__(self, inner: object) -> None:
+        self._given = inner
+
+    @property
+    def _inner(self) -> Any:  # noqa: ANN401 - whatever is mirrored
+        return self._given
+
+    def _wrapped(self, value: object) -> object:
+        """Return the mirror of what has verbs of its own; any other value is itself."""
+        if isinstance(value, Memory):
+            return AsyncMemory(value)
+        if isinstance(value, PastMemory):
+            return AsyncPastMemory(value)
+        return value
+
+
+def _awaited(verb: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(verb)
+    async def call(self: Mirror, *args: object, **kwargs: object) -> object:
+        return self._wrapped(await asyncio.to_thread(verb, self._inner, *args, **kwargs))
+
+    return call
+
+
+def _iterated(verb: Callable[..., Iterator[object]]) -> Callable[..., Any]:
+    @wraps(verb)
+    async def call(self: Mirror, *args: object, **kwargs: object) -> AsyncIterator[object]:
+        found = await asyncio.to_thread(verb, self._inner, *args, **kwargs)
+        while (value := await asyncio.to_thread(next, found, _END)) is not _END:
+            yield value
+
+    return call
+
+
+def _group(read: property) -> property:
+    """Return a property that mirrors a group of verbs, or a plain value as it is."""
+
+    def found(self: Mirror) -> object:
+        value = getattr(self._inner, str(read.fget.__name__)) if read.fget else None
+        has_verbs = type(value).__module__.startswith("perdure.engine")
+        return mirror_of(type(value))(value) if has_verbs else value
+
+    return property(found, doc=read.__doc__)
+
+
+def _mirror(source: type) -> Callable[[type], type]:
+    """Give a class the public methods and properties of `source`, as far as it lacks them."""
+
+    def add(mirror: type) -> type:
+        for name, member in inspect.getmembers(source):
+            if name.startswith("_") or name in vars(mirror):
+                continue
+            if isinstance(member, property):
+                setattr(mirror, name, _group(member))
+            elif inspect.isfunction(member):
+                made = _iterated(member) if _is_iterator(member) else _awaited(member)
+                setattr(mirror, name, made)
+        return mirror
+
+    return add
+
+
+def _is_iterator(verb: Callable[..., object]) -> bool:
+    return str(verb.__annotations__.get("return")).startswith("Iterator")
+
+
+_MIRRORS: dict[type, type] = {}
+
+
+def mirror_of(source: type) -> type:
+    """Return the mirror of a class; the same one each time."""
+    if source not in _MIRRORS:
+        _MIRRORS[source] = _mirror(source)(type(f"Async{source.__name__}", (Mirror,), {}))
+    return _MIRRORS[source]
+
+
+@_mirror(PastMemory)
+class AsyncPastMemory(Mirror):
+    """A memory as of a state, for asyncio."""
+
+
+@_mirror(Memory)
+class AsyncMemory(Mirror):
+    """A memory opened for one caller, for asyncio: the verbs of `Memory`, each to be awaited.
+
+    Use it in an `async with`, which opens and closes it in a thread. It may be used by many tasks
+    at once. A task that is cancelled stops waiting; what its verb has begun is finished.
+    """
+
+    def __init__(self, memory: Memory | Callable[[], Memory]) -> None:
+        super().__init__(memory if isinstance(memory, Memory) else None)
+        self._opening = memory
+
+    @property
+    def _inner(self) -> Memory:
+        if not isinstance(self._given, Memory):
+            raise ClosedError("this memory is not open. Fix: use it in an `async with`.")
+        return self._given
+
+    @property
+    def caller(self) -> RequestContext:
+        return self._inner.caller
+
+    @property
+    def project(self) -> str:
+        return self._inner.project
+
+    async def __aenter__(self) -> Self:
+        if not isinstance(self._opening, Memory):
+            self._given = await asyncio.to_thread(self._opening)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._inner.close)
