@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from perdure.index.models import find
 from tests.net.recording import HERE, RECORDING, same_as_recorded
 
 REPOSITORY = Path(__file__).parents[2]
@@ -23,6 +24,7 @@ DATA = next(
 )
 """Beside the checkout, or further up for a worktree."""
 MODELS = Path(sys.prefix) / "models"
+HAS_MODEL = find(MODELS) is not None
 WITHOUT_MODEL = "perdure, words only"
 WITH_MODEL = "perdure"
 POINTS = 0.5
@@ -32,6 +34,7 @@ pytestmark = pytest.mark.skipif(
     not DATA.is_dir(),
     reason="net: there is no shared/data beside the checkout to measure recall on",
 )
+Rows = list[dict[str, Any]]
 Figures = dict[str, dict[str, Any]]
 """By set and kind of question: how many, and R@10 of turns and of sessions in per cent."""
 
@@ -42,31 +45,38 @@ def test_recall_of_one_conversation_is_as_recorded(tmp_path: Path) -> None:
     same_as_recorded("recall_of_one.json", _json(_figures(rows, WITHOUT_MODEL)))
 
 
-@pytest.mark.net_recall
-@pytest.mark.timeout(3600)
-def test_recall_by_words_is_as_recorded(tmp_path: Path) -> None:
-    same_as_recorded("recall.json", _json(_figures(_rows(tmp_path), WITHOUT_MODEL)))
+@pytest.fixture(scope="module")
+def all_rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """Measure both sets, with and without the model; without it, if none is installed."""
+    folder = tmp_path_factory.mktemp("recall")
+    with_model = ("--models", str(MODELS)) if HAS_MODEL else ()
+    _rows(folder, "--only", "locomo", *with_model)
+    return _rows(folder, "--only", "longmemeval", *with_model)
 
 
 @pytest.mark.net_recall
 @pytest.mark.timeout(3600)
-def test_recall_with_the_model_is_as_recorded(tmp_path: Path) -> None:
-    if not MODELS.is_dir():
-        pytest.skip("net: no model is installed. Fix: make .venv/model.stamp")
-    found = _figures(_rows(tmp_path, "--models", str(MODELS)), WITH_MODEL)
+def test_recall_by_words_is_as_recorded(all_rows: Rows) -> None:
+    same_as_recorded("recall.json", _json(_figures(all_rows, WITHOUT_MODEL)))
+
+
+@pytest.mark.net_recall
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(not HAS_MODEL, reason="net: no model is installed. Fix: make .venv/model.stamp")
+def test_recall_with_the_model_is_as_recorded(all_rows: Rows) -> None:
+    found = _figures(all_rows, WITH_MODEL)
     if RECORDING:
         same_as_recorded("recall_with_model.json", _json(found))
     recorded: Figures = json.loads((HERE / "recall_with_model.json").read_text(encoding="utf-8"))
 
     assert found.keys() == recorded.keys()
     for name, figures in recorded.items():
-        assert found[name] == {
-            kind: pytest.approx(of_kind, abs=POINTS) for kind, of_kind in figures.items()
-        }
+        near = {kind: pytest.approx(of_kind, abs=POINTS) for kind, of_kind in figures.items()}
+        assert found[name] == near
 
 
-def _rows(folder: Path, *options: str) -> list[dict[str, Any]]:
-    """Return how each ranker did on each question."""
+def _rows(folder: Path, *options: str) -> Rows:
+    """Return how each ranker did on each question, in this run and those before in the folder."""
     file = folder / "rows"
     benchmark = str(REPOSITORY / "benchmarks" / "recall.py")
     command = [sys.executable, benchmark, str(DATA), "--rows", str(file), *options]
@@ -74,8 +84,8 @@ def _rows(folder: Path, *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def _figures(rows: list[dict[str, Any]], ranker: str) -> Figures:
-    grouped: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+def _figures(rows: Rows, ranker: str) -> Figures:
+    grouped: dict[str, dict[str, Rows]] = defaultdict(lambda: defaultdict(list))
     for row in (row for row in rows if row["ranker"] == ranker):
         for kind in ("all", row["kind"]):
             grouped[row["set"]][kind].append(row)
@@ -85,7 +95,7 @@ def _figures(rows: list[dict[str, Any]], ranker: str) -> Figures:
     }
 
 
-def _means(rows: list[dict[str, Any]]) -> dict[str, float]:
+def _means(rows: Rows) -> dict[str, float]:
     shares = {name: fmean(row[name] for row in rows) for name in ("turn", "session")}
     return {"n": len(rows), **{f"{name} R@10": round(100 * s, 3) for name, s in shares.items()}}
 
