@@ -23,6 +23,7 @@ _CHANGING = (
     (re.compile(r"api_key=\w{4}\.\.\."), "api_key=SOME..."),
     (re.compile(r"\bin \d+ seconds"), "in SOME seconds"),
     (re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
+    (re.compile(r"\b\d\d:\d\d:\d\dZ"), "HH:MM:SSZ"),
 )
 """What is another in each run: folders, ids, keys and times. The dates of the story stay."""
 
