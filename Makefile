@@ -6,10 +6,10 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The model lies in .venv/models, for the demo, the tests and the benchmarks alike.
 WITH_MODEL := PERDURE_HOME=$(abspath $(VENV))
 
-.PHONY: help demo test surface engine upper ground searches hunts check format lint types imports coverage crash bench lock clean
+.PHONY: help demo test surface engine upper ground searches hunts net net-recall check format lint types imports coverage crash bench lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/demo.stamp $(VENV)/model.stamp ## install what the demo needs and show Perdure at work
 	@$(WITH_MODEL) $(BIN)/perdure demo
@@ -45,6 +45,14 @@ searches: $(VENV)/dev.stamp
 
 hunts: $(VENV)/dev.stamp
 	$(BIN)/pytest -q -m search tests/engine
+
+# After `make net`, read the diff of the recorded files: it is what the change does to others.
+net: $(VENV)/dev.stamp ## record tests/net again, after a change that is meant to change answers
+	NET=record $(BIN)/pytest -q tests/net
+
+# With NET=record, its figures are recorded again.
+net-recall: $(VENV)/dev.stamp $(VENV)/model.stamp ## compare recall on all of shared/data with what was recorded; minutes
+	NET=$(NET) $(BIN)/pytest -q tests/net -m net_recall
 
 check: format lint types imports test coverage ## everything that must be green: format, lint, types, import contracts, tests
 

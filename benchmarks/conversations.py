@@ -42,10 +42,13 @@ class Corpus:
                 yield (session, number), message
 
 
-def locomo(path: Path) -> Corpus:
-    """Read conversations between two people; each question names the turns that answer it."""
+def locomo(path: Path, most: int | None = None) -> Corpus:
+    """Read conversations between two people; each question names the turns that answer it.
+
+    With `most`, read the first so many only.
+    """
     corpus = Corpus("LoCoMo")
-    for sample in json.loads(path.read_text()):
+    for sample in json.loads(path.read_text())[:most]:
         turns = dict(_locomo_sessions(sample, corpus))
         for asked in sample["qa"]:
             named = _EVIDENCE.findall(" ".join(asked.get("evidence") or ()))

@@ -1,6 +1,7 @@
 """How much of what answers a question is found, against plain peers on the same texts.
 
-    python benchmarks/recall.py DATA [--only locomo|longmemeval] [--lexical] [--rows FILE] [--check]
+    python benchmarks/recall.py DATA [--only locomo|longmemeval] [--conversations N]
+        [--models FOLDER] [--rows FILE] [--check]
 
 DATA is a folder with locomo_dev.json and longmemeval_oracle_dev.json. The sessions of a set go into
 one memory through `commit_session`, and each question is asked with `recall`. No language model
@@ -244,12 +245,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("data", type=Path)
     parser.add_argument("--only", choices=["locomo", "longmemeval", "paraphrases"])
+    parser.add_argument("--conversations", type=int, help="of LoCoMo, the first so many only")
     parser.add_argument("--models", type=Path, help="a folder in which the model is installed")
     parser.add_argument("--rows", type=Path, help="write a line of JSON for each question there")
     parser.add_argument("--check", action="store_true", help="fail if a goal is missed")
     options = parser.parse_args()
     sets: dict[str, Callable[[], Corpus]] = {
-        "locomo": lambda: locomo(options.data / "locomo_dev.json"),
+        "locomo": lambda: locomo(options.data / "locomo_dev.json", options.conversations),
         "longmemeval": lambda: longmemeval(options.data / "longmemeval_oracle_dev.json"),
     }
     problems: list[str] = []
