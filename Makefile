@@ -88,6 +88,9 @@ else
 	@echo "benchmarks/recall.py needs conversations: make bench DATA=folder"
 endif
 
+stubs: $(VENV)/dev.stamp ## write the types of AsyncMemory from those of Memory
+	$(BIN)/python -m tests.support.stubs
+
 lock: $(VENV)/dev.stamp ## pin the newest allowed dependencies, with hashes
 	requirements/lock $(BIN)
 
