@@ -131,10 +131,6 @@ SECTIONS = {
             f"{_HERE}.completion:completion_command",
             "Print what makes a shell complete commands, options and names of nodes.",
         ),
-        "demo": Later(
-            f"{_HERE}.demo.command:demo_command",
-            "Show Perdure at work on half a year of conversations.",
-        ),
     },
     HIDDEN: {
         "hook": Later(
