@@ -20,7 +20,6 @@ from perdure.storage import StorageBackend, TransactionalBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
-from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.base import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
@@ -29,7 +28,7 @@ from tests.support.context.tenancy import World
 
 def open_in_memory() -> World:
     inner = MemoryBackend()
-    backend = Journaled(inner, MemoryDisk())
+    backend = Recorded(inner, History.on(MemoryDisk()))
     outbox = MemoryOutbox(siblings=NodeReader(backend).siblings)
     nodes = Nodes(backend, outbox)
     world = _world(inner, backend, nodes, outbox, ScannedLinks(nodes))

@@ -16,7 +16,8 @@ from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
 from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.wrappers.journaled import Journaled
+from perdure.storage.history import History
+from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.requirement import requirement
 from tests.context.broken_tenancy import BROKEN, opened
 from tests.context.tenancy_worlds import open_in_memory, open_on_disk
@@ -117,7 +118,7 @@ class TestASessionThatBecomesSomebodysMeanwhile:
     @pytest.fixture
     def nodes(self) -> Nodes:
         inner = MemoryBackend()
-        nodes = Nodes(Journaled(inner, MemoryDisk()), MemoryOutbox())
+        nodes = Nodes(Recorded(inner, History.on(MemoryDisk())), MemoryOutbox())
         read = inner.read
         pending = [
             lambda: nodes.write_node(note(self.PLACE, "secret", owner_space="user:ana"), ANA)
