@@ -59,9 +59,6 @@ SECTIONS = {
         "rewind": _command("rewind", "Let all memories be what they were."),
         "forget": _command("forget", "Put away what nobody is to find; or erase it."),
         "relate": _command("relate", "Relate a node to another, or list its relations."),
-        "related": _finder(
-            "relating", "related", "Suggest links between notes that have none yet."
-        ),
         "import": Later(
             f"{_HERE}.importing:import_command",
             "Take in what other programs remember, or a memory that was exported.",
