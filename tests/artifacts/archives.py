@@ -14,8 +14,8 @@ from perdure.artifacts.exporting import export
 from perdure.artifacts.frame import Head, encode_head, records_checksum, salt_of, seal
 from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.merkle import leaf, leaf_hashes, root_of
+from perdure.artifacts.records import whole_records
 from perdure.artifacts.segment import End, Header
-from perdure.artifacts.survey import whole_records
 from perdure.errors import DamageError
 
 SEGMENT_BYTES = 2048

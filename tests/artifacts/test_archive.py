@@ -22,7 +22,7 @@ from perdure.artifacts.entry import Bind, Imported, Put, SnapshotAnchor, Sweep, 
 from perdure.artifacts.exporting import export
 from perdure.artifacts.importing import How, Taken, import_archive
 from perdure.artifacts.keys import SigningKey
-from perdure.artifacts.tree import Tree
+from perdure.artifacts.tree import log_root
 from perdure.errors import (
     ArchiveError,
     DamageError,
@@ -208,10 +208,9 @@ class TestExport:
         said = export(there, target)
 
         data = target.getvalue()
-        tree = Tree(MemoryDisk(), there.log)
         assert said.history == there.history
         assert said.state == there.current()
-        assert said.root == tree.root(there.current().position)
+        assert said.root == log_root(there, there.current().position)
         assert said.size == len(data)
         assert said.digest == data[-32:]
 

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,12 +11,10 @@ import pytest
 
 from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.artifacts.cid import CID
-from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Bind, Entry, Lift, Put, Tombstone, Unknown, encode
 from perdure.artifacts.keys import SigningKey, to_base64
 from perdure.artifacts.merkle import (
     EMPTY_ROOT,
-    Reader,
     leaf,
     leaf_hash,
     prove_inclusion,
@@ -36,8 +33,7 @@ from perdure.artifacts.proof import (
     verify_proof,
 )
 from perdure.artifacts.state import Logged
-from perdure.artifacts.tree import Tree
-from perdure.errors import FuturePositionError, ProofError
+from perdure.errors import ProofError
 
 ORIGIN = origin_of(bytes(range(16)))
 KEY = SigningKey(ORIGIN, bytes(range(32)))
@@ -68,16 +64,6 @@ LEAVES = [leaf_hash(leaf(each.time, encode(each.entry))) for each in LOG]
 SHOWN = [each for each in LOG if isinstance(each.entry, Put | Bind)]
 
 
-class InMemory:
-    """A tree that is no Tree; proofs don't need one."""
-
-    def reader(self, size: int) -> Reader:
-        return reader_over(LEAVES[:size])
-
-
-TREE = InMemory()
-
-
 @cache
 def checkpoint_at(size: int) -> SignedCheckpoint:
     time = LOG[size - 1].time if size else 0
@@ -86,7 +72,7 @@ def checkpoint_at(size: int) -> SignedCheckpoint:
 
 @cache
 def proof_of(position: int, size: int) -> InclusionProof:
-    return prove_entry(logged_at(position), TREE, checkpoint_at(size))
+    return prove_entry(logged_at(position), reader_over(LEAVES[:size]), checkpoint_at(size))
 
 
 def is_refused(task: Callable[..., object], *arguments: object) -> bool:
@@ -145,7 +131,7 @@ class TestInclusion:
     def test_an_entry_that_says_something_else_does_not_pass_for_a_put(self, position: int) -> None:
         """Even if its path is right."""
         logged = logged_at(position)
-        path = prove_inclusion(TREE.reader(40), position - 1, 40)
+        path = prove_inclusion(reader_over(LEAVES[:40]), position - 1, 40)
         forged = InclusionProof(
             position, logged.time, encode(logged.entry), path, checkpoint_at(40)
         )
@@ -154,27 +140,15 @@ class TestInclusion:
 
     def test_an_entry_of_a_later_state_is_not_proved(self) -> None:
         with pytest.raises(ProofError):
-            prove_entry(logged_at(11), TREE, checkpoint_at(10))
+            prove_entry(logged_at(11), reader_over(LEAVES[:10]), checkpoint_at(10))
 
     def test_a_proof_that_would_fail_is_not_given_out(self) -> None:
         changed = logged_at(5)._replace(time=BEGIN)
         with pytest.raises(ProofError, match="does not prove"):
-            prove_entry(changed, TREE, checkpoint_at(40))
+            prove_entry(changed, reader_over(LEAVES[:40]), checkpoint_at(40))
         wrong = replace(checkpoint_at(40).claim, root=bytes(32)).signed(KEY)
         with pytest.raises(ProofError, match="does not prove"):
-            prove_entry(logged_at(5), TREE, wrong)
-
-    def test_a_tree_on_a_disk_proves_the_same(self, tmp_path: Path) -> None:
-        def log(after: int) -> Iterator[Logged]:
-            return iter(LOG[after:])
-
-        tree = Tree(FolderDisk(tmp_path), log)
-        for logged in SHOWN:
-            proof = prove_entry(logged, tree, checkpoint_at(MOST))
-            assert proof == proof_of(logged.position, MOST)
-        assert prove_consistency(checkpoint_at(7), checkpoint_at(30), tree) == growth_of(7, 30)
-        with pytest.raises(FuturePositionError):
-            tree.reader(MOST + 1)
+            prove_entry(logged_at(5), reader_over(LEAVES[:40]), wrong)
 
     def test_another_key_proves_nothing(self) -> None:
         for other in (SigningKey(ORIGIN, bytes(32)), SigningKey("perdure/00", KEY.seed)):
@@ -243,7 +217,7 @@ class TestInclusion:
 
 @cache
 def growth_of(old: int, new: int) -> ConsistencyProof:
-    return prove_consistency(checkpoint_at(old), checkpoint_at(new), TREE)
+    return prove_consistency(checkpoint_at(old), checkpoint_at(new), reader_over(LEAVES[:new]))
 
 
 class TestConsistency:
@@ -263,7 +237,7 @@ class TestConsistency:
 
     def test_a_log_does_not_shrink(self) -> None:
         with pytest.raises(ProofError):
-            prove_consistency(checkpoint_at(9), checkpoint_at(8), TREE)
+            prove_consistency(checkpoint_at(9), checkpoint_at(8), reader_over(LEAVES[:8]))
         for old, new in ((9, 8), (9, 0), (1, 0)):
             swapped = ConsistencyProof(checkpoint_at(old), checkpoint_at(new), ())
             assert is_refused(verify_consistency, swapped, PUBLIC)
@@ -272,13 +246,10 @@ class TestConsistency:
         rewritten = [*LEAVES[:4], bytes(32), *LEAVES[5:]]
         claim = replace(checkpoint_at(40).claim, root=root_of(rewritten)).signed(KEY)
 
-        class Rewritten:
-            def reader(self, size: int) -> Reader:
-                return reader_over(rewritten[:size])
-
+        reader = reader_over(rewritten[:40])
         with pytest.raises(ProofError, match="does not prove the old tree"):
-            prove_consistency(checkpoint_at(20), claim, Rewritten())
-        assert prove_consistency(checkpoint_at(4), claim, Rewritten()).new == claim
+            prove_consistency(checkpoint_at(20), claim, reader)
+        assert prove_consistency(checkpoint_at(4), claim, reader).new == claim
         assert is_refused(verify_consistency, replace(growth_of(20, 40), new=claim), PUBLIC)
 
     def test_two_logs_are_not_one(self) -> None:

@@ -23,11 +23,12 @@ from perdure.artifacts.frame import encode_head, salt_of, seal
 from perdure.artifacts.keys import PublicKey
 from perdure.artifacts.log import Stream
 from perdure.artifacts.mark import Mark
+from perdure.artifacts.records import whole_records
 from perdure.artifacts.replay import Replay
 from perdure.artifacts.segment import HEADER_BYTES, End, Frame
 from perdure.artifacts.state import IndexState
 from perdure.artifacts.store import ArtifactStore
-from perdure.artifacts.survey import SLICE, whole_records
+from perdure.artifacts.survey import SLICE
 from perdure.artifacts.sweep import Sweeper
 from perdure.artifacts.verify import Progress
 from perdure.errors import ArchiveError

@@ -43,7 +43,7 @@ class Node:
 
 
 Reader = Callable[[Node], bytes]
-"""Gives the hash of a perfect subtree: out of tiles, a table or memory."""
+"""Gives the hash of a perfect subtree."""
 
 
 # ---------------------------------------------------------------- hashes
@@ -108,11 +108,6 @@ class Frontier:
         _check_hashes("the roots of a frontier", self.roots)
         if len(self.roots) != self.size.bit_count():
             raise ProofError(f"{len(self.roots)} roots can't make a tree of {self.size} leaves")
-
-    @classmethod
-    def read(cls, reader: Reader, size: int) -> "Frontier":
-        """Return the frontier at `size`, now or long ago, of the tree that `reader` reads."""
-        return cls(size, tuple(reader(node) for node in frontier_nodes(size)))
 
     def append(self, leaf: bytes) -> "Frontier":
         """Return the frontier with one more leaf hash."""
@@ -213,22 +208,6 @@ def verify_consistency(
             before = _above(before, side, sibling)
     _check_root(before, old_root, f"the old tree of {old_size} leaves")
     _check_root(after, new_root, f"the new tree of {new_size} leaves")
-
-
-def inclusion_nodes(index: int, size: int) -> list[Node]:
-    """Return the nodes that `prove_inclusion` reads, in its order."""
-    return [node for leaves in _beside(index, size) for node in _perfect(leaves)]
-
-
-def consistency_nodes(old: int, new: int) -> list[Node]:
-    """Return the nodes that `prove_consistency` reads, in its order."""
-    return [node for leaves in _between(old, new) for node in _perfect(leaves)]
-
-
-def frontier_nodes(size: int) -> list[Node]:
-    """Return the nodes that `Frontier.read` reads, in its order."""
-    check_size(size, smallest=0)
-    return _perfect(range(size))
 
 
 def _read_path(reader: Reader, subtrees: Iterable[range]) -> tuple[bytes, ...]:

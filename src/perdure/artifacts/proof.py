@@ -9,7 +9,7 @@ asks for the entries after it, and for a proof of consistency that ties them to 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from perdure.artifacts import merkle
 from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint
@@ -28,12 +28,6 @@ _INCLUSION_FIELDS = frozenset({"checkpoint", "entry", "path", "position", "time"
 _CONSISTENCY = "perdure-consistency-1"
 _CONSISTENCY_FIELDS = frozenset({"new", "old", "path"})
 _LONGEST_PATH = 64
-
-
-class Grown(Protocol):
-    """A tree that can be read as it was."""
-
-    def reader(self, size: int) -> Reader: ...
 
 
 # ---------------------------------------------------------------- what a proof holds
@@ -185,29 +179,30 @@ def _decoded(encoded: bytes) -> Put | Bind:
 
 
 # ---------------------------------------------------------------- proving
-def prove_entry(logged: Logged, tree: Grown, checkpoint: SignedCheckpoint) -> InclusionProof:
+def prove_entry(logged: Logged, reader: Reader, checkpoint: SignedCheckpoint) -> InclusionProof:
     """Return the proof that the log of `checkpoint` has this entry, which puts or binds something.
 
+    `reader` reads the tree of the entries that were signed.
     `ProofError` if it doesn't: a proof that would fail is never given out.
     """
     claim, encoded, index = checkpoint.claim, encode(logged.entry), logged.position - 1
     if not isinstance(logged.entry, Put | Bind):
         raise ProofError(f"entry {logged.position} puts no content and binds no name")
-    path = merkle.prove_inclusion(tree.reader(claim.size), index, claim.size)
+    path = merkle.prove_inclusion(reader, index, claim.size)
     hashed = leaf_hash(leaf(logged.time, encoded))
     merkle.verify_inclusion(hashed, index, claim.size, path, claim.root)
     return InclusionProof(logged.position, logged.time, encoded, path, checkpoint)
 
 
 def prove_consistency(
-    old: SignedCheckpoint, new: SignedCheckpoint, tree: Grown
+    old: SignedCheckpoint, new: SignedCheckpoint, reader: Reader
 ) -> ConsistencyProof:
     """Return the proof that the log of `new` begins with all of that of `old`.
 
     `ProofError` if it doesn't.
     """
     sizes = old.claim.size, new.claim.size
-    path = merkle.prove_consistency(tree.reader(sizes[1]), *sizes) if sizes[0] else ()
+    path = merkle.prove_consistency(reader, *sizes) if sizes[0] else ()
     _check_growth(old.claim, new.claim, path)
     return ConsistencyProof(old, new, path)
 

@@ -412,6 +412,15 @@ class ArtifactStore:
         self._journal.refresh()
         return self._journal.entries(after)
 
+    def records(self, size: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield the first `size` entries as the log has them, with the time of each commit."""
+        end = self._journal.refresh().position
+        if size > end:
+            raise FuturePositionError(
+                f"the log has {end} entries, not {size} yet. Fix: ask for an earlier state."
+            )
+        return self._journal.records(size)
+
     def tombstone(self, cid: CID, reason: str) -> IndexState:
         """Hide content from now on; earlier states still show it. Twice is once."""
         self._check_known(cid)
