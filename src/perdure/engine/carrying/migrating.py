@@ -107,7 +107,7 @@ class Migrating:
             or there > here
             or log_root(theirs, there) != log_root(ours, there)
         ):
-            return How.REPLAYED, 0
+            return How.FOREIGN, 0
         return (How.KNOWN if here == there else How.CONTINUED), there
 
     def _conflicts(self, how: How, bound: dict[str, CID]) -> Iterator[str]:
@@ -115,7 +115,7 @@ class Migrating:
             yield "it is the memory itself"
             return
         ours, theirs = self._source.history.store, self._target.history.store
-        if how is How.REPLAYED and ours.history == theirs.history:
+        if how is How.FOREIGN and ours.history == theirs.history:
             yield "the memory there went on by itself since it was copied"
             return
         yield from self._target.conflicts(how, bound)
