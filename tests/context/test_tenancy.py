@@ -8,7 +8,7 @@ import pytest
 from perdure.context.contract import ContextFS, OutboxStore, RelationStore
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import MemoryOutbox, SqliteOutbox
+from perdure.context.outbox import SqliteOutbox
 from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
@@ -22,6 +22,7 @@ from perdure.testing.requirement import requirement
 from tests.context.broken_tenancy import BROKEN, opened
 from tests.context.tenancy_worlds import open_in_memory, open_on_disk
 from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
 
 PARTS: dict[str, tuple[type, ...]] = {

@@ -8,7 +8,6 @@ from perdure.artifacts.entry import Entry, Lift, Tombstone, encode
 from perdure.artifacts.index import Index, Placed
 from perdure.artifacts.log import Piece
 from perdure.artifacts.records import encode_put
-from perdure.artifacts.table import Row
 
 
 class Content(NamedTuple):
@@ -50,9 +49,6 @@ class Draft:
     def position(self) -> int:
         """The position that the next entry will have."""
         return self._position + len(self.records) + 1
-
-    def find(self, digest: bytes) -> Row | None:
-        return self._index.find(digest)
 
     def is_visible(self, digest: bytes) -> bool:
         drafted = self._visible.get(digest)
