@@ -13,11 +13,9 @@ from perdure.artifacts.merkle import (
     Node,
     leaf,
     leaf_hash,
-    prove_consistency,
     prove_inclusion,
     reader_over,
     root_of,
-    verify_consistency,
     verify_inclusion,
 )
 from perdure.artifacts.tree import log_reader, log_root
@@ -82,9 +80,6 @@ def test_its_proofs_hold(store: ArtifactStore) -> None:
     reader, root = log_reader(store, size), log_root(store, size)
     for index in (0, 1, 255, 256, size - 1):
         verify_inclusion(leaves[index], index, size, prove_inclusion(reader, index, size), root)
-    for old in (1, 2, 255, 256, 257, size):
-        path = prove_consistency(reader, old, size)
-        verify_consistency(old, log_root(store, old), size, root, path)
 
 
 def test_a_reader_of_an_old_state_knows_nothing_of_later_ones(store: ArtifactStore) -> None:

@@ -4,12 +4,7 @@ from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.artifacts.cid import CID
 from perdure.artifacts.entry import Put
 from perdure.artifacts.keys import SigningKey
-from perdure.artifacts.proof import (
-    ConsistencyProof,
-    InclusionProof,
-    prove_consistency,
-    prove_entry,
-)
+from perdure.artifacts.proof import InclusionProof, prove_entry
 from perdure.artifacts.state import IndexState, Logged
 from perdure.artifacts.store import ArtifactStore
 from perdure.artifacts.tree import log_reader, log_root
@@ -51,18 +46,6 @@ class Prover:
         checkpoint = self.checkpoint(state)
         reader = log_reader(self._store, checkpoint.claim.size)
         return prove_entry(logged, reader, checkpoint)
-
-    def prove_growth(
-        self, old: SignedCheckpoint, state: IndexState | None = None
-    ) -> ConsistencyProof:
-        """Prove that nothing has changed of what was logged when `old` was signed.
-
-        It must be one that was given away earlier: one that is signed now shows nothing about
-        then. `ProofError` if the log is not the same any more.
-        """
-        old.verify(self._key.public)
-        new = self.checkpoint(state)
-        return prove_consistency(old, new, log_reader(self._store, new.claim.size))
 
     def _entry(self, position: int) -> Logged:
         for logged in self._store.log(after=position - 1):
