@@ -11,8 +11,8 @@ WITH_MODEL := PERDURE_HOME=$(abspath $(VENV))
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp $(VENV)/model.stamp ## install what the demo needs and show Perdure at work
-	@$(WITH_MODEL) $(BIN)/perdure demo
+demo: $(VENV)/demo.stamp $(VENV)/model.stamp ## install what the demo needs and show Perdure at work; KEEP=folder keeps the sample
+	@$(WITH_MODEL) $(BIN)/python -m examples.demo $(if $(KEEP),--keep "$(KEEP)")
 
 test: $(VENV)/dev.stamp ## install what the tests need and run them all
 	@rm -rf .coverage && mkdir .coverage

@@ -26,7 +26,6 @@ FIGURES: dict[str, Callable[[Path, Scale], list[Figure]]] = {
     "batch": writes.batches,
     "known": writes.known,
     "get": reads.warm_get,
-    "many": reads.many,
     "as-of": reads.as_of,
     "verify": reads.verify,
     "open": openings.opening,

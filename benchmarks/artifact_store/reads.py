@@ -38,50 +38,6 @@ def warm_get(folder: Path, scale: Scale) -> list[Figure]:
     return [Race(title, per(5 * READS, taken), PEER, {OURS: 1.0, FRESH: 1.0})]
 
 
-def many(folder: Path, scale: Scale) -> list[Figure]:
-    """Look up many at once, in a table and in the tail that has none yet."""
-    batch = payloads(scale.stored, KIB)
-    with filled(folder / OURS, batch) as store, filled(folder / FRESH, batch) as fresh:
-        store.snapshot()
-        cids = [CID.of(data) for data in batch]
-        counts = sorted({READS, scale.stored})
-        return [
-            figure
-            for where, asked in (("in a table", store), ("before a snapshot", fresh))
-            for count in counts
-            for figure in _at_once(where, asked, cids, count)
-        ]
-
-
-def _at_once(where: str, store: ArtifactStore, cids: list[CID], count: int) -> list[Figure]:
-    """Judge the looking up; reading and checking the bytes costs the same for one and for many."""
-    absent = [CID.of(bytes(cid)) for cid in cids]
-    legs = max(1, 5_000 // count)
-    one: dict[str, Callable[[list[CID]], object]] = {
-        "has": lambda asked: [store.has(cid) for cid in asked],
-        "has_many": store.has_many,
-    }
-    other: dict[str, Callable[[list[CID]], object]] = {
-        "get": lambda asked: [store.get(cid) for cid in asked],
-        "get_many": store.get_many,
-    }
-
-    def race(
-        what: str, contestants: dict[str, Callable[[list[CID]], object]], asked: list[CID]
-    ) -> Race:
-        taken = run(contestants, lambda: random.sample(asked, count), legs=legs)
-        baseline, judged = contestants
-        limits = {} if what == "with the bytes" else {judged: 0.1}
-        title = f"{count:,} keys {where}, {what}, for each"
-        return Race(title, per(legs * count, taken), baseline, limits)
-
-    return [
-        race("all there", one, cids),
-        race("none there", other, absent),
-        race("with the bytes", other, cids),
-    ]
-
-
 def verify(folder: Path, scale: Scale) -> list[Figure]:
     """Hash everything again, and git too."""
     return [_verify(folder / str(size), count, size) for count, size in scale.verified]

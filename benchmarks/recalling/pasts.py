@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.memory import MemoryOutbox
 from perdure.engine.copying import Copying
 from recalling.corpus import Corpus
-from recalling.memories import ACCOUNT, asking_for
+from recalling.memories import ACCOUNT, asking_for, unread_outbox
 
 CHANGED = (10, 100, 1_000)
 _MOST_BATCH = 250
@@ -34,10 +33,11 @@ def first_questions(context: Context, corpus: Corpus, questions: Sequence[str]) 
 
 def _change(context: Context, corpus: Corpus, numbers: range) -> None:
     """Write notes, many in a commit."""
-    nodes, request = Nodes(context.recorded, MemoryOutbox()), asking_for(ACCOUNT)
     made = [corpus.note(f"later{number}").node(ACCOUNT) for number in numbers]
-    for start in range(0, len(made), _MOST_BATCH):
-        nodes.write_nodes(made[start : start + _MOST_BATCH], request)
+    with unread_outbox() as outbox:
+        nodes = Nodes(context.recorded, outbox)
+        for start in range(0, len(made), _MOST_BATCH):
+            nodes.write_nodes(made[start : start + _MOST_BATCH], asking_for(ACCOUNT))
 
 
 def _asked(context: Context, questions: Sequence[str], state: IndexState) -> tuple[float, float]:

@@ -46,7 +46,6 @@
     │   ├── PlanNameError                  ValueError         the text names no plan
     │   └── ActivePlanError                ValueError         the marker names no plan there is
     ├── PackageMissingError                ImportError        an extra is not installed
-    ├── NotShownError                      AssertionError     the demo does not show what it says
     ├── LanguageModelError                                    a language model was of no help
     │   ├── AnswerRefusedError             RuntimeError       the model declined
     │   ├── AnswerTruncatedError           RuntimeError       it stopped before it was done
@@ -220,9 +219,6 @@ class UnregisteredError(ContextError, RuntimeError): ...
 
 
 class LeaseError(ContextError, RuntimeError): ...
-
-
-class NotShownError(PerdureError, AssertionError): ...
 
 
 class HarnessError(PerdureError): ...

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, Derived, Literal
 from perdure.artifacts.archive import Footer, encode_opening, read_archive
+from perdure.artifacts.checkpoint import Checkpoint, origin_of
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.exporting import export
 from perdure.artifacts.frame import Head, encode_head, records_checksum, salt_of, seal
 from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.merkle import leaf, leaf_hashes, root_of
+from perdure.artifacts.records import whole_records
 from perdure.artifacts.segment import End, Header
-from perdure.artifacts.survey import whole_records
 from perdure.errors import DamageError
 
 SEGMENT_BYTES = 2048
@@ -27,10 +28,21 @@ def open_store(disk: Disk) -> ArtifactStore:
     return ArtifactStore.on(disk, segment_bytes=SEGMENT_BYTES, clock=count(1).__next__)
 
 
-def exported(store: ArtifactStore, key: SigningKey | None = None) -> bytes:
+def exported(store: ArtifactStore) -> bytes:
     target = io.BytesIO()
-    export(store, target, key=key)
+    export(store, target)
     return target.getvalue()
+
+
+def signed(data: bytes, key: SigningKey) -> bytes:
+    """Return an archive with a checkpoint that was signed."""
+    archive = read_archive(io.BytesIO(data))
+    end = archive.end
+    origin = origin_of(archive.history)
+    claim = Checkpoint(origin, end.position, archive.root, end.time, archive.snapshots)
+    text = claim.signed(key).to_text().encode()
+    footer = Footer(end.position, end.seal, archive.root, text).encode()
+    return redigested(data[: -32 - len(archive.footer)] + footer + bytes(32))
 
 
 def literal(number: int) -> Literal:

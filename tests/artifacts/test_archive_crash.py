@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from perdure.artifacts import ArtifactStore, Change, Literal, replay
+from perdure.artifacts import ArtifactStore, Change, Literal
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.entry import Bind, Imported, Put
+from perdure.artifacts.entry import Bind, Put
 from perdure.artifacts.importing import How, import_archive
 from tests.artifacts.archives import exported, literal, open_store
 from tests.support.artifacts import MemoryDisk, RecordingDisk, crash_states
@@ -20,13 +20,7 @@ from tests.support.artifacts.faulty_disk import Fault, FaultyDisk
 
 pytestmark = pytest.mark.search
 
-RELATIONS = [How.RESTORED, How.CONTINUED, How.REPLAYED]
-
-
-@pytest.fixture(autouse=True)
-def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what is another's come in many commits."""
-    monkeypatch.setattr(replay, "_MOST_AT_ONCE", 2000)
+RELATIONS = [How.RESTORED, How.CONTINUED]
 
 
 class Scene(NamedTuple):
@@ -34,8 +28,6 @@ class Scene(NamedTuple):
 
     files: dict[str, bytes]
     archive: bytes
-    whole: bytes
-    """What is to be exported in the end; nothing if that is known only by what it holds."""
 
 
 def first(store: ArtifactStore) -> None:
@@ -64,9 +56,7 @@ def scene(relation: How) -> Scene:
     with open_store(disk) as here:
         if relation is How.CONTINUED:
             take(here, begin)
-        if relation is How.REPLAYED:
-            here.put(literal(0))
-    return Scene(disk.files(), archive, b"" if relation is How.REPLAYED else archive)
+    return Scene(disk.files(), archive)
 
 
 def take(store: ArtifactStore, data: bytes) -> How:
@@ -74,11 +64,10 @@ def take(store: ArtifactStore, data: bytes) -> How:
 
 
 def said(store: ArtifactStore) -> list[object]:
-    """Return what a log says, but not how often it says how far it came."""
+    """Return what a log says."""
     return [
         (type(e.entry), e.entry.cid if isinstance(e.entry, Put | Bind) else e.entry)
         for e in store.log()
-        if not isinstance(e.entry, Imported)
     ]
 
 
@@ -104,7 +93,7 @@ def check(relation: How, disk: Disk, *, done: bool) -> None:
         assert how in {relation, How.KNOWN}
         assert said(store) == whole
         assert store.verify().faults == ()
-        assert not at.whole or exported(store) == at.whole
+        assert exported(store) == at.archive
         assert not [name for name in disk.names() if name.startswith("arriv")]
         store.put(Literal(b"afterwards"))
     with open_store(disk) as store:

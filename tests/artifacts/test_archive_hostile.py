@@ -7,7 +7,6 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from google_crc32c import extend as extend_crc32c
@@ -39,11 +38,9 @@ from tests.artifacts.archives import (
     exported,
     open_store,
     redigested,
+    signed,
 )
 from tests.support.artifacts import MemoryDisk
-
-if TYPE_CHECKING:
-    from perdure.artifacts.canonical import Value
 
 pytestmark = pytest.mark.search
 
@@ -53,7 +50,7 @@ SECRET = b"a secret"
 
 
 @cache
-def small(*, signed: bool = False) -> bytes:
+def small() -> bytes:
     """Return an archive with every kind of entry, in several segments."""
     with open_store(MemoryDisk()) as store:
         cid, _ = store.put(Literal(SECRET))
@@ -63,10 +60,9 @@ def small(*, signed: bool = False) -> bytes:
         store.tombstone(cid, "why")
         store.gc(before=store.current())
         store.record([Change("name", b"text", {"who": ["Ana", 1, 2.5, None]})])
-        with open_store(MemoryDisk()) as third:
-            third.put(Literal(b"third"))
-            import_archive(store, io.BytesIO(exported(third)))
-        return exported(store, KEY if signed else None)
+        imported = Imported(bytes(range(16)), 1, bytes(32))
+        store._journal.commit(lambda draft: draft.append(imported), alone=True)
+        return exported(store)
 
 
 def refused(data: bytes) -> bool:
@@ -79,7 +75,7 @@ def refused(data: bytes) -> bool:
 
 class TestDamage:
     def test_every_bit_flip_is_refused(self) -> None:
-        data = bytearray(small(signed=True))
+        data = bytearray(signed(small(), KEY))
         for bit in range(8 * len(data)):
             data[bit // 8] ^= 1 << bit % 8
             assert refused(bytes(data)), bit
@@ -91,14 +87,6 @@ class TestDamage:
             data[at] ^= 1 << at % 8
             assert refused(redigested(bytes(data))), at
             data[at] ^= 1 << at % 8
-
-    def test_every_bit_flip_is_refused_where_a_signature_is_asked_for(self) -> None:
-        data = bytearray(small(signed=True))
-        for at in range(data.rindex(b"perdure/") - 200, len(data) - 32):
-            data[at] ^= 1 << at % 7
-            with pytest.raises(ArchiveError):
-                read_archive(io.BytesIO(redigested(bytes(data))), public_key=KEY.public)
-            data[at] ^= 1 << at % 7
 
     def test_every_length_but_its_own_is_refused(self) -> None:
         data = small()
@@ -229,20 +217,6 @@ class TestForged:
 
         assert refused(redigested(cut))
 
-    def test_what_could_not_be_said_again_is_refused_before_anything_is(self) -> None:
-        nested: Value = 0
-        for _ in range(97):
-            nested = {"before": nested}
-        data = assemble(DIGEST[:16], [[PUT, commit(Bind("a", X, {"before": nested}))]])
-        with open_store(MemoryDisk()) as store:
-            store.put(Literal(b"ours"))
-            before = store.current()
-
-            with pytest.raises(ArchiveError, match="can't be said again"):
-                import_archive(store, io.BytesIO(data))
-
-            assert store.current() == before
-
     def test_an_extension_of_our_own_log_can_not_sweep_what_was_never_put(self) -> None:
         ghost = CID.of(b"ghost")
         with open_store(MemoryDisk()) as store:
@@ -263,15 +237,11 @@ class TestForged:
             store.put(Literal(b"more"))
             assert store.verify().ok
 
-    def test_unknown_entries_are_kept_or_passed_over(self) -> None:
+    def test_unknown_entries_are_kept(self) -> None:
         data = assemble(DIGEST[:16], [[PUT, commit(Unknown(77, b"later"))]])
-        with open_store(MemoryDisk()) as restored, open_store(MemoryDisk()) as ours:
+        with open_store(MemoryDisk()) as restored:
             import_archive(restored, io.BytesIO(data))
             assert exported(restored) == data
-            ours.put(Literal(b"ours"))
-            import_archive(ours, io.BytesIO(data))
-
-            assert [type(logged.entry) for logged in ours.log()] == [Put, Put, Imported]
 
 
 # ---------------------------------------------------------------- at random
@@ -374,12 +344,9 @@ def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
 
         assert peak(write) < 8 << 20
 
-    for name, ours in (("restored", False), ("replayed", True)):
-        with ArtifactStore.open(tmp_path / name) as here, path.open("rb") as archive:
-            if ours:
-                here.put(Literal(b"ours"))
-            assert peak(lambda: import_archive(here, archive)) < 12 << 20
-            assert here.current().position == 1 + 2 * ours
+    with ArtifactStore.open(tmp_path / "restored") as here, path.open("rb") as archive:
+        assert peak(lambda: import_archive(here, archive)) < 12 << 20
+        assert here.current().position == 1
 
 
 LENGTHS = {"records": (36, 4), "payload": (40, 8)}

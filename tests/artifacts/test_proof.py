@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,12 +11,9 @@ import pytest
 
 from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.artifacts.cid import CID
-from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Bind, Entry, Lift, Put, Tombstone, Unknown, encode
 from perdure.artifacts.keys import SigningKey, to_base64
 from perdure.artifacts.merkle import (
-    EMPTY_ROOT,
-    Reader,
     leaf,
     leaf_hash,
     prove_inclusion,
@@ -26,18 +22,13 @@ from perdure.artifacts.merkle import (
 )
 from perdure.artifacts.proof import (
     LONGEST_TEXT,
-    ConsistencyProof,
-    Growth,
     InclusionProof,
     Proven,
-    prove_consistency,
     prove_entry,
-    verify_consistency,
     verify_proof,
 )
 from perdure.artifacts.state import Logged
-from perdure.artifacts.tree import Tree
-from perdure.errors import FuturePositionError, ProofError
+from perdure.errors import ProofError
 
 ORIGIN = origin_of(bytes(range(16)))
 KEY = SigningKey(ORIGIN, bytes(range(32)))
@@ -68,16 +59,6 @@ LEAVES = [leaf_hash(leaf(each.time, encode(each.entry))) for each in LOG]
 SHOWN = [each for each in LOG if isinstance(each.entry, Put | Bind)]
 
 
-class InMemory:
-    """A tree that is no Tree; proofs don't need one."""
-
-    def reader(self, size: int) -> Reader:
-        return reader_over(LEAVES[:size])
-
-
-TREE = InMemory()
-
-
 @cache
 def checkpoint_at(size: int) -> SignedCheckpoint:
     time = LOG[size - 1].time if size else 0
@@ -86,7 +67,7 @@ def checkpoint_at(size: int) -> SignedCheckpoint:
 
 @cache
 def proof_of(position: int, size: int) -> InclusionProof:
-    return prove_entry(logged_at(position), TREE, checkpoint_at(size))
+    return prove_entry(logged_at(position), reader_over(LEAVES[:size]), checkpoint_at(size))
 
 
 def is_refused(task: Callable[..., object], *arguments: object) -> bool:
@@ -145,7 +126,7 @@ class TestInclusion:
     def test_an_entry_that_says_something_else_does_not_pass_for_a_put(self, position: int) -> None:
         """Even if its path is right."""
         logged = logged_at(position)
-        path = prove_inclusion(TREE.reader(40), position - 1, 40)
+        path = prove_inclusion(reader_over(LEAVES[:40]), position - 1, 40)
         forged = InclusionProof(
             position, logged.time, encode(logged.entry), path, checkpoint_at(40)
         )
@@ -154,27 +135,15 @@ class TestInclusion:
 
     def test_an_entry_of_a_later_state_is_not_proved(self) -> None:
         with pytest.raises(ProofError):
-            prove_entry(logged_at(11), TREE, checkpoint_at(10))
+            prove_entry(logged_at(11), reader_over(LEAVES[:10]), checkpoint_at(10))
 
     def test_a_proof_that_would_fail_is_not_given_out(self) -> None:
         changed = logged_at(5)._replace(time=BEGIN)
         with pytest.raises(ProofError, match="does not prove"):
-            prove_entry(changed, TREE, checkpoint_at(40))
+            prove_entry(changed, reader_over(LEAVES[:40]), checkpoint_at(40))
         wrong = replace(checkpoint_at(40).claim, root=bytes(32)).signed(KEY)
         with pytest.raises(ProofError, match="does not prove"):
-            prove_entry(logged_at(5), TREE, wrong)
-
-    def test_a_tree_on_a_disk_proves_the_same(self, tmp_path: Path) -> None:
-        def log(after: int) -> Iterator[Logged]:
-            return iter(LOG[after:])
-
-        tree = Tree(FolderDisk(tmp_path), log)
-        for logged in SHOWN:
-            proof = prove_entry(logged, tree, checkpoint_at(MOST))
-            assert proof == proof_of(logged.position, MOST)
-        assert prove_consistency(checkpoint_at(7), checkpoint_at(30), tree) == growth_of(7, 30)
-        with pytest.raises(FuturePositionError):
-            tree.reader(MOST + 1)
+            prove_entry(logged_at(5), reader_over(LEAVES[:40]), wrong)
 
     def test_another_key_proves_nothing(self) -> None:
         for other in (SigningKey(ORIGIN, bytes(32)), SigningKey("perdure/00", KEY.seed)):
@@ -241,87 +210,11 @@ class TestInclusion:
             replace(proof_of(5, 40), entry=bytes(2**20 + 1))
 
 
-@cache
-def growth_of(old: int, new: int) -> ConsistencyProof:
-    return prove_consistency(checkpoint_at(old), checkpoint_at(new), TREE)
-
-
-class TestConsistency:
-    def test_each_state_is_proved_to_begin_with_each_older_one(self) -> None:
-        for new in range(MOST + 1):
-            for old in range(new + 1):
-                assert verify_consistency(growth_of(old, new), PUBLIC) == Growth(
-                    checkpoint_at(old).claim, checkpoint_at(new).claim
-                )
-
-    def test_the_empty_log_is_the_beginning_of_each(self) -> None:
-        proof = growth_of(0, 40)
-
-        assert proof.path == ()
-        assert proof.old.claim.root == EMPTY_ROOT
-        assert is_refused(verify_consistency, replace(proof, path=(bytes(32),)), PUBLIC)
-
-    def test_a_log_does_not_shrink(self) -> None:
-        with pytest.raises(ProofError):
-            prove_consistency(checkpoint_at(9), checkpoint_at(8), TREE)
-        for old, new in ((9, 8), (9, 0), (1, 0)):
-            swapped = ConsistencyProof(checkpoint_at(old), checkpoint_at(new), ())
-            assert is_refused(verify_consistency, swapped, PUBLIC)
-
-    def test_a_history_that_was_rewritten_is_found_out(self) -> None:
-        rewritten = [*LEAVES[:4], bytes(32), *LEAVES[5:]]
-        claim = replace(checkpoint_at(40).claim, root=root_of(rewritten)).signed(KEY)
-
-        class Rewritten:
-            def reader(self, size: int) -> Reader:
-                return reader_over(rewritten[:size])
-
-        with pytest.raises(ProofError, match="does not prove the old tree"):
-            prove_consistency(checkpoint_at(20), claim, Rewritten())
-        assert prove_consistency(checkpoint_at(4), claim, Rewritten()).new == claim
-        assert is_refused(verify_consistency, replace(growth_of(20, 40), new=claim), PUBLIC)
-
-    def test_two_logs_are_not_one(self) -> None:
-        other = replace(checkpoint_at(40).claim, origin=origin_of(b"other")).signed(KEY)
-
-        with pytest.raises(ProofError, match="two logs"):
-            verify_consistency(replace(growth_of(20, 40), new=other), PUBLIC)
-
-    def test_time_does_not_run_backwards(self) -> None:
-        early = replace(checkpoint_at(40).claim, time=BEGIN).signed(KEY)
-
-        with pytest.raises(ProofError, match="later one"):
-            verify_consistency(replace(growth_of(20, 40), new=early), PUBLIC)
-
-    def test_both_checkpoints_must_be_signed(self) -> None:
-        stranger = SigningKey(ORIGIN, bytes(32))
-        for field in ("old", "new"):
-            claim = getattr(growth_of(20, 40), field).claim.signed(stranger)
-            mixed = replace(growth_of(20, 40), **{field: claim})
-            with pytest.raises(ProofError, match="not signed by"):
-                verify_consistency(mixed, PUBLIC)
-
-    def test_no_part_of_it_can_be_exchanged(self) -> None:
-        proof = growth_of(21, 37)
-        for changed in (
-            {"old": checkpoint_at(20)},
-            {"new": checkpoint_at(38)},
-            {"path": proof.path[1:]},
-            {"path": (*proof.path, bytes(32))},
-            {"path": (bytes(32), *proof.path[1:])},
-            {"path": ()},
-        ):
-            assert is_refused(verify_consistency, replace(proof, **changed), PUBLIC)
-
-
 class TestText:
     def test_a_proof_is_read_as_it_was_written(self) -> None:
         for logged in SHOWN:
             proof = proof_of(logged.position, MOST)
             assert InclusionProof.from_text(proof.to_text()) == proof
-        for old in range(MOST):
-            growth = growth_of(old, MOST)
-            assert ConsistencyProof.from_text(growth.to_text()) == growth
 
     def test_it_is_plain_json_that_names_its_form(self) -> None:
         proof = proof_of(5, 40)
@@ -336,11 +229,9 @@ class TestText:
         }
         assert proof.to_text().isascii()
 
-    def test_one_kind_does_not_pass_for_the_other(self) -> None:
-        with pytest.raises(ProofError, match="perdure-consistency-1"):
-            ConsistencyProof.from_text(proof_of(5, 40).to_text())
+    def test_another_form_is_refused(self) -> None:
         with pytest.raises(ProofError, match="perdure-inclusion-1"):
-            InclusionProof.from_text(growth_of(5, 40).to_text())
+            InclusionProof.from_text('{"format": "perdure-consistency-1"}')
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -381,7 +272,6 @@ class TestText:
     )
     def test_what_is_no_proof_is_refused(self, text: str) -> None:
         assert is_refused(InclusionProof.from_text, text)
-        assert is_refused(ConsistencyProof.from_text, text)
 
     @pytest.mark.parametrize("name", ["position", "time", "entry", "path", "checkpoint", "format"])
     @pytest.mark.parametrize(
@@ -402,17 +292,12 @@ class TestText:
             InclusionProof.from_text(json.dumps(fields))
 
     def test_a_text_without_end_is_refused(self) -> None:
-        for kind in (InclusionProof, ConsistencyProof):
-            with pytest.raises(ProofError, match="at most"):
-                kind.from_text(" " * (LONGEST_TEXT + 1))
+        with pytest.raises(ProofError, match="at most"):
+            InclusionProof.from_text(" " * (LONGEST_TEXT + 1))
 
 
 def verified(text: str) -> Proven:
     return verify_proof(InclusionProof.from_text(text), PUBLIC)
-
-
-def grown(text: str) -> Growth:
-    return verify_consistency(ConsistencyProof.from_text(text), PUBLIC)
 
 
 def flips(whole: bytes) -> Iterator[str]:
@@ -428,10 +313,6 @@ class TestTampering:
     def test_every_flipped_bit_of_a_proof_of_inclusion_is_refused(self) -> None:
         for text in flips(proof_of(5, 7).to_text().encode()):
             assert is_refused(verified, text), text
-
-    def test_every_flipped_bit_of_a_proof_of_consistency_is_refused(self) -> None:
-        for text in flips(growth_of(3, 7).to_text().encode()):
-            assert is_refused(grown, text), text
 
     def test_every_flipped_bit_of_its_values_is_refused(self) -> None:
         """Below the text, which has checks of its own."""
@@ -467,28 +348,22 @@ class TestFuzz:
 
     def test_mangled_texts(self) -> None:
         chance = Random(6)
-        for task, text in (
-            (verified, proof_of(6, 23).to_text()),
-            (grown, growth_of(9, 23).to_text()),
-        ):
-            meant = task(text)
-            for _ in range(4500):
-                assert_harmless(task, mangled(text, chance), meant)
+        text = proof_of(6, 23).to_text()
+        meant = verified(text)
+        for _ in range(4500):
+            assert_harmless(verified, mangled(text, chance), meant)
 
     def test_mangled_fields(self) -> None:
         """JSON in its one form, so that what comes after the form is met."""
         chance = Random(7)
-        for task, text in (
-            (verified, proof_of(6, 23).to_text()),
-            (grown, growth_of(9, 23).to_text()),
-        ):
-            meant = task(text)
-            for _ in range(2000):
-                fields = json.loads(text)
-                name = chance.choice([each for each in fields if each != "format"])
-                fields[name] = altered(fields[name], chance)
-                changed = json.dumps(fields, indent=2, sort_keys=True) + "\n"
-                assert_harmless(task, changed, meant)
+        text = proof_of(6, 23).to_text()
+        meant = verified(text)
+        for _ in range(2000):
+            fields = json.loads(text)
+            name = chance.choice([each for each in fields if each != "format"])
+            fields[name] = altered(fields[name], chance)
+            changed = json.dumps(fields, indent=2, sort_keys=True) + "\n"
+            assert_harmless(verified, changed, meant)
 
     def test_signed_entries_that_make_no_sense(self) -> None:
         """An owner may sign anything; it is still read without harm."""

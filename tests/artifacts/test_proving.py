@@ -7,9 +7,7 @@ import pytest
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
 from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.proof import (
-    ConsistencyProof,
     InclusionProof,
-    verify_consistency,
     verify_proof,
 )
 from perdure.artifacts.proving import Prover
@@ -57,33 +55,6 @@ def test_a_position_inside_a_commit_is_signed_as_of_the_last_whole_one(
     assert prover.checkpoint(IndexState(0, 4)).claim.size == 1
     assert prover.checkpoint(IndexState(0, 6)).claim.size == 6
     assert prover.checkpoint().claim.snapshot == 1
-
-
-def test_growth_is_proved_from_a_checkpoint_that_was_given_away(
-    store: ArtifactStore, prover: Prover
-) -> None:
-    store.put(Literal(b"before"))
-    published = prover.checkpoint()
-    store.put(Literal(b"after"))
-
-    text = prover.prove_growth(published).to_text()
-
-    growth = verify_consistency(ConsistencyProof.from_text(text), KEY.public)
-    assert (growth.old.size, growth.new.size) == (1, 2)
-
-
-def test_a_log_that_is_another_one_can_not_be_shown_to_have_grown(
-    store: ArtifactStore, prover: Prover, tmp_path: Path
-) -> None:
-    store.put(Literal(b"before"))
-    published = prover.checkpoint()
-    with ArtifactStore.open(tmp_path / "other") as other:
-        other.put(Literal(b"something else"))
-        other.put(Literal(b"after"))
-        with pytest.raises(ProofError):
-            Prover(other, KEY).prove_growth(published)
-    with pytest.raises(ProofError):
-        Prover(store, SigningKey.make("eve.example")).prove_growth(published)
 
 
 def test_what_is_not_there_can_not_be_proved(store: ArtifactStore, prover: Prover) -> None:

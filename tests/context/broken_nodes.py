@@ -16,7 +16,6 @@ from perdure.context.draft import Draft
 from perdure.context.files import CONTENT, META
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import MemoryOutbox
 from perdure.context.parts import Look, Parts
 from perdure.context.reach import Reach
 from perdure.context.reading import NodeReader, Stored, absent
@@ -30,6 +29,7 @@ from perdure.errors import (
 from perdure.model import ContextNode, RelationEdge, RequestContext, Uri, slugify
 from perdure.storage import Locator
 from perdure.storage.wrappers.recorded import Recorded
+from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.seam import Seam
 
 Patch = pytest.MonkeyPatch

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.context.contract import LEASE_SECONDS
-from perdure.context.outbox import MemoryOutbox, SqliteOutbox, drafts
+from perdure.context.outbox import SqliteOutbox, drafts
 from perdure.context.outbox.drafts import MAX_SIBLINGS
 from perdure.errors import LeaseError
 from perdure.model import (
@@ -23,6 +23,7 @@ from perdure.model import (
     Role,
     Uri,
 )
+from tests.support.context.memory_outbox import MemoryOutbox
 
 Listed = list[tuple[str, OutboxEvent]]
 

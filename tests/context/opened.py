@@ -1,7 +1,7 @@
 """A memory opened on a ground, with all that works on it; and an index that is a dictionary."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +17,8 @@ from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import ContextNode, EventType, OutboxEvent, RequestContext, Role, Uri
-from perdure.storage import TransactionalBackend
 from perdure.storage.history import History
 from perdure.storage.joint import Joint
-from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround
 
@@ -35,8 +33,6 @@ GROUNDS: Mapping[str, Callable[[Path], Ground]] = {
     "memory": MemoryGround,
     "device-local": FolderGround,
 }
-KINDS = ("recorded", "journaled")
-MEMORIES = [f"{ground} {kind}" for ground in GROUNDS for kind in KINDS]
 
 WORKER_NEEDS = {
     "version",
@@ -82,7 +78,7 @@ def _is_of(uri: str, account_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    backend: TransactionalBackend
+    backend: Recorded
     nodes: Nodes
     relations: Relations
     outbox: SqliteOutbox
@@ -123,9 +119,8 @@ class Opened:
 
 
 @contextmanager
-def opened(  # noqa: PLR0913 - a test says which of them matters
+def opened(
     ground: Ground,
-    kind: str = "recorded",
     index: DictIndex | None = None,
     *,
     now: datetime = NOON,
@@ -137,12 +132,8 @@ def opened(  # noqa: PLR0913 - a test says which of them matters
     Without `settle` it is one that was open all the while, and found nothing to settle.
     """
     texts, disk = ground.texts(), ground.disk()
-    backend: TransactionalBackend
-    with ExitStack() as patches:
-        for settling in () if settle else (Joint, Journaled):
-            patches.enter_context(patch.object(settling, "settle", lambda _: None))
-        is_recorded = kind == "recorded"
-        backend = Recorded(texts, History.on(disk)) if is_recorded else Journaled(texts, disk)
+    with nullcontext() if settle else patch.object(Joint, "settle", lambda _: None):
+        backend = Recorded(texts, History.on(disk))
     outbox = ground.outbox()
     nodes = Nodes(backend, outbox, clock=lambda: now)
     kept: Mapping[str, TenantData] = {"nodes": NodeData(backend), "events": outbox}
@@ -157,8 +148,7 @@ def opened(  # noqa: PLR0913 - a test says which of them matters
         )
     finally:
         outbox.close()
-        if isinstance(backend, Recorded):
-            backend.close()
+        backend.close()
 
 
 def memory_uri(slug: str, user: str = "ana", account: str = ACCOUNT) -> str:

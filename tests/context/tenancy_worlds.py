@@ -9,7 +9,7 @@ from perdure.context.contract import OutboxStore
 from perdure.context.files import CONTENT
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import MemoryOutbox, SqliteOutbox
+from perdure.context.outbox import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
@@ -20,16 +20,16 @@ from perdure.storage import StorageBackend, TransactionalBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
-from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.base import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.tenancy import World
 
 
 def open_in_memory() -> World:
     inner = MemoryBackend()
-    backend = Journaled(inner, MemoryDisk())
+    backend = Recorded(inner, History.on(MemoryDisk()))
     outbox = MemoryOutbox(siblings=NodeReader(backend).siblings)
     nodes = Nodes(backend, outbox)
     world = _world(inner, backend, nodes, outbox, ScannedLinks(nodes))

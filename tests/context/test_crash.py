@@ -28,7 +28,6 @@ from tests.context.opened import (
     ANA,
     EVENING,
     GROUNDS,
-    MEMORIES,
     DictIndex,
     Opened,
     memory_uri,
@@ -52,7 +51,7 @@ def fill(memory: Opened) -> None:
     memory.nodes.write_nodes([two, note("away"), note("edited")], ANA)
     memory.nodes.archive_node(AWAY, ANA)
     content = memory.nodes.file(note("edited").place, "content.md")
-    memory.backend.inner.write(content, "by hand\n")  # type: ignore[attr-defined] # behind its back
+    memory.backend.inner.write(content, "by hand\n")  # behind its back
 
 
 def update(memory: Opened) -> None:
@@ -90,22 +89,22 @@ def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fdatasync", lambda _: None)
 
 
-@pytest.fixture(params=MEMORIES)
+@pytest.fixture(params=GROUNDS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def ground(kind: str, tmp_path: Path) -> Ground:
-    return GROUNDS[kind.partition(" ")[0]](tmp_path / "ground")
+    return GROUNDS[kind](tmp_path / "ground")
 
 
 class Watched:
     """A memory before and after a verb, and what its index had before."""
 
-    def __init__(self, ground: Ground, kind: str, verb: Callable[[Opened], object]) -> None:
-        self.ground, self.kind, self.verb = ground, kind.split()[1], verb
-        with opened(ground, self.kind) as memory:
+    def __init__(self, ground: Ground, verb: Callable[[Opened], object]) -> None:
+        self.ground, self.verb = ground, verb
+        with opened(ground) as memory:
             fill(memory)
             self.index = DictIndex().take(memory.drain())
             self.before = memory.read_all(URIS)
@@ -113,7 +112,7 @@ class Watched:
 
     def _after(self) -> dict[str, object]:
         copied = self.ground.copied(self.ground.folder.parent / "after")
-        with opened(copied, self.kind, now=EVENING) as memory:
+        with opened(copied, now=EVENING) as memory:
             self.verb(memory)
             told, active = self.index.take(memory.events()).contents("acme"), memory.active()
             assert {**told, EDITED: None} == {**active, EDITED: None}, "the index was not told"
@@ -121,7 +120,7 @@ class Watched:
 
     def crashes(self) -> Iterator[Crash]:
         """Return what each kill leaves. Whoever reads meanwhile sees whole nodes only."""
-        with opened(self.ground, self.kind) as reader:
+        with opened(self.ground) as reader:
             seen: list[str] = []
 
             def look(moment: str) -> None:
@@ -129,7 +128,7 @@ class Watched:
                 self.check_whole(reader.read_all(URIS), moment)
 
             def run(ground: Ground) -> None:
-                with opened(ground, self.kind, now=EVENING) as memory:
+                with opened(ground, now=EVENING) as memory:
                     self.verb(memory)
 
             yield from every_crash(self.ground, run, look)
@@ -138,12 +137,12 @@ class Watched:
     def check_unsettled(self, left: Ground, moment: str) -> None:
         """Let a process that was open all the while go on, on a copy of what is left."""
         copied = left.copied(left.folder.parent / "unsettled")
-        with opened(copied, self.kind, self.index, settle=False) as memory:
+        with opened(copied, self.index, settle=False) as memory:
             self.check_whole(memory.read_all(URIS), moment)
             memory.repair.run(ADMIN)
             found = memory.read_all(URIS)
             assert memory.repair.run(ADMIN) == [], moment
-        with opened(copied, self.kind, self.index) as memory:
+        with opened(copied, self.index) as memory:
             assert memory.repair.run(ADMIN) == [], moment
             check_kept(memory, found, moment)
             self.check_whole(found | {EDITED: self.before[EDITED]}, moment)
@@ -157,10 +156,7 @@ class Watched:
 ON_A_DISK = ("create", "write three", "archive", "delete", "move", "relate")
 """Those whose steps are of all kinds; the others take the same on any backend."""
 KILLED = [
-    (kind, verb)
-    for kind in MEMORIES
-    for verb in VERBS
-    if kind.startswith("memory") or verb in ON_A_DISK
+    (kind, verb) for kind in GROUNDS for verb in VERBS if kind == "memory" or verb in ON_A_DISK
 ]
 
 
@@ -169,12 +165,12 @@ KILLED = [
 def test_who_is_killed_leaves_whole_nodes_and_repair_ends_it(
     verb: str, ground: Ground, kind: str
 ) -> None:
-    watched = Watched(ground, kind, VERBS[verb])
+    watched = Watched(ground, VERBS[verb])
     states = set()
     for moment, left in watched.crashes():
-        if kind.startswith("memory"):
+        if kind == "memory":
             watched.check_unsettled(left, moment)
-        with opened(left, watched.kind, watched.index) as memory:
+        with opened(left, watched.index) as memory:
             found = memory.read_all(URIS)
             assert found in (watched.before, watched.after), moment
             states.add(found == watched.after)
@@ -217,21 +213,20 @@ def check_repair(memory: Opened, ground: Ground, index: DictIndex, moment: str) 
     assert memory.repair.examine(ADMIN) == [], moment
 
 
-@pytest.mark.parametrize("kind", [kind for kind in MEMORIES if kind.startswith("memory")])
-def test_repair_alone_undoes_what_a_killed_delete_left(ground: Ground, kind: str) -> None:
-    kind = kind.partition(" ")[2]
-    with opened(ground, kind) as memory:
+@pytest.mark.parametrize("kind", ["memory"])
+def test_repair_alone_undoes_what_a_killed_delete_left(ground: Ground) -> None:
+    with opened(ground) as memory:
         memory.nodes.write_node(note("one"), ANA)
 
     def run(ground: Ground) -> None:
-        with opened(ground, kind) as memory:
+        with opened(ground) as memory:
             memory.nodes.delete_node(ONE, ANA)
 
     for moment, left in every_crash(ground, run):
-        with opened(left, kind, settle=False) as memory:
+        with opened(left, settle=False) as memory:
             memory.repair.run(ADMIN)
             found = memory.read_all([ONE])
-        with opened(left, kind) as memory:
+        with opened(left) as memory:
             assert memory.read_all([ONE]) == found, moment
 
 
@@ -239,12 +234,12 @@ AGAIN = ("create", "archive", "unarchive", "delete", "delete the archived", "mov
 
 
 @pytest.mark.parametrize("verb", AGAIN)
-@pytest.mark.parametrize("kind", [kind for kind in MEMORIES if kind.startswith("memory")])
-def test_the_next_process_can_call_the_verb_again(verb: str, ground: Ground, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["memory"])
+def test_the_next_process_can_call_the_verb_again(verb: str, ground: Ground) -> None:
     """It was open all the while, so it meets what the other left before anybody settled it."""
-    watched = Watched(ground, kind, VERBS[verb])
+    watched = Watched(ground, VERBS[verb])
     for moment, left in watched.crashes():
-        with opened(left, watched.kind, watched.index, now=EVENING, settle=False) as memory:
+        with opened(left, watched.index, now=EVENING, settle=False) as memory:
             with suppress(NodeExistsError, NodeNotFoundError):  # the other had finished
                 VERBS[verb](memory)
             assert memory.read_all(URIS) == watched.after, moment
@@ -253,10 +248,9 @@ def test_the_next_process_can_call_the_verb_again(verb: str, ground: Ground, kin
 
 
 def test_a_commit_that_ends_while_it_is_looked_at_is_not_taken_for_an_edit(
-    ground: Ground, kind: str
+    ground: Ground,
 ) -> None:
     """The reader sees the old meta and the new parts, twice, and yet nobody ever edited it."""
-    kind = kind.partition(" ")[2]
     reached, go_on = threading.Event(), threading.Event()
 
     def stop(moment: str) -> None:
@@ -265,10 +259,10 @@ def test_a_commit_that_ends_while_it_is_looked_at_is_not_taken_for_an_edit(
             assert go_on.wait(30)
 
     def write() -> None:
-        with opened(ground.watched(stop), kind) as memory:
+        with opened(ground.watched(stop)) as memory:
             update(memory)
 
-    with opened(ground, kind) as memory:
+    with opened(ground) as memory:
         memory.nodes.write_node(note("one"), ANA)
         writer = threading.Thread(target=write)
         writer.start()

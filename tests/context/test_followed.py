@@ -11,7 +11,6 @@ import pytest
 from perdure.context.backlinks import ScannedLinks
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import MemoryOutbox
 from perdure.context.relations import RelationReader, Relations
 from perdure.errors import ContextError
 from perdure.model import RelationEdge, Uri
@@ -20,6 +19,7 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
+from tests.support.context.memory_outbox import MemoryOutbox
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")
 

@@ -1,9 +1,8 @@
-"""Nodes and relations pass their contracts on every backend, with a history and without."""
+"""Nodes and relations pass their contracts on every backend."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.artifacts.disk import FolderDisk
 from perdure.context.backlinks import ScannedLinks
 from perdure.context.contract import OutboxStore
 from perdure.context.followed import FollowedLinks
@@ -15,7 +14,6 @@ from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.history import History
-from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context import (
     KEEPS_HISTORY,
@@ -29,9 +27,10 @@ Seam = Callable[[StorageBackend], StorageBackend]
 
 
 def plain(backend: StorageBackend, place: Path, outbox: OutboxStore, clock: Clock) -> Stores:
-    journaled = Journaled(backend, FolderDisk(str(place / "home" / "rollback")))
-    nodes = Nodes(journaled, outbox, clock=clock)
-    return Stores(nodes, Relations(nodes, ScannedLinks(nodes)))
+    """Return stores that look for links in every node."""
+    history = History.open(str(place / "home" / "history"))
+    nodes = Nodes(Recorded(backend, history), outbox, clock=clock)
+    return Stores(nodes, Relations(nodes, ScannedLinks(nodes)), history.close)
 
 
 def recorded(backend: StorageBackend, place: Path, outbox: OutboxStore, clock: Clock) -> Stores:
@@ -61,18 +60,6 @@ class OnMemory:
         return plain(seam(MemoryBackend()), place, outbox, clock)
 
 
-class OnDeviceLocal:
-    @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return plain(seam(device_local(place)), place, outbox, clock)
-
-
-class OnVault:
-    @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return plain(seam(vault(place)), place, outbox, clock)
-
-
 class OnRecordedMemory:
     @staticmethod
     def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
@@ -92,15 +79,7 @@ class OnRecordedVault:
 
 
 class TestNodesInMemory(OnMemory, ContextFSSuite):
-    promises = frozenset({ON_THE_SEAM})
-
-
-class TestNodesOnDeviceLocal(OnDeviceLocal, ContextFSSuite):
-    promises = frozenset({ON_THE_SEAM})
-
-
-class TestNodesInAVault(OnVault, ContextFSSuite):
-    promises = frozenset({ON_THE_SEAM})
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
 
 
 class TestRecordedNodesInMemory(OnRecordedMemory, ContextFSSuite):
@@ -116,15 +95,7 @@ class TestRecordedNodesInAVault(OnRecordedVault, ContextFSSuite):
 
 
 class TestRelationsInMemory(OnMemory, RelationSuite):
-    promises = frozenset({ON_THE_SEAM})
-
-
-class TestRelationsOnDeviceLocal(OnDeviceLocal, RelationSuite):
-    promises = frozenset({ON_THE_SEAM})
-
-
-class TestRelationsInAVault(OnVault, RelationSuite):
-    promises = frozenset({ON_THE_SEAM})
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
 
 
 class TestRecordedRelationsInMemory(OnRecordedMemory, RelationSuite):

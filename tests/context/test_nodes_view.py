@@ -10,7 +10,6 @@ import pytest
 from perdure.artifacts import IndexState
 from perdure.context.backlinks import ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import MemoryOutbox
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader, Relations
 from perdure.errors import BrokenNodeError, ContextError, NodeNotFoundError
@@ -21,6 +20,7 @@ from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from tests.support.context.base import ANA, CONTENT, memory, uri_of
+from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox.base import HandClock
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")

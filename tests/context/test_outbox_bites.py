@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from perdure.context.contract import OutboxStore
-from perdure.context.outbox import Clock, MemoryOutbox, Siblings, SqliteOutbox
+from perdure.context.outbox import Clock, Siblings, SqliteOutbox
 from perdure.errors import AccessDeniedError, LeaseError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_outboxes as broken
 from tests.context import test_outbox_conformance
+from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 from tests.support.context.outbox.base import HandClock, Neighbours, closing
 

@@ -8,7 +8,7 @@ import pytest
 from perdure.context.contract import ContextFS, OutboxStore, RelationStore
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import MemoryOutbox, SqliteOutbox
+from perdure.context.outbox import SqliteOutbox
 from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
@@ -16,11 +16,13 @@ from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
 from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.wrappers.journaled import Journaled
+from perdure.storage.history import History
+from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.requirement import requirement
 from tests.context.broken_tenancy import BROKEN, opened
 from tests.context.tenancy_worlds import open_in_memory, open_on_disk
 from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
 
 PARTS: dict[str, tuple[type, ...]] = {
@@ -117,7 +119,7 @@ class TestASessionThatBecomesSomebodysMeanwhile:
     @pytest.fixture
     def nodes(self) -> Nodes:
         inner = MemoryBackend()
-        nodes = Nodes(Journaled(inner, MemoryDisk()), MemoryOutbox())
+        nodes = Nodes(Recorded(inner, History.on(MemoryDisk())), MemoryOutbox())
         read = inner.read
         pending = [
             lambda: nodes.write_node(note(self.PLACE, "secret", owner_space="user:ana"), ANA)

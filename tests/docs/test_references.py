@@ -41,7 +41,8 @@ def leads_somewhere(document: Path, link: str) -> bool:
 def missing_files(document: Path) -> list[str]:
     """Return what is named like a file of this repository, or a test in one, and isn't there."""
     named = re.findall(
-        r"`((?:src|tests|docs|requirements|benchmarks)/[\w/.-]*)(?:::(\w+))?`", text_of(document)
+        r"`((?:src|tests|docs|requirements|benchmarks|examples)/[\w/.-]*)(?:::(\w+))?`",
+        text_of(document),
     )
     return [f"{path}::{test}" for path, test in named if not is_there(REPOSITORY / path, test)]
 

@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import replace
 from typing import Any
 
-from perdure.engine.validate import instructions, neutral, secrets, texts, validating
+from perdure.engine.validate import instructions, secrets, texts, validating
 from perdure.engine.validate.characters import visible
 from perdure.engine.validate.instructions import LABEL, Instruction
 from perdure.engine.validate.markup import inert
@@ -15,6 +15,7 @@ from perdure.engine.validate.validating import Validated
 from perdure.errors import SecretRefusedError
 from perdure.model import CandidateMemory
 from tests.engine.test_validation import TestValidation as Rules
+from tests.engine.test_validation import neutralised
 
 _TAG = re.compile(r"<[^>]*>")
 
@@ -24,7 +25,7 @@ class DeletesTags(Rules):
 
     @staticmethod
     def neutralised(text: str) -> str:
-        return _TAG.sub("", neutral.neutralised(text))
+        return _TAG.sub("", neutralised(text))
 
 
 class EscapesEverything(Rules):
@@ -40,7 +41,7 @@ class ForgetsImages(Rules):
 
     @staticmethod
     def neutralised(text: str) -> str:
-        return neutral.neutralised(text).replace("\\!", "!")
+        return neutralised(text).replace("\\!", "!")
 
 
 class TrustsAllTicks(Rules):
@@ -64,7 +65,7 @@ class DropsJoiners(Rules):
 
     @staticmethod
     def neutralised(text: str) -> str:
-        shown = neutral.neutralised(text)
+        shown = neutralised(text)
         return "".join(each for each in shown if unicodedata.category(each) != "Cf")
 
 
@@ -73,7 +74,7 @@ class EscapesAgain(Rules):
 
     @staticmethod
     def neutralised(text: str) -> str:
-        return neutral.neutralised(text.replace("&lt;", "&amp;lt;"))
+        return neutralised(text.replace("&lt;", "&amp;lt;"))
 
 
 class ShowsTheLength(Rules):
@@ -227,7 +228,7 @@ class MarksAfterNeutralising(Rules):
 
     @staticmethod
     def cleaned(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
-        clean = neutral.neutralised(secrets.masked(text)[0])
+        clean = neutralised(secrets.masked(text)[0])
         return CleanText(instructions.quoted(clean))
 
 

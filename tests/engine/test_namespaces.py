@@ -30,7 +30,7 @@ from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.processes import finish, start
-from tests.context.opened import GROUNDS, MEMORIES, ROOT, Opened, memory_uri, opened
+from tests.context.opened import GROUNDS, ROOT, Opened, memory_uri, opened
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 NOTES = Locator("accounts/.deleting")
@@ -362,34 +362,29 @@ DELETIONS: dict[str, Callable[[Opened], Deleted]] = {
 }
 
 
-@pytest.fixture(params=MEMORIES)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.mark.search
 @pytest.mark.parametrize("what", DELETIONS)
+@pytest.mark.parametrize("on", GROUNDS)
 def test_a_deletion_that_was_killed_is_finished_by_resume(
-    what: str, kind: str, tmp_path: Path
+    what: str, on: str, tmp_path: Path
 ) -> None:
-    on, kind = kind.split()
     ground = GROUNDS[on](tmp_path / "ground")
-    with opened(ground, kind) as memory:
+    with opened(ground) as memory:
         for account in ("own", "other"):
             fill_little(memory, account)
     before = whole(ground)
     after = ground.copied(tmp_path / "after")
-    with opened(after, kind) as memory:
+    with opened(after) as memory:
         DELETIONS[what](memory)
         events = memory.events("own"), memory.events("other")
 
     def run(ground: Ground) -> None:
-        with opened(ground, kind) as memory:
+        with opened(ground) as memory:
             DELETIONS[what](memory)
 
     finished = 0
     for moment, left in every_crash(ground, run):
-        with opened(left, kind) as memory:
+        with opened(left) as memory:
             if not memory.backend.list(NOTES):
                 assert whole(left) in (before, whole(after)), moment
                 continue

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,6 @@ from tests.context.opened import (
     ACCOUNT,
     ADMIN,
     ANA,
-    KINDS,
     DictIndex,
     Opened,
     memory_uri,
@@ -43,11 +42,6 @@ def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fdatasync", lambda _: None)
 
 
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def ground(tmp_path: Path) -> MemoryGround:
     return MemoryGround(tmp_path / "ground")
@@ -58,7 +52,7 @@ class Planter:
 
     def __init__(self, memory: Opened) -> None:
         self._memory = memory
-        self._texts: StorageBackend = memory.backend.inner  # type: ignore[attr-defined] # a wrapper
+        self._texts: StorageBackend = memory.backend.inner  # a wrapper
 
     def at(self, uri: str, name: str) -> Locator:
         return self._memory.nodes.file(Uri.parse(uri), name)
@@ -159,48 +153,43 @@ def empty_folder(memory: Opened, plant: Planter) -> None:
 @dataclass(frozen=True, slots=True)
 class Case:
     state: State
-    status: Mapping[str, NodeStatus | None]
-    """Of the node after the repair, by the kind of backend; None if none is there."""
+    status: NodeStatus | None
+    """Of the node after the repair, None if none is there."""
     told: list[EventType]
     """What is registered."""
     content: str = "# one\n\nfirst\n"
     version: int = 1
 
 
-ACTIVE = dict.fromkeys(KINDS, NodeStatus.ACTIVE)
-ARCHIVED = dict.fromkeys(KINDS, NodeStatus.ARCHIVED)
+ACTIVE, ARCHIVED = NodeStatus.ACTIVE, NodeStatus.ARCHIVED
 WROTE = [EventType.UPSERT_NODE]
 
 TABLE: dict[Callable[[Opened, Planter], None], Case] = {
     meta_missing: Case(State.META_MISSING, ACTIVE, WROTE),
     made_by_hand: Case(State.META_MISSING, ACTIVE, WROTE, "# Mine\n"),
-    leftover: Case(State.LEFTOVER, dict.fromkeys(KINDS), [EventType.DELETE_NODE]),
+    leftover: Case(State.LEFTOVER, None, [EventType.DELETE_NODE]),
     pending_complete: Case(State.PENDING_COMPLETE, ACTIVE, WROTE),
-    pending_incomplete: Case(
-        State.PENDING_INCOMPLETE,
-        {"recorded": NodeStatus.ACTIVE, "journaled": NodeStatus.BROKEN},
-        WROTE,
-    ),
+    pending_incomplete: Case(State.PENDING_INCOMPLETE, ACTIVE, WROTE),
     meta_unreadable: Case(State.META_UNREADABLE, ACTIVE, WROTE),
     meta_of_another_format: Case(State.META_UNREADABLE, ACTIVE, WROTE),
-    broken: Case(State.BROKEN, dict.fromkeys(KINDS, NodeStatus.BROKEN), []),
+    broken: Case(State.BROKEN, NodeStatus.BROKEN, []),
     edited: Case(State.EDITED, ACTIVE, WROTE, "by hand\n", 2),
     edited_while_archived: Case(State.EDITED, ARCHIVED, [], "by hand\n", 3),
     marked_but_active: Case(State.MARK_WRONG, ACTIVE, []),
     archived_but_not_marked: Case(State.MARK_WRONG, ARCHIVED, [], version=2),
     pending_but_marked: Case(State.PENDING_COMPLETE, ACTIVE, WROTE),
     meta_missing_but_marked: Case(State.META_MISSING, ARCHIVED, []),
-    empty_folder: Case(State.LEFTOVER, dict.fromkeys(KINDS), []),
+    empty_folder: Case(State.LEFTOVER, None, []),
     edited_so_that_it_breaks: Case(State.BROKEN, ACTIVE, []),
 }
 
 
 @pytest.mark.parametrize("plant", TABLE, ids=lambda plant: plant.__name__)
 def test_each_state_is_found_and_mended_as_the_table_says(
-    plant: Callable[[Opened, Planter], None], kind: str, ground: MemoryGround
+    plant: Callable[[Opened, Planter], None], ground: MemoryGround
 ) -> None:
     case = TABLE[plant]
-    with opened(ground, kind) as memory:
+    with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         plant(memory, Planter(memory))
         memory.drain()
@@ -214,11 +203,11 @@ def test_each_state_is_found_and_mended_as_the_table_says(
 
         assert memory.repair.run(ADMIN) == found
 
-        status = case.status[kind]
+        status = case.status
         told = [] if status is NodeStatus.BROKEN else case.told
         assert [event.event_type for event in memory.events()] == told
         assert {event.uri for event in memory.events()} <= {ONE}
-        check_outcome(memory, case, kind)
+        check_outcome(memory, case)
         after = ground.all_texts()
         assert memory.repair.run(ADMIN) == [
             each for each in found if each.state is State.BROKEN
@@ -228,8 +217,8 @@ def test_each_state_is_found_and_mended_as_the_table_says(
         assert memory.nodes.read_node(TWO, ANA).version == 1
 
 
-def check_outcome(memory: Opened, case: Case, kind: str) -> None:
-    place, status = Uri.parse(ONE), case.status[kind]
+def check_outcome(memory: Opened, case: Case) -> None:
+    place, status = Uri.parse(ONE), case.status
     if status is NodeStatus.BROKEN:
         with pytest.raises(NodeNotFoundError, match="BROKEN"):
             memory.nodes.read_node(ONE, ANA)
@@ -238,7 +227,7 @@ def check_outcome(memory: Opened, case: Case, kind: str) -> None:
         assert memory.nodes.load(place) is None
         assert not memory.backend.exists(memory.nodes.folder(place))
         return
-    stored = memory.nodes.load(place) if kind == "recorded" or not _is_broken(memory) else None
+    stored = memory.nodes.load(place)
     if stored is None:
         assert case.state is State.BROKEN
         return
@@ -261,8 +250,8 @@ def test_the_table_has_an_action_for_each_state() -> None:
     assert set(ACTIONS.values()) == set(Action)
 
 
-def test_what_nobody_could_mend_is_told_and_let_be(kind: str, ground: MemoryGround) -> None:
-    with opened(ground, kind) as memory:
+def test_what_nobody_could_mend_is_told_and_let_be(ground: MemoryGround) -> None:
+    with opened(ground) as memory:
         Planter(memory).put(ONE, ".meta.json", "nonsense")
         before = ground.all_texts()
 
@@ -271,8 +260,8 @@ def test_what_nobody_could_mend_is_told_and_let_be(kind: str, ground: MemoryGrou
 
 
 @pytest.mark.parametrize("length", [100_001, 105_000, 200_000])
-def test_a_note_that_is_too_long_is_not_cut(length: int, kind: str, ground: MemoryGround) -> None:
-    with opened(ground, kind) as memory:
+def test_a_note_that_is_too_long_is_not_cut(length: int, ground: MemoryGround) -> None:
+    with opened(ground) as memory:
         planter = Planter(memory)
         planter.put(ONE, "content.md", "x" * length)
 
@@ -283,8 +272,8 @@ def test_a_note_that_is_too_long_is_not_cut(length: int, kind: str, ground: Memo
         assert memory.backend.read(planter.at(ONE, "content.md")) == "x" * length
 
 
-def test_a_time_that_somebody_wrote_wrong_is_told(kind: str, ground: MemoryGround) -> None:
-    with opened(ground, kind) as memory:
+def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
+    with opened(ground) as memory:
         good = {"date": "2026-03-02", "valid_from": None, "valid_until": "2026-03-02T10:00:00Z"}
         memory.nodes.write_node(note("one", metadata=good), ANA)
         assert memory.repair.examine(ADMIN) == []
@@ -302,8 +291,8 @@ def test_a_time_that_somebody_wrote_wrong_is_told(kind: str, ground: MemoryGroun
         assert memory.nodes.read_node(ONE, ANA).content == "More.\n"
 
 
-def test_notes_are_told_from_nodes_and_leftovers(kind: str, ground: MemoryGround) -> None:
-    with opened(ground, kind) as memory:
+def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
+    with opened(ground) as memory:
         memory.nodes.write_node(note("two"), ANA)
         planter = Planter(memory)
         planter.put(ONE, "content.md", "Likes tea.")
@@ -329,9 +318,9 @@ def test_notes_are_told_from_nodes_and_leftovers(kind: str, ground: MemoryGround
     ids=["another user", "another account", "an admin of another account"],
 )
 def test_nobody_learns_of_the_contents_of_others_or_makes_nodes_of_them(
-    stranger: RequestContext, kind: str, ground: MemoryGround
+    stranger: RequestContext, ground: MemoryGround
 ) -> None:
-    with opened(ground, kind, DictIndex()) as memory:
+    with opened(ground, DictIndex()) as memory:
         Planter(memory).put(ONE, "content.md", "Likes tea.")
         before = ground.everything()
 
@@ -342,8 +331,8 @@ def test_nobody_learns_of_the_contents_of_others_or_makes_nodes_of_them(
         assert [each.uri for each in memory.repair.notes(ANA)] == [ONE]
 
 
-def test_what_is_whole_is_let_be(kind: str, ground: MemoryGround) -> None:
-    with opened(ground, kind, DictIndex()) as memory:
+def test_what_is_whole_is_let_be(ground: MemoryGround) -> None:
+    with opened(ground, DictIndex()) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         memory.nodes.archive_node(ONE, ANA)
         before = ground.everything()
@@ -403,8 +392,8 @@ def test_what_is_finished_from_history_does_not_overwrite_the_last_text(
         assert "by hand\n" in memory.backend.earlier(planter.at(ONE, "content.md"))
 
 
-def test_files_of_a_new_session_become_a_node_of_who_repairs(kind: str, ground: Ground) -> None:
-    with opened(ground, kind) as memory:
+def test_files_of_a_new_session_become_a_node_of_who_repairs(ground: Ground) -> None:
+    with opened(ground) as memory:
         Planter(memory).put(TALK, "content.md", "hello\n")
 
         memory.repair.run(replace(ANA, session_id="monday"))
@@ -417,10 +406,10 @@ def test_files_of_a_new_session_become_a_node_of_who_repairs(kind: str, ground: 
 # ---------------------------------------------------------------- the index
 
 
-def test_repair_tells_the_index_what_it_lacks(kind: str, ground: MemoryGround) -> None:
+def test_repair_tells_the_index_what_it_lacks(ground: MemoryGround) -> None:
     old = CID.of(b"old")
     index = DictIndex({TWO: old, memory_uri("gone"): old, TALK: old, memory_uri("away"): old})
-    with opened(ground, kind, index) as memory:
+    with opened(ground, index) as memory:
         memory.nodes.write_nodes([note("one"), note("two"), note("away")], ANA)
         memory.nodes.archive_node(memory_uri("away"), ANA)
         memory.drain()
@@ -455,9 +444,9 @@ def test_a_lost_delete_in_a_session_is_told_with_its_owner(ground: MemoryGround)
         assert {event.payload["owner_space"] for event in memory.events()} == {"user:ana"}
 
 
-def test_what_waits_already_is_not_registered_again(kind: str, ground: MemoryGround) -> None:
+def test_what_waits_already_is_not_registered_again(ground: MemoryGround) -> None:
     index = DictIndex({memory_uri("away"): CID.of(b"old")})
-    with opened(ground, kind, index) as memory:
+    with opened(ground, index) as memory:
         memory.nodes.write_nodes([note("one"), note("two"), note("away")], ANA)
         memory.nodes.archive_node(memory_uri("away"), ANA)
         memory.nodes.move_node(ONE, memory_uri("moved"), ANA)
@@ -468,11 +457,9 @@ def test_what_waits_already_is_not_registered_again(kind: str, ground: MemoryGro
 
 
 @pytest.mark.parametrize("lost", ["write", "delete", "recreate", "archive", "unarchive"])
-def test_what_waits_does_not_hide_what_came_after_it(
-    lost: str, kind: str, ground: MemoryGround
-) -> None:
+def test_what_waits_does_not_hide_what_came_after_it(lost: str, ground: MemoryGround) -> None:
     """An earlier event of the node still waits when a later one is lost."""
-    with opened(ground, kind, DictIndex()) as memory:
+    with opened(ground, DictIndex()) as memory:
         nodes = memory.nodes
         nodes.write_node(note("one"), ANA)
         if lost == "unarchive":
@@ -500,12 +487,12 @@ def test_what_waits_does_not_hide_what_came_after_it(
 # ---------------------------------------------------------------- whose it is
 
 
-def test_only_what_the_caller_may_change_is_looked_at(kind: str, ground: MemoryGround) -> None:
+def test_only_what_the_caller_may_change_is_looked_at(ground: MemoryGround) -> None:
     theirs = memory_uri("one", user="bob")
     shared = "ctx://acme/resources/map"
     elsewhere = memory_uri("one", account="other")
     index = DictIndex(dict.fromkeys([memory_uri("gone", user="bob"), elsewhere], CID.of(b"")))
-    with opened(ground, kind, index) as memory:
+    with opened(ground, index) as memory:
         planter = Planter(memory)
         for uri in (ONE, theirs, shared, elsewhere, TALK):
             planter.put(uri, "content.md", "by hand\n")
@@ -640,15 +627,14 @@ def plantings(draw: st.DrawFn) -> list[tuple[str, str, str | None]]:
 
 @pytest.mark.search
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(kind=st.sampled_from(KINDS), planted=plantings(), archived=st.booleans())
+@given(planted=plantings(), archived=st.booleans())
 def test_whatever_lies_there_repair_ends_and_loses_no_content(
-    kind: str,
     planted: list[tuple[str, str, str | None]],
     archived: bool,  # noqa: FBT001 - a parameter of the test
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     ground = MemoryGround(tmp_path_factory.mktemp("ground"))
-    with opened(ground, kind, DictIndex()) as memory:
+    with opened(ground, DictIndex()) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         if archived:
             memory.nodes.archive_node(TWO, ANA)
@@ -701,10 +687,10 @@ def all_contents(memory: Opened) -> dict[Locator, str]:
 @pytest.mark.search
 @pytest.mark.parametrize("plant", TABLE, ids=lambda plant: plant.__name__)
 def test_a_repair_that_was_killed_is_finished_by_the_next(
-    plant: Callable[[Opened, Planter], None], kind: str, ground: MemoryGround, tmp_path: Path
+    plant: Callable[[Opened, Planter], None], ground: MemoryGround, tmp_path: Path
 ) -> None:
     index = DictIndex({ONE: CID.of(b"old"), memory_uri("gone"): CID.of(b"old")})
-    with opened(ground, kind) as memory:
+    with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         plant(memory, Planter(memory))
         memory.drain()
@@ -712,12 +698,12 @@ def test_a_repair_that_was_killed_is_finished_by_the_next(
     undisturbed = ground.copied(tmp_path / "undisturbed")
 
     def mend(ground: Ground) -> None:
-        with opened(ground, kind, index) as memory:
+        with opened(ground, index) as memory:
             memory.repair.run(ADMIN)
 
     mend(undisturbed)
     for moment, left in every_crash(ground, mend):
-        with opened(left, kind, index) as memory:
+        with opened(left, index) as memory:
             memory.repair.run(ADMIN)
             assert left.all_texts() == undisturbed.all_texts(), moment
             assert {each.state for each in memory.repair.run(ADMIN)} <= {State.BROKEN}, moment
@@ -730,7 +716,7 @@ def test_a_repair_that_was_killed_is_finished_by_the_next(
 
 # ---------------------------------------------------------------- what a stranger met
 def test_a_meta_that_went_away_comes_back_from_history(ground: MemoryGround) -> None:
-    with opened(ground, "recorded") as memory:
+    with opened(ground) as memory:
         memory.nodes.write_node(replace(note("one"), metadata={"k": "v"}), ANA)
         before = memory.nodes.read_node(ONE, ANA)
         memory.nodes.write_node(before.revised(content="# one\n\nsecond\n"), ANA)

@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perdure.engine.extract.evidence import check_evidence, cid_of
-from perdure.engine.validate import instructions, neutral, secrets, texts, validating
+from perdure.engine.validate import instructions, secrets, texts, validating
+from perdure.engine.validate.characters import visible
 from perdure.engine.validate.instructions import INLINE_LABEL, LABEL
+from perdure.engine.validate.markup import inert
 from perdure.engine.validate.secrets import Secret, SecretPolicy
 from perdure.errors import InvalidValueError, SecretRefusedError
 from perdure.model import CandidateMemory
@@ -176,13 +178,32 @@ def candidate(**fields: object) -> CandidateMemory:
     return replace(plain, **fields)  # type: ignore[arg-type]
 
 
+def neutralised(text: str) -> str:
+    """Return the text with nothing hidden in it, and nothing that runs or loads."""
+    return inert(visible(text))
+
+
+def unquoted(text: str) -> str:
+    """Return what `quoted` was given, if it held no marks."""
+    lines: list[str] = []
+    after = False
+    for line in text.split("\n"):
+        if line.startswith(instructions.LABEL):
+            quoted = line.removeprefix(instructions.LABEL)
+            lines.append(instructions._TEMPLATE.sub(lambda m: m[1] + m[2][1:], quoted))
+        elif not (after and line == instructions.END):
+            lines.append(line)
+        after = line.startswith(instructions.LABEL)
+    return "\n".join(lines)
+
+
 class TestValidation:
-    neutralised = staticmethod(neutral.neutralised)
+    neutralised = staticmethod(neutralised)
     secrets_in = staticmethod(secrets.secrets_in)
     masked = staticmethod(secrets.masked)
     instructions_in = staticmethod(instructions.instructions_in)
     quoted = staticmethod(instructions.quoted)
-    unquoted = staticmethod(instructions.unquoted)
+    unquoted = staticmethod(unquoted)
     cleaned = staticmethod(texts.cleaned)
     validated = staticmethod(validating.validated)
 

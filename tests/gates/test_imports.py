@@ -65,7 +65,6 @@ HISTORY = (
     "perdure.storage.joint",
     "perdure.storage.landing",
     "perdure.storage.places",
-    "perdure.storage.rollback",
     "perdure.storage.sweep",
     "perdure.storage.undo",
     "perdure.storage.unfinished",

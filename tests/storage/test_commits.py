@@ -1,4 +1,4 @@
-"""A commit is all or nothing, with a history and without one."""
+"""A commit is all or nothing."""
 
 import errno
 import os
@@ -7,7 +7,6 @@ import pytest
 
 from perdure.artifacts import Change
 from perdure.errors import (
-    AbsentError,
     ConcurrentModificationError,
     FileAboveError,
     StorageFaultError,
@@ -16,19 +15,14 @@ from perdure.errors import (
 from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.fence import SETTLED
 from perdure.storage.history import EXTERNAL, SAVE, UNDONE
-from perdure.storage.rollback import ROLLBACK
-from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree
 from tests.storage.transacting import (
-    KINDS,
     SCENARIOS,
-    Open,
     Scenario,
     Stepwise,
     check_any_order,
     check_committed,
-    check_damaged_notes,
     check_failures,
     check_hand_edits,
     check_kills,
@@ -46,50 +40,39 @@ from tests.support.artifacts.memory_disk import MemoryDisk, MemoryFile
 FIRST, SECOND, THIRD = (Locator(f"notes/{name}.md") for name in ("first", "second", "third"))
 
 
-@pytest.fixture(params=KINDS)
-def opening(request: pytest.FixtureRequest) -> Open:
-    return KINDS[request.param]
-
-
 @pytest.fixture(params=SCENARIOS)
 def scenario(request: pytest.FixtureRequest) -> Scenario:
     return SCENARIOS[request.param]
 
 
 class TestDying:
-    def test_whoever_dies_anywhere_all_is_old_or_new(
-        self, opening: Open, scenario: Scenario
-    ) -> None:
-        check_kills(opening, scenario)
+    def test_whoever_dies_anywhere_all_is_old_or_new(self, scenario: Scenario) -> None:
+        check_kills(scenario)
 
     def test_whoever_dies_while_undoing_is_followed_by_one_who_goes_on(
-        self, opening: Open, scenario: Scenario
+        self, scenario: Scenario
     ) -> None:
-        check_kills_while_undoing(opening, scenario)
+        check_kills_while_undoing(scenario)
 
-    def test_a_hand_edit_stays(self, opening: Open, scenario: Scenario) -> None:
-        check_hand_edits(opening, scenario)
+    def test_a_hand_edit_stays(self, scenario: Scenario) -> None:
+        check_hand_edits(scenario)
 
-    def test_whatever_a_power_cut_leaves_is_old_or_new(
-        self, opening: Open, scenario: Scenario
-    ) -> None:
-        check_power_cuts(opening, scenario)
+    def test_whatever_a_power_cut_leaves_is_old_or_new(self, scenario: Scenario) -> None:
+        check_power_cuts(scenario)
 
     @pytest.mark.parametrize("name", ["create", "update", "delete", "some of each"])
-    def test_whichever_texts_a_power_cut_leaves_all_become_old(
-        self, opening: Open, name: str
-    ) -> None:
-        check_any_order(opening, SCENARIOS[name])
+    def test_whichever_texts_a_power_cut_leaves_all_become_old(self, name: str) -> None:
+        check_any_order(SCENARIOS[name])
 
     @pytest.mark.parametrize("name", ["create", "update", "move"])
-    def test_one_who_edits_in_the_middle_has_it_back(self, opening: Open, name: str) -> None:
-        check_overtaken(opening, SCENARIOS[name])
+    def test_one_who_edits_in_the_middle_has_it_back(self, name: str) -> None:
+        check_overtaken(SCENARIOS[name])
 
     @pytest.mark.parametrize("verb", ["write", "settle"])
-    def test_who_has_it_open_settles_too(self, opening: Open, verb: str) -> None:
+    def test_who_has_it_open_settles_too(self, verb: str) -> None:
         scenario = SCENARIOS["move"]
-        inner, disk = prepared(opening, scenario).again()
-        backend, dying = opening(inner, disk), opening(inner, disk)
+        inner, disk = prepared(scenario).again()
+        backend, dying = recorded(inner, disk), recorded(inner, disk)
         old = tree(inner)
         left = watched(lambda: dying.commit(scenario.changes), inner, disk)[5]
         for name, content in left.files.items():
@@ -110,17 +93,17 @@ class TestFailing:
         "error", [StorageFullError("full"), KeyboardInterrupt(), RuntimeError("a bug")]
     )
     def test_whatever_is_raised_in_the_middle_all_is_as_it_was(
-        self, opening: Open, scenario: Scenario, error: BaseException
+        self, scenario: Scenario, error: BaseException
     ) -> None:
-        check_failures(opening, scenario, error)
+        check_failures(scenario, error)
 
     def test_views_show_whole_commits_only(self, scenario: Scenario) -> None:
         check_views(scenario, StorageFullError("full"))
 
-    def test_a_disk_that_stays_full_keeps_others_from_writing_on_top(self, opening: Open) -> None:
+    def test_a_disk_that_stays_full_keeps_others_from_writing_on_top(self) -> None:
         scenario = SCENARIOS["update"]
-        inner, disk = prepared(opening, scenario).again()
-        backend = opening(inner, disk)
+        inner, disk = prepared(scenario).again()
+        backend = recorded(inner, disk)
         old, steps = tree(inner), 0
 
         def fill_up() -> None:
@@ -135,17 +118,17 @@ class TestFailing:
                 backend.commit(changes)
         told = {locator.key: backend.committed(locator) for locator in scenario.changes}
         assert told == {locator.key: old[locator.key] for locator in scenario.changes}
-        opening(inner, disk)  # it can be opened, and read
+        recorded(inner, disk)  # it can be opened, and read
         inner.step = lambda: None
         backend.write(FIRST, "other")
 
         assert tree(inner) == {**old, FIRST.key: "other"}
-        opening(inner, disk)
+        recorded(inner, disk)
         assert tree(inner) == {**old, FIRST.key: "other"}
 
-    def test_what_can_not_be_confirmed_says_that_it_is_done(self, opening: Open) -> None:
+    def test_what_can_not_be_confirmed_says_that_it_is_done(self) -> None:
         inner, disk = Stepwise(), MemoryDisk()
-        backend = opening(inner, disk)
+        backend = recorded(inner, disk)
         backend.commit({FIRST: "1", SECOND: "1"})
         left = 4
 
@@ -163,18 +146,18 @@ class TestFailing:
 
 
 class TestCommitting:
-    def test_the_texts_are_written_in_this_order(self, opening: Open) -> None:
+    def test_the_texts_are_written_in_this_order(self) -> None:
         inner = Stepwise()
-        backend = opening(inner, MemoryDisk())
+        backend = recorded(inner, MemoryDisk())
         seen: list[str] = []
         inner.step = lambda: seen.extend(k for k, t in tree(inner).items() if t and k not in seen)
         backend.commit({SECOND: "1", THIRD: "2", FIRST: "3"})
 
         assert seen == [SECOND.key, THIRD.key, FIRST.key]
 
-    def test_a_condition_that_does_not_hold_changes_nothing(self, opening: Open) -> None:
+    def test_a_condition_that_does_not_hold_changes_nothing(self) -> None:
         inner, disk = Stepwise(), MemoryDisk()
-        backend = opening(inner, disk)
+        backend = recorded(inner, disk)
         backend.commit({FIRST: "1", SECOND: "1"})
         before, files = tree(inner), disk.files()
         for expect in ({SECOND: ABSENT}, {FIRST: content_hash("2")}, {THIRD: content_hash("1")}):
@@ -186,9 +169,9 @@ class TestCommitting:
 
         assert tree(inner) == before
 
-    def test_a_condition_that_is_overtaken_undoes_all(self, opening: Open) -> None:
+    def test_a_condition_that_is_overtaken_undoes_all(self) -> None:
         inner, disk = Stepwise(), MemoryDisk()
-        backend = opening(inner, disk)
+        backend = recorded(inner, disk)
         backend.commit({FIRST: "1", SECOND: "1", THIRD: "1"})
         left = 2
 
@@ -206,9 +189,9 @@ class TestCommitting:
 
         assert [inner.read(each) for each in (FIRST, SECOND, THIRD)] == ["1", "theirs", "1"]
 
-    def test_one_who_never_rests_does_not_keep_us_from_writing(self, opening: Open) -> None:
+    def test_one_who_never_rests_does_not_keep_us_from_writing(self) -> None:
         inner = Stepwise()
-        backend = opening(inner, MemoryDisk())
+        backend = recorded(inner, MemoryDisk())
         backend.commit({FIRST: "1", SECOND: "1"})
         turns = iter(range(1000))
         inner.step = lambda: inner.edit(SECOND, f"theirs {next(turns)}")
@@ -216,14 +199,12 @@ class TestCommitting:
 
         assert inner.read(FIRST) == "2"
 
-    def test_committed_tells_what_was_before(self, opening: Open, scenario: Scenario) -> None:
-        check_committed(opening, scenario)
+    def test_committed_tells_what_was_before(self, scenario: Scenario) -> None:
+        check_committed(scenario)
 
-    def test_committed_tells_what_others_wrote_and_that_nothing_is_there(
-        self, opening: Open
-    ) -> None:
+    def test_committed_tells_what_others_wrote_and_that_nothing_is_there(self) -> None:
         inner = Stepwise()
-        backend = opening(inner, MemoryDisk())
+        backend = recorded(inner, MemoryDisk())
         backend.commit({FIRST: "1", SECOND: "1"})
         inner.edit(FIRST, "theirs")
 
@@ -231,9 +212,9 @@ class TestCommitting:
         assert backend.committed(THIRD) is None
         assert backend.committed(FIRST.parent) is None
 
-    def test_committed_is_not_misled_by_a_commit_that_comes_and_goes(self, opening: Open) -> None:
+    def test_committed_is_not_misled_by_a_commit_that_comes_and_goes(self) -> None:
         inner, disk = Stepwise(), MemoryDisk()
-        backend = opening(inner, disk)
+        backend = recorded(inner, disk)
         backend.commit({FIRST: "1", SECOND: "1"})
         reading = inner.read
 
@@ -257,15 +238,15 @@ class TestCommitting:
 
         assert backend.committed(FIRST) == "1"
 
-    def test_circumstances_make_no_other_backend(self, opening: Open) -> None:
-        backend = opening(Stepwise(), MemoryDisk())
+    def test_circumstances_make_no_other_backend(self) -> None:
+        backend = recorded(Stepwise(), MemoryDisk())
         backend.because(actor="ana", reason="why", moved_from="a").commit({FIRST: "1", SECOND: "1"})
 
         assert backend.read(FIRST) == "1"
 
-    def test_write_all_is_a_commit(self, opening: Open) -> None:
+    def test_write_all_is_a_commit(self) -> None:
         inner, disk = Stepwise(), MemoryDisk()
-        backend = opening(inner, disk)
+        backend = recorded(inner, disk)
         left = 4
 
         def fail() -> None:
@@ -308,7 +289,7 @@ class TestHistory:
         assert origins == [SAVE, EXTERNAL, SAVE, UNDONE]
 
     def test_without_the_mark_nothing_is_undone(self) -> None:
-        outcome = run(recorded, SCENARIOS["update"])
+        outcome = run(SCENARIOS["update"])
         inner, disk = outcome.moments[4].again()
         disk.remove(SETTLED)
         before = tree(inner)
@@ -382,51 +363,3 @@ class TestHistory:
         for origin in (EXTERNAL, UNDONE):
             with pytest.raises(ValueError, match="by itself"):
                 backend.because(origin=origin)
-
-
-class TestNote:
-    def test_nothing_of_the_texts_is_left_when_a_commit_is_done(self) -> None:
-        inner, disk = Stepwise(), MemoryDisk()
-        backend = Journaled(inner, disk)
-        backend.commit({FIRST: "a secret", SECOND: "1"})
-        noted: list[bytes] = []
-        inner.step = lambda: noted.append(disk.files()[ROLLBACK])
-        backend.commit({FIRST: None, SECOND: None})
-
-        assert b"a secret" in noted[0]
-        assert b"a secret" not in disk.files()[ROLLBACK]
-
-    @pytest.mark.parametrize("cut", [0, 1, 20, 52, 53, 100, -1])
-    def test_one_that_is_not_whole_says_nothing(self, cut: int) -> None:
-        outcome = run(Journaled, SCENARIOS["update"])
-        inner, disk = outcome.moments[4].again()
-        before = tree(inner)
-        whole = disk.files()[ROLLBACK]
-        disk.open(ROLLBACK).truncate(cut % len(whole))
-        Journaled(inner, disk)
-
-        assert tree(inner) == before
-
-    def test_one_that_is_damaged_says_nothing(self) -> None:
-        check_damaged_notes(Journaled, SCENARIOS["update"])
-
-    def test_a_text_that_can_not_be_given_back_is_not_committed_over(self) -> None:
-        inner = Stepwise()
-        inner._texts[FIRST] = b"\xff"
-        inner._mtimes[FIRST] = inner._mtimes[FIRST.parent] = 0.0
-        with pytest.raises(ValueError, match="utf-8"):
-            Journaled(inner, MemoryDisk()).commit({FIRST: "1", SECOND: "1"})
-
-        assert not inner.exists(SECOND)
-
-    def test_single_changes_leave_no_note(self) -> None:
-        disk = MemoryDisk()
-        backend = Journaled(Stepwise(), disk)
-        backend.write(FIRST, "1")
-        backend.remove(FIRST)
-        backend.commit({FIRST: "2"})
-        backend.commit({FIRST: None})
-        with pytest.raises(AbsentError):
-            backend.read(FIRST)
-
-        assert ROLLBACK not in disk.files()

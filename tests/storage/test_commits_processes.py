@@ -11,15 +11,14 @@ import pytest
 
 from perdure.artifacts.disk import FolderDisk
 from perdure.errors import StorageFullError
-from perdure.storage import Expectation, Locator, StorageBackend, TransactionalBackend
+from perdure.storage import Expectation, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.history import History
-from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
-from tests.storage.transacting import KINDS, SCENARIOS, node
+from tests.storage.transacting import SCENARIOS, node
 
 KILLS = 10
 A, B = Locator("notes/a/.meta.json"), Locator("notes/b/.meta.json")
@@ -28,26 +27,20 @@ A, B = Locator("notes/a/.meta.json"), Locator("notes/b/.meta.json")
 class Place:
     """Where the texts are, and what keeps track of them; any process can open it."""
 
-    def __init__(self, folder: Path, kind: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.kind = kind
 
     def inner(self) -> DeviceLocalBackend:
         return DeviceLocalBackend(str(self.folder / "texts"), str(self.folder / "home"))
 
-    def open(self, inner: StorageBackend | None = None) -> TransactionalBackend:
+    def open(self, inner: StorageBackend | None = None) -> Recorded:
         disk = FolderDisk(self.folder / "home" / "history")
-        backend = inner or self.inner()
-        return (
-            Recorded(backend, History.on(disk))
-            if self.kind == "recorded"
-            else Journaled(backend, disk)
-        )
+        return Recorded(inner or self.inner(), History.on(disk))
 
 
-@pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return Place(tmp_path / "place", request.param)
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "place")
 
 
 def is_whole(found: Mapping[str, str | None]) -> bool:
@@ -82,12 +75,11 @@ def test_whoever_is_killed_leaves_whole_nodes(place: Place) -> None:
         else:
             watching.settle()
 
-        assert is_whole(tree(watching.inner))  # type: ignore[attr-defined]
-    if isinstance(watching, Recorded):
-        now = watching.history.store.current()
-        for event in watching.history.changes():
-            at = now._replace(position=event.commit)
-            assert is_whole(tree(View(watching.history, at)))
+        assert is_whole(tree(watching.inner))
+    now = watching.history.store.current()
+    for event in watching.history.changes():
+        at = now._replace(position=event.commit)
+        assert is_whole(tree(View(watching.history, at)))
 
 
 def test_who_reads_what_is_committed_never_meets_an_unfinished_commit(place: Place) -> None:
@@ -170,7 +162,7 @@ def test_whatever_is_left_of_files_becomes_old_or_new(
 
     outcomes = []
     for copy in inner.copies:
-        left = Place(copy, place.kind)
+        left = Place(copy)
         left.open()
         outcomes.append(tree(left.inner()))
     assert outcomes == [old] * (len(outcomes) - 1) + [new]

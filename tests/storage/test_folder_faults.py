@@ -486,23 +486,6 @@ def test_only_content_counts_never_the_time(backend: DeviceLocalBackend, root: P
     assert backend.read(NOTE) == "edited"
 
 
-def test_leftovers_of_a_power_cut_can_be_cleared(backend: DeviceLocalBackend, root: Path) -> None:
-    (root / "cafe\u0301").mkdir()
-    (root / "cafe\u0301" / ".3-0.perdure-tmp").write_text("half")
-    (root / ".1-0.perdure-tmp").write_text("half")
-    grave = root / "notes" / ".2-0.perdure-tmp"
-    grave.mkdir()
-    (grave / "removed").write_text("removed")
-
-    assert sorted(backend.clear_leftovers()) == [
-        ".1-0.perdure-tmp",
-        "cafe\u0301/.3-0.perdure-tmp",
-        "notes/.2-0.perdure-tmp",
-    ]
-    assert files_in(root) == {**BEFORE, "cafe\u0301": ""}
-    assert list(backend.clear_leftovers()) == []
-
-
 # ---------------------------------------------------------------- a crash at every step
 
 

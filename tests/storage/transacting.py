@@ -8,8 +8,6 @@ from perdure.errors import PerdureError
 from perdure.storage import Expectation, Locator, StorageBackend, TransactionalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
-from perdure.storage.rollback import ROLLBACK
-from perdure.storage.wrappers.journaled import Journaled
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree
@@ -22,7 +20,6 @@ NAMES = ("content.md", "overview.md", "abstract.md", "relations.json", ".meta.js
 
 Changes = Mapping[Locator, str | None]
 Tree = dict[str, str | None]
-Open = Callable[[StorageBackend, Disk], TransactionalBackend]
 
 
 def node(folder: str, text: str | None) -> dict[Locator, str | None]:
@@ -57,9 +54,6 @@ SCENARIOS = {
 
 def recorded(inner: StorageBackend, disk: Disk) -> Recorded:
     return Recorded(inner, History.on(disk))
-
-
-KINDS: dict[str, Open] = {"recorded": recorded, "journaled": Journaled}
 
 
 class Stepwise(MemoryBackend):
@@ -122,11 +116,11 @@ class Outcome(NamedTuple):
         return self.old, self.new
 
 
-def prepared(opening: Open, scenario: Scenario) -> Moment:
+def prepared(scenario: Scenario) -> Moment:
     """Return a store with what a scenario begins with."""
     inner, disk = Stepwise(), MemoryDisk()
-    opening(inner, disk).commit({Locator("else.md"): "else", Locator("notes/too.md"): "too"})
-    opening(inner, disk).commit(scenario.before)
+    recorded(inner, disk).commit({Locator("else.md"): "else", Locator("notes/too.md"): "too"})
+    recorded(inner, disk).commit(scenario.before)
     return Moment(inner, disk.files())
 
 
@@ -140,9 +134,9 @@ def watched(act: Callable[[], object], inner: Stepwise, disk: MemoryDisk) -> lis
     return moments
 
 
-def run(opening: Open, scenario: Scenario) -> Outcome:
-    inner, disk = prepared(opening, scenario).again()
-    backend = opening(inner, disk)
+def run(scenario: Scenario) -> Outcome:
+    inner, disk = prepared(scenario).again()
+    backend = recorded(inner, disk)
     old = tree(inner)
     moments = watched(lambda: backend.commit(scenario.changes), inner, disk)
     return Outcome(old, tree(inner), moments)
@@ -152,24 +146,23 @@ def _texts(found: Tree) -> Tree:
     return {key: text for key, text in found.items() if text is not None}
 
 
-def _assert_settled(backend: TransactionalBackend, inner: Stepwise, disk: MemoryDisk) -> None:
-    """Check that nothing is left to do, and that history, if there is one, says the same."""
+def _assert_settled(backend: Recorded, inner: Stepwise, disk: MemoryDisk) -> None:
+    """Check that nothing is left to do, and that history says the same."""
     before, files = tree(inner), disk.files()
     backend.settle()
-    KINDS["recorded" if isinstance(backend, Recorded) else "journaled"](inner, disk)
+    recorded(inner, disk)
     assert (tree(inner), disk.files()) == (before, files)
-    if isinstance(backend, Recorded):
-        said = tree(View(backend.history, backend.history.store.current()))
-        assert _texts(said) == _texts(before)
+    said = tree(View(backend.history, backend.history.store.current()))
+    assert _texts(said) == _texts(before)
 
 
 # ---------------------------------------------------------------- checks
-def check_kills(opening: Open, scenario: Scenario) -> None:
+def check_kills(scenario: Scenario) -> None:
     """Whoever dies at any step: all is old or all new; all new, once all was written."""
-    outcome = run(opening, scenario)
+    outcome = run(scenario)
     for moment in outcome.moments:
         inner, disk = moment.again()
-        backend = opening(inner, disk)
+        backend = recorded(inner, disk)
 
         assert tree(inner) in outcome.wholes
         if tree(moment.inner) == outcome.new:
@@ -178,9 +171,9 @@ def check_kills(opening: Open, scenario: Scenario) -> None:
     assert len(outcome.moments) > 2 * len(scenario.changes) - 4
 
 
-def check_kills_while_undoing(opening: Open, scenario: Scenario) -> None:
+def check_kills_while_undoing(scenario: Scenario) -> None:
     """Whoever dies while undoing: the next one goes on. The last written is the first undone."""
-    outcome = run(opening, scenario)
+    outcome = run(scenario)
     changed = [
         (key, text)
         for key, text in ((locator.key, text) for locator, text in scenario.changes.items())
@@ -188,22 +181,22 @@ def check_kills_while_undoing(opening: Open, scenario: Scenario) -> None:
     ]
     for moment in outcome.moments:
         inner, disk = moment.again()
-        for second in watched(lambda i=inner, d=disk: opening(i, d), inner, disk):  # type: ignore[misc]
+        for second in watched(lambda i=inner, d=disk: recorded(i, d), inner, disk):  # type: ignore[misc]
             found = tree(second.inner)
             written = [found.get(key) == text for key, text in changed]
             assert written == sorted(written, reverse=True), "not the last one first"
             again, its_disk = second.again()
-            opening(again, its_disk)
+            recorded(again, its_disk)
 
             assert tree(again) in outcome.wholes
 
 
-def check_failures(opening: Open, scenario: Scenario, error: BaseException) -> None:
+def check_failures(scenario: Scenario, error: BaseException) -> None:
     """Whatever a step raises: all is old, or all new if all was written; and nothing is left."""
-    steps = len(run(opening, scenario).moments) - 1
+    steps = len(run(scenario).moments) - 1
     for step in range(steps):
-        inner, disk = prepared(opening, scenario).again()
-        backend = opening(inner, disk)
+        inner, disk = prepared(scenario).again()
+        backend = recorded(inner, disk)
         old = tree(inner)
         _raise_at(inner, step, error)
         try:
@@ -230,15 +223,15 @@ def _raise_at(inner: Stepwise, step: int, error: BaseException) -> None:
     inner.step = count
 
 
-def check_hand_edits(opening: Open, scenario: Scenario) -> None:
+def check_hand_edits(scenario: Scenario) -> None:
     """Somebody writes after the writer died: it stays; all else is old, or all else new."""
-    outcome = run(opening, scenario)
+    outcome = run(scenario)
     for moment in outcome.moments:
         is_done = moment is outcome.moments[-1]
         for locator in scenario.changes:
             inner, disk = moment.again()
             inner.edit(locator, "by hand")
-            backend = opening(inner, disk)
+            backend = recorded(inner, disk)
 
             found = _texts(tree(inner))
             assert found.pop(locator.key) == "by hand"
@@ -246,15 +239,14 @@ def check_hand_edits(opening: Open, scenario: Scenario) -> None:
             for whole in wholes:
                 whole.pop(locator.key, None)
             assert found in wholes
-            if isinstance(backend, Recorded):
-                backend.notice([locator])
+            backend.notice([locator])
             _assert_settled(backend, inner, disk)
 
 
-def check_committed(opening: Open, scenario: Scenario) -> None:
+def check_committed(scenario: Scenario) -> None:
     """While a commit is under way, and after its writer died, its texts are told as before it."""
-    inner, disk = prepared(opening, scenario).again()
-    backend = opening(inner, disk)
+    inner, disk = prepared(scenario).again()
+    backend = recorded(inner, disk)
     old = _texts(tree(inner))
     told: list[Tree] = []
 
@@ -273,14 +265,14 @@ def check_committed(opening: Open, scenario: Scenario) -> None:
     assert told[-1] == after
 
 
-def check_power_cuts(opening: Open, scenario: Scenario) -> None:
+def check_power_cuts(scenario: Scenario) -> None:
     """Whatever a power cut leaves of the disk: old or new; new if somebody was told so.
 
     That holds though one of the texts was edited by hand after the commit.
     """
-    inner, memory = prepared(opening, scenario).again()
+    inner, memory = prepared(scenario).again()
     disk = RecordingDisk(memory)
-    backend = opening(inner, disk)
+    backend = recorded(inner, disk)
     old = tree(inner)
     stages: list[Stepwise] = [inner.same()]
 
@@ -299,7 +291,7 @@ def check_power_cuts(opening: Open, scenario: Scenario) -> None:
     for state in crash_states(disk.recording, most=60):
         left = stages[state.promises.count("stage")].same()
         is_edited = _texts(tree(left)).get(edited.key) == "by hand"
-        opening(left, state.disk())
+        recorded(left, state.disk())
 
         found = tree(left)
         if is_edited:
@@ -308,9 +300,9 @@ def check_power_cuts(opening: Open, scenario: Scenario) -> None:
             assert found == new if "done" in state.promises else found in (old, new)
 
 
-def check_any_order(opening: Open, scenario: Scenario) -> None:
+def check_any_order(scenario: Scenario) -> None:
     """Whichever of its texts a power cut left: all become old."""
-    outcome = run(opening, scenario)
+    outcome = run(scenario)
     begun = outcome.moments[0]
     changes = list(scenario.changes.items())
     for which in range(2 ** len(changes) - 1):
@@ -319,34 +311,22 @@ def check_any_order(opening: Open, scenario: Scenario) -> None:
             if which >> number & 1:
                 inner.edit(locator, text)
         whole = _texts(tree(inner)) == _texts(outcome.new)
-        opening(inner, disk)
+        recorded(inner, disk)
 
         assert _texts(tree(inner)) == _texts(outcome.new if whole else outcome.old)
 
 
-def check_damaged_notes(opening: Open, scenario: Scenario) -> None:
-    """Whatever byte of a note is damaged: it says nothing, and nothing is changed by it."""
-    left = run(opening, scenario).moments[4]
-    for at in range(0, len(left.files[ROLLBACK]), 3):
-        inner, disk = left.again()
-        (byte,) = disk.open(ROLLBACK).read(at, 1)
-        disk.open(ROLLBACK).write(at, [bytes([byte ^ 1])])
-        opening(inner, disk)
-
-        assert tree(inner) == tree(left.inner)
-
-
-def check_overtaken(opening: Open, scenario: Scenario) -> None:
+def check_overtaken(scenario: Scenario) -> None:
     """Somebody edits in the middle: it is overwritten, as ever; if we die then, it is back."""
     edited = list(scenario.changes)[2]
     for step in range(2, 5):
-        inner, disk = prepared(opening, scenario).again()
-        backend = opening(inner, disk)
+        inner, disk = prepared(scenario).again()
+        backend = recorded(inner, disk)
         old = _texts(tree(inner))
         moments = _watch_edited(backend, scenario, (inner, disk), (step, edited))
         for number, moment in enumerate(moments):
             again, its_disk = moment.again()
-            opening(again, its_disk)
+            recorded(again, its_disk)
             before = {**old, edited.key: "by hand"} if number >= step else old
             found = _texts(tree(again))
 
@@ -376,9 +356,9 @@ def _watch_edited(
 
 def check_views(scenario: Scenario, error: PerdureError) -> None:
     """Whatever position is viewed, the texts of a commit are all as before it, or all as after."""
-    steps = len(run(recorded, scenario).moments) - 1
+    steps = len(run(scenario).moments) - 1
     for step in range(steps):
-        inner, disk = prepared(recorded, scenario).again()
+        inner, disk = prepared(scenario).again()
         backend = recorded(inner, disk)
         begin = backend.history.store.current()
         old = _texts(tree(inner))

@@ -24,11 +24,10 @@ from tests.surfaces.terminals import PERDURE, at_a_terminal, environment, perdur
 WITHOUT_JSON = {
     "watch": "it tells as it goes; programs follow `history log --after N --json`",
     "completion": "its answer is a script",
-    "demo": "it is a story for people",
     "mcp": "it speaks a protocol of its own",
     "install": "its answer is a diff of files that are not ours",
 }
-RUNS_ON = {"watch", "worker", "demo", "init", "mcp"}
+RUNS_ON = {"watch", "worker", "init", "mcp"}
 """They go on until they are told to end, take long, or set up the home that others are tried in."""
 HOSTILE = [
     "",

@@ -447,6 +447,22 @@ class TestProve:
         assert proof.read_text() == "mine"
         assert history("prove", PLAN, "-o", str(proof), "--force").exit_code == 0
         assert proof.read_text().startswith("{")
+        assert proof.stat().st_mode & 0o777 == 0o600
+
+    def test_what_can_be_no_file_is_refused_and_nothing_is_left(
+        self, plan: Path, tmp_path: Path
+    ) -> None:
+        place = tmp_path / "proofs"
+        place.mkdir()
+        key = told("prove", "--public-key").strip()
+
+        assert isinstance(refusal("prove", PLAN, "-o", ""), AbsentError)
+        assert isinstance(refusal("prove", PLAN, "-o", str(place / "no" / "more")), AbsentError)
+        given = ("prove", PLAN, "-o", str(place), "--force")
+        assert isinstance(refusal(*given), DirectoryInTheWayError)
+        given = ("prove", "--check", str(place), "--key", key)
+        assert isinstance(refusal(*given), DirectoryInTheWayError)
+        assert list(place.iterdir()) == []
 
     @pytest.mark.parametrize(
         "wrong",
@@ -506,131 +522,6 @@ class TestGc:
 
         assert isinstance(refusal("gc", "--before", str(withdrawn)), AccessRefusedError)
         assert segment().read_bytes() == before
-
-
-class TestExportAndImport:
-    def test_another_machine_gets_the_same_history_and_files(
-        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        archive = str(tmp_path / "all.perdure")
-        (made,) = objects("export", archive)
-        before = told("log")
-        texts = use_home(tmp_path / "other", monkeypatch)
-
-        (taken,) = objects("import", archive, "--texts")
-
-        assert (taken["how"], taken["entries"]) == ("restored", made["position"])
-        assert taken["texts"] == 1
-        assert (texts / PLAN).read_text() == SECOND
-        assert told("log") == before
-        assert told("import", archive) == "nothing in it is new\n"
-
-    def test_files_that_somebody_else_changed_are_left(
-        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        archive = str(tmp_path / "all.perdure")
-        told("export", archive)
-        texts = use_home(tmp_path / "other", monkeypatch)
-        texts.mkdir(parents=True)
-        (texts / PLAN).write_text("mine")
-
-        done = history("import", archive, "--texts")
-
-        assert done.stderr.splitlines()[-1].endswith("not what history had: plan.md")
-        assert (texts / PLAN).read_text() == "mine"
-
-    def test_a_newer_archive_brings_the_files_forward(
-        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        older, newer = str(tmp_path / "older"), str(tmp_path / "newer")
-        told("export", older)
-        (plan.parent / "new.md").write_text("new")
-        plan.unlink()
-        told("log")
-        told("export", newer)
-        texts = use_home(tmp_path / "other", monkeypatch)
-        told("import", older, "--texts")
-        told("log")
-
-        assert "now goes on as that one does" in told("import", newer, "--texts")
-        assert [file.name for file in texts.iterdir()] == ["new.md"]
-        assert history("log").stderr == ""
-
-    def test_without_the_files_it_says_that_they_count(
-        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        archive = str(tmp_path / "all.perdure")
-        told("export", archive)
-        texts = use_home(tmp_path / "other", monkeypatch)
-
-        assert history("import", archive).stderr.startswith("1 text may differ from the files")
-        assert not texts.exists()
-
-    def test_both_go_through_pipes(
-        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        archive = history("export", "-").stdout_bytes
-        use_home(tmp_path / "other", monkeypatch)
-
-        assert history("import", "-", typed=archive).stdout.startswith("took in 4 entries")
-
-    def test_another_history_is_kept_apart(
-        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        archive = str(tmp_path / "all.perdure")
-        (made,) = objects("export", archive)
-        texts = use_home(tmp_path / "other", monkeypatch)
-        texts.mkdir(parents=True)
-        (texts / PLAN).write_text("mine")
-        told("log")
-
-        assert told("import", archive).endswith(f"below @{made['history']}/\n")
-        assert told("show", PLAN) == "mine"
-        assert told("show", f"@{made['history']}/{PLAN}", "--version", "2") == SECOND
-
-    def test_a_signature_is_asked_for_by_key(
-        self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        signed, plain = str(tmp_path / "signed"), str(tmp_path / "plain")
-        key = told("prove", "--public-key").strip()
-        told("export", plain)
-        assert objects("export", signed, "--sign")[0]["signed"] is True
-        use_home(tmp_path / "other", monkeypatch)
-
-        assert "not signed" in str(refusal("import", plain, "--key", key))
-        assert told("import", signed, "--key", key).startswith("took in")
-
-    def test_nothing_is_overwritten_and_nothing_half_done_is_left(
-        self, plan: Path, tmp_path: Path
-    ) -> None:
-        place = tmp_path / "exports"
-        place.mkdir()
-        archive = place / "all.perdure"
-        archive.write_text("mine")
-
-        assert isinstance(refusal("export", str(archive)), FileInTheWayError)
-        assert archive.read_text() == "mine"
-        assert history("export", str(archive), "--force").exit_code == 0
-        assert archive.stat().st_mode & 0o777 == 0o600
-        damage(b"Call the bank.")
-        assert isinstance(refusal("export", str(place / "more")), DamageError)
-        assert isinstance(refusal("export", str(place / "no" / "more")), AbsentError)
-        assert list(place.iterdir()) == [archive]
-
-    def test_what_can_be_no_file_is_refused(self, plan: Path, tmp_path: Path) -> None:
-        assert isinstance(refusal("export", ""), AbsentError)
-        assert isinstance(refusal("export", str(plan.parent), "--force"), DirectoryInTheWayError)
-        assert isinstance(refusal("import", str(plan.parent)), DirectoryInTheWayError)
-
-    def test_what_is_no_archive_is_refused(self, plan: Path, tmp_path: Path) -> None:
-        before = told("log")
-
-        assert "does not begin as an archive" in str(refusal("import", str(plan)))
-        assert isinstance(refusal("import", str(tmp_path / "no")), AbsentError)
-        assert told("log") == before
-
-    def test_json_and_an_archive_do_not_share_a_pipe(self, plan: Path) -> None:
-        assert history("export", "-", "--json").exit_code == 2
 
 
 class TestMishaps:

@@ -125,7 +125,7 @@ def test_of_a_reader_who_has_read_enough_nothing_is_said(home: Path) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize("words", ["log", "export -"])
+@pytest.mark.parametrize("words", ["log", "show note.md"])
 def test_an_answer_that_can_not_be_written_is_an_error(home: Path, words: str) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
@@ -145,7 +145,7 @@ def test_an_answer_that_can_not_be_written_is_an_error(home: Path, words: str) -
 
 def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
     with subprocess.Popen(
-        [PERDURE, "history", "import", "-"],
+        [PERDURE, "history", "prove", "--check", "-", "--key", "any"],
         env=environment(home),
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -172,27 +172,13 @@ class TestAtATerminal:
 
         assert seen.endswith("@@ -1 +1 @@\n-one\n+two\n")
 
-    @pytest.mark.parametrize(
-        ("words", "label"),
-        [
-            (("verify",), "verifying"),
-            (("export", "{archive}", "--force"), "exporting"),
-            (("import", "{archive}"), "importing"),
-        ],
-    )
-    def test_a_bar_shows_how_far_it_is(
-        self, home: Path, tmp_path: Path, words: tuple[str, ...], label: str
-    ) -> None:
-        archive = tmp_path / "archive"
-        perdure(home, "export", str(archive))
-        given = [word.format(archive=archive) for word in words]
-
-        code, seen = at_a_terminal(home, *given)
+    def test_a_bar_shows_how_far_it_is(self, home: Path) -> None:
+        code, seen = at_a_terminal(home, "verify")
 
         assert code == 0
-        assert label in seen
+        assert "verifying" in seen
         assert "100%" in seen
-        assert label not in perdure(home, *given).stderr
+        assert "verifying" not in perdure(home, "verify").stderr
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
     def test_gc_asks_first(self, home: Path, answer: str, code: int) -> None:
@@ -201,12 +187,6 @@ class TestAtATerminal:
         assert ended == code
         assert "This can't be undone. Go on? [y/N]" in seen
         assert ("erased nothing; states before position 4 " in seen) == (code == 0)
-
-    def test_an_archive_is_nothing_to_look_at(self, home: Path) -> None:
-        code, seen = at_a_terminal(home, "export", "-")
-
-        assert code == 2
-        assert "Fix: name a file, or redirect it." in seen
 
 
 @pytest.mark.parametrize("words", ["--help", "completion bash"])

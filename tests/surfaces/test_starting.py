@@ -56,7 +56,6 @@ LOOKING_BACK = {
     "perdure.artifacts.verify",
 }
 OTHER_BACKENDS = {
-    "perdure.context.outbox.memory",
     "perdure.index.stores.memory",
     "perdure.storage.backends.memory",
     "perdure.storage.backends.vault",

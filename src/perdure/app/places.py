@@ -53,16 +53,6 @@ class Counted:
         nodes = self._reader.walk(self._account.child("resources"))
         return sum(1 for _ in islice(nodes, _MOST_RESOURCES + 1))
 
-    def memories(self) -> Iterator[str]:
-        """Yield the URIs of all memories and skills, but for profiles."""
-        for kind in ("users", "agents"):
-            for owner in self._below(self._account.child(kind)):
-                folders = [
-                    each for each in self._below(owner.child("memories")) if not each.is_node
-                ]
-                for folder in (*folders, *([owner.child("skills")] if kind == "agents" else ())):
-                    yield from map(str, self._below(folder))
-
     def _count(self, folder: Uri) -> int:
         with suppress(ContextError):
             return len(self._reader.list_children(str(folder), self._request))

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.frame import SEAL_BYTES, encode_head, salt_of
-from perdure.artifacts.keys import PublicKey
 from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Header, Reader, decode_header
 from perdure.artifacts.state import IndexState
 from perdure.artifacts.survey import (
@@ -123,7 +122,7 @@ class Archive:
     snapshots: int
     root: bytes
     checkpoint: SignedCheckpoint | None
-    """It fits to the log. That it is signed by somebody known holds only if a key was given."""
+    """It is of this log; who signed it was not looked at."""
     digest: bytes
     footer: bytes
     source: Source
@@ -162,26 +161,14 @@ class Archive:
     def _header(self, number: int) -> Header:
         return decode_header(self.sections[number].read(0, HEADER_BYTES))
 
-    def seals(self, positions: set[int]) -> dict[int, bytes]:
-        """Return the seal of each of these positions at which a commit ends."""
-        if not positions:
-            return {}
-        last, found = max(positions), {}
-        for frame in self.frames(after=min(positions) - 1):
-            position = frame.head.last_position
-            if position in positions:
-                found[position] = frame.seal
-            if position >= last:
-                break
-        return found
-
-    def content(self, segment: int, put: Placed) -> Iterator[bytes]:
-        """Yield content in slices; `ArchiveError` if it is no longer what it was."""
-        window = Window(self.sections[segment], put.place + put.length)
-        return self._checked(window, put)
+    def seal_at(self, position: int) -> bytes | None:
+        """Return the seal of the commit that ends at a position; None if none does."""
+        for frame in self.frames(after=position - 1):
+            return frame.seal if frame.head.last_position == position else None
+        return None
 
     def payload(self, frame: Frame) -> Iterator[bytes]:
-        """Yield the payload of a commit in slices; `ArchiveError` as above."""
+        """Yield the payload of a commit in slices; `ArchiveError` if it changed meanwhile."""
         window = Window(self.sections[frame.segment], frame.end.offset)
         for put in placed(frame):
             yield from zeros(put) if self.survey.is_swept(put) else self._checked(window, put)
@@ -200,17 +187,15 @@ class Archive:
             raise ArchiveError(CHANGED)
 
 
-def read_archive(
-    source: BinaryIO, *, public_key: PublicKey | None = None, progress: Progress | None = None
-) -> Archive:
+def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archive:
     """Read a file from where it stands to its end, and return only if it is a whole archive.
 
-    All is checked: every hash, the chain, the tree's root, the checkpoint; and, with a public key,
-    that its owner signed it. Anything else is `ArchiveError`. Memory does not grow with the file,
-    but for the longest records of one commit and what was ever swept.
+    All is checked: every hash, the chain, the tree's root, and that the checkpoint, if there is
+    one, is of this log; who signed it is not looked at. Anything else is `ArchiveError`. Memory
+    does not grow with the file, but for the longest records of one commit and what was ever swept.
     """
     with refusing():
-        return _Reading(Source(source), progress or (lambda _done, _all: None)).run(public_key)
+        return _Reading(Source(source), progress or (lambda _done, _all: None)).run()
 
 
 @contextmanager
@@ -231,7 +216,7 @@ class _Reading:
         self._total = 2 * source.size
         self._sections: dict[int, Section] = {}
 
-    def run(self, public_key: PublicKey | None) -> Archive:
+    def run(self) -> Archive:
         digest = self._check_digest()
         stop = self._open()
         footer = self._footer(stop)
@@ -243,7 +228,7 @@ class _Reading:
         survey.walk(self._frames(headers))
         if footer[:3] != (survey.end.position, survey.end.seal, survey.root):
             raise DamageError("its last lines speak of another log")
-        checkpoint = _checkpoint(footer.checkpoint, header, survey, public_key)
+        checkpoint = _checkpoint(footer.checkpoint, header, survey)
         self._check_contents(headers, survey)
         return Archive(
             header,
@@ -347,15 +332,8 @@ def _check_content(window: Window, put: Placed, survey: Survey, algorithm: Hash)
         raise DamageError(f"the content of entry {put.position} is not what was put")
 
 
-def _checkpoint(
-    text: bytes, header: Header, survey: Survey, public_key: PublicKey | None
-) -> SignedCheckpoint | None:
+def _checkpoint(text: bytes, header: Header, survey: Survey) -> SignedCheckpoint | None:
     if not text:
-        if public_key is not None:
-            raise ArchiveError(
-                "the archive is not signed. Fix: ask its owner to export it with a key, or, if you "
-                "trust where it comes from, take it in without asking for a signature."
-            )
         return None
     try:
         signed = SignedCheckpoint.from_text(text.decode())
@@ -363,8 +341,6 @@ def _checkpoint(
         raise ProofError("its checkpoint is no text") from error
     if signed.to_text().encode() != text or signed.claim != claim_of(header.history, survey):
         raise ProofError("its checkpoint speaks of another log")
-    if public_key is not None:
-        signed.verify(public_key)
     return signed
 
 

@@ -1,10 +1,7 @@
 """Bytes out of the segments, each checked before it is given away."""
 
-from collections.abc import Iterator, Sequence
-
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.bulk import Spot
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.journal import Journal
@@ -16,7 +13,6 @@ WRONG = b"not what was put"
 """Stands for bytes that are not what they were; told apart by identity."""
 
 _LARGE = 1 << 20
-_WIDEST_GAP = 4096
 _MOST_TOUCHED = 1 << 17
 
 
@@ -50,33 +46,6 @@ class Contents:
             file.sync()
         self.damaged.discard(digest)
 
-    def read_many(
-        self, spots: Sequence[Spot], digests: Sequence[bytes], found: list[bytes | None]
-    ) -> Iterator[int]:
-        """Put the bytes into `found`, and yield of which they are not what they were.
-
-        What lies side by side is read together.
-        """
-        for group in _side_by_side(sorted(spots)):
-            yield from self._read_group(group, digests, found)
-
-    def _read_group(
-        self, group: Sequence[Spot], digests: Sequence[bytes], found: list[bytes | None]
-    ) -> Iterator[int]:
-        segment, start, *_ = group[0]
-        stop = max(spot.place + spot.length for spot in group)
-        data = self._bytes(segment, start, stop - start)
-        touched, base = self._touched, segment << 48
-        for _, place, length, crc, which in group:
-            begin = place - start
-            part = data[begin : begin + length]
-            if crc32c(part) == crc and len(part) == length:
-                touch = base | place
-                if touch in touched or self._is_right(digests[which], part, touch):
-                    found[which] = part
-                    continue
-            yield which
-
     def _bytes(self, segment: int, place: int, length: int) -> bytes:
         try:
             file = self._journal.log.file(segment)
@@ -94,18 +63,3 @@ class Contents:
             self._touched.clear()
         self._touched.add(touch)
         return True
-
-
-def _side_by_side(spots: Sequence[Spot]) -> Iterator[Sequence[Spot]]:
-    """Yield groups of what had better be read together."""
-    begin = 0
-    for at in range(1, len(spots)):
-        segment, place, length, _, _ = spots[at]
-        first, before = spots[begin], spots[at - 1]
-        is_far = place - before.place - before.length > _WIDEST_GAP
-        is_much = place + length - first.place > _LARGE
-        if segment != first.segment or is_far or is_much:
-            yield spots[begin:at]
-            begin = at
-    if spots:
-        yield spots[begin:]

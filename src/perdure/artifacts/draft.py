@@ -8,7 +8,6 @@ from perdure.artifacts.entry import Entry, Lift, Tombstone, encode
 from perdure.artifacts.index import Index, Placed
 from perdure.artifacts.log import Piece
 from perdure.artifacts.records import encode_put
-from perdure.artifacts.table import Row
 
 
 class Content(NamedTuple):
@@ -51,9 +50,6 @@ class Draft:
         """The position that the next entry will have."""
         return self._position + len(self.records) + 1
 
-    def find(self, digest: bytes) -> Row | None:
-        return self._index.find(digest)
-
     def is_visible(self, digest: bytes) -> bool:
         drafted = self._visible.get(digest)
         if drafted is not None:
@@ -84,7 +80,7 @@ class Draft:
         self, prefix: bytes, digests: list[bytes], crcs: list[int], contents: list[bytes]
     ) -> None:
         """Put them all, as `put` would; much faster where most of them are new."""
-        known = self._index.known_many(digests)
+        known = any(self._index.find(digest) is not None for digest in digests)
         if self._visible or known or len(set(digests)) < len(digests):
             for digest, crc, content in zip(digests, crcs, contents, strict=True):
                 self.put(Content(prefix + digest, crc, content))

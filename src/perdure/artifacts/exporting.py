@@ -8,11 +8,10 @@ from typing import BinaryIO
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.archive import Footer, claim_of, encode_opening
+from perdure.artifacts.archive import Footer, encode_opening
 from perdure.artifacts.cid import CID
 from perdure.artifacts.frame import encode_head, salt_of
 from perdure.artifacts.journal import Journal
-from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Reader, decode_header
 from perdure.artifacts.state import IndexState
 from perdure.artifacts.store import ArtifactStore
@@ -42,10 +41,9 @@ def export(
     store: ArtifactStore,
     target: BinaryIO,
     *,
-    key: SigningKey | None = None,
     progress: Progress | None = None,
 ) -> Exported:
-    """Write the history up to the current state, and with a key sign for it.
+    """Write the history up to the current state.
 
     Nobody is kept from writing meanwhile. If this raises, what was written is no archive. Content
     that is damaged is not exported: that is a `DamageError`, and `verify` shows all there is.
@@ -54,7 +52,7 @@ def export(
     state = journal.refresh()
     if not state.position:
         raise ArchiveError("the history has nothing in it to export. Fix: put something first.")
-    return _Export(journal, state.position, _Output(target, progress)).run(key)
+    return _Export(journal, state.position, _Output(target, progress)).run()
 
 
 class _Output:
@@ -103,19 +101,17 @@ class _Export:
         self._output = output
         self._salt = salt_of(self._log.history)
 
-    def run(self, key: SigningKey | None) -> Exported:
+    def run(self) -> Exported:
         log, output = self._log, self._output
         begin = log.start_of(0)
         survey = Survey(begin, log.hash)
         survey.walk(_until(log.frames(begin), self._position))
-        claim = claim_of(log.history, survey)
-        text = claim.signed(key).to_text().encode() if key else b""
         lengths = list(survey.stops.values())
         output.total = sum(lengths)
         output.write(encode_opening(lengths))
         for number in survey.stops:
             self._segment(number, survey)
-        output.write(Footer(survey.end.position, survey.end.seal, survey.root, text).encode())
+        output.write(Footer(survey.end.position, survey.end.seal, survey.root, b"").encode())
         state = IndexState(survey.snapshots, survey.end.position)
         digest = output.finish()
         return Exported(log.history, state, survey.root, digest, output.size)

@@ -1,13 +1,11 @@
-"""Take in what an archive holds: as our own history, if it is one with ours, or as another's.
+"""Take in what an archive holds, if it is one with our history.
 
 Nothing is believed before all of the archive was checked. Then it depends on how the two stand:
 
 - there is none here yet: its segments become ours, byte for byte, all at once;
 - ours is its beginning: what it has more is appended, as it is there;
 - it is the beginning of ours: there is nothing to do;
-- anything else is another's. Its entries are said again, in our log and in their order. Its names
-  are kept apart, below `@` and its id, so that none of ours can change. How far we got stands in
-  our log with them, so the same is never taken in twice.
+- anything else is the archive of another history, and is refused.
 """
 
 from dataclasses import dataclass
@@ -20,14 +18,13 @@ from perdure.artifacts.arrival import arrive, clear, open_arriving
 from perdure.artifacts.draft import Draft
 from perdure.artifacts.entry import Sweep, decode_all
 from perdure.artifacts.frame import encode_head, salt_of, seal
-from perdure.artifacts.keys import PublicKey
 from perdure.artifacts.log import Stream
 from perdure.artifacts.mark import Mark
-from perdure.artifacts.replay import Replay
+from perdure.artifacts.records import whole_records
 from perdure.artifacts.segment import HEADER_BYTES, End, Frame
 from perdure.artifacts.state import IndexState
 from perdure.artifacts.store import ArtifactStore
-from perdure.artifacts.survey import SLICE, whole_records
+from perdure.artifacts.survey import SLICE
 from perdure.artifacts.sweep import Sweeper
 from perdure.artifacts.verify import Progress
 from perdure.errors import ArchiveError
@@ -44,8 +41,8 @@ class How(Enum):
     """Ours was its beginning, and is now as long as it."""
     KNOWN = "known"
     """It has nothing that we had not."""
-    REPLAYED = "replayed"
-    """It is another's, and what it has stands in our log now, with where it is from."""
+    FOREIGN = "foreign"
+    """It is of another history, and is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +64,15 @@ def import_archive(
     store: ArtifactStore,
     source: BinaryIO,
     *,
-    public_key: PublicKey | None = None,
     progress: Progress | None = None,
 ) -> Taken:
     """Check a whole archive, and then take in what is new in it.
 
-    With a public key, only if its owner signed the archive. That is to be wished where it goes on
-    with our own history: then it is believed as we are, and also sweeps what it says was swept.
-    `ArchiveError` if it can't be taken in; nothing was changed then. After a power cut, do it
-    again.
+    Where it continues our own history it also sweeps what it says was swept. `ArchiveError` if it
+    can't be taken in; nothing was changed then. After a power cut, do it again.
     """
     shown = progress or (lambda _done, _all: None)
-    archive = read_archive(
-        source,
-        public_key=public_key,
-        progress=lambda done, whole: shown(done, whole // 2 * 3),
-    )
+    archive = read_archive(source, progress=lambda done, whole: shown(done, whole // 2 * 3))
     return _Import(store, archive, shown).run()
 
 
@@ -99,7 +89,7 @@ class _Import:
         self._disk = store.disk
         self._archive = archive
         self._progress = progress
-        self._how = How.REPLAYED
+        self._how = How.FOREIGN
         self._entries = 0
 
     def run(self) -> Taken:
@@ -111,9 +101,6 @@ class _Import:
         self._journal.commit(self._take, alone=True)
         if self._how is How.RESTORED:
             self._journal.rebuild()
-        if self._how is How.REPLAYED:
-            self._entries = Replay(self._store, self._archive, self._show).run()
-            self._how = How.REPLAYED if self._entries else How.KNOWN
         whole = 3 * self._archive.size
         self._progress(whole, whole)
         archive = self._archive
@@ -135,6 +122,12 @@ class _Import:
             self._restore()
         elif self._how is How.CONTINUED:
             self._continue()
+        elif self._how is How.FOREIGN:
+            raise ArchiveError(
+                f"the archive is of another history than the one in {self._disk.whereabouts!a}, or "
+                "both went on since one was copied. Nothing was changed. Fix: take it in to an "
+                "empty folder."
+            )
 
     def relation(self) -> How:
         log, theirs = self._journal.log, self._archive.end
@@ -147,11 +140,11 @@ class _Import:
                 "can become no other one. Fix: choose an empty folder, or put something first."
             )
         if log.history != self._archive.history:
-            return How.REPLAYED
+            return How.FOREIGN
         if ours.position < theirs.position:
-            seals = self._archive.seals({ours.position})
-            return How.CONTINUED if seals.get(ours.position) == ours.seal else How.REPLAYED
-        return How.KNOWN if self._our_seal(theirs.position) == theirs.seal else How.REPLAYED
+            is_ours = self._archive.seal_at(ours.position) == ours.seal
+            return How.CONTINUED if is_ours else How.FOREIGN
+        return How.KNOWN if self._our_seal(theirs.position) == theirs.seal else How.FOREIGN
 
     def _our_seal(self, position: int) -> bytes | None:
         log = self._journal.log

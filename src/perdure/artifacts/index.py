@@ -6,9 +6,7 @@ to when it can be seen, so a question about the past costs what one about the pr
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from operator import or_
 
-from perdure.artifacts.bulk import WORTHWHILE, Bulk, Spot, is_available
 from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Entry, Lift, SnapshotAnchor, Sweep, Tombstone, decode
@@ -52,9 +50,6 @@ class Index:
         """The position of each."""
         self.horizon = 0
         self._last = 0
-        self._bulk: Bulk | None = None
-        self._is_plain = True
-        """Whether everything in the tail can be seen at the newest position."""
 
     # ------------------------------------------------------------ asking
     def find(self, digest: bytes) -> Row | None:
@@ -72,64 +67,6 @@ class Index:
         if hidden == OFTEN:
             return bisect_right(self._often.get(digest, ()), position) % 2 == 0
         return position < hidden or 0 < row.shown <= position
-
-    def known_many(self, digests: Sequence[bytes]) -> bool:
-        """Whether there is a row for any of these, be it hidden or not."""
-        tail, table = self._tail, self._table
-        if any(map(tail.__contains__, digests)):
-            return True
-        if table is None or not table.count:
-            return False
-        if len(digests) >= WORTHWHILE and is_available():
-            return self._in_bulk(table).any_of(digests)
-        return any(table.find(digest) is not None for digest in digests)
-
-    def visible_many(self, digests: Sequence[bytes], position: int) -> list[bool]:
-        """Say of each whether it can be seen at a position; much faster than one by one."""
-        tail, table = self._tail, self._table
-        if len(digests) < WORTHWHILE or not (table is None or (table.count and is_available())):
-            return [self._is_seen(digest, position) for digest in digests]
-        if table is None:
-            seen, unsure = [False] * len(digests), list[int]()
-        else:
-            seen, unsure = self._in_bulk(table).visible(digests, position)
-        if tail and self._is_plain and position >= self.end.position:
-            in_tail = map(tail.__contains__, digests)
-            seen = list(map(or_, seen, in_tail)) if table else list(in_tail)
-        elif tail:
-            unsure = [*unsure, *(n for n, digest in enumerate(digests) if digest in tail)]
-        for which in unsure:
-            seen[which] = self._is_seen(digests[which], position)
-        return seen
-
-    def _is_seen(self, digest: bytes, position: int) -> bool:
-        row = self.find(digest)
-        return row is not None and self.is_visible(digest, row, position)
-
-    def spots(self, digests: Sequence[bytes], position: int) -> list[Spot]:
-        """Return where those lie that can be seen at a position, in no order."""
-        tail, table = self._tail, self._table
-        spots: list[Spot] = []
-        unsure = [which for which, digest in enumerate(digests) if digest in tail]
-        if table is not None and table.count:
-            if len(digests) >= WORTHWHILE and is_available():
-                spots, more = self._in_bulk(table).spots(digests, position)
-                if unsure:
-                    spots = [spot for spot in spots if digests[spot.which] not in tail]
-                unsure += [which for which in more if digests[which] not in tail]
-            else:
-                unsure = list(range(len(digests)))
-        for which in unsure:
-            digest = digests[which]
-            row = self.find(digest)
-            if row is not None and self.is_visible(digest, row, position):
-                spots.append(Spot(row.segment, row.place, row.length, row.crc, which))
-        return spots
-
-    def _in_bulk(self, table: Table) -> Bulk:
-        if self._bulk is None or self._bulk.table is not table:
-            self._bulk = Bulk(table)
-        return self._bulk
 
     def rows(self) -> Iterator[tuple[bytes, Row]]:
         """Yield every row, in no order."""
@@ -199,7 +136,6 @@ class Index:
             case Sweep(horizon, cids):
                 self.horizon = horizon
                 for cid in cids:
-                    self._is_plain = False
                     self._tail[cid.digest] = None
                     self._often.pop(cid.digest, None)
 
@@ -207,7 +143,6 @@ class Index:
         row = self.find(digest)
         if row is None or self.is_visible(digest, row, commit) == visible:
             return
-        self._is_plain = False
         if row.hidden == OFTEN:
             self._often[digest] = (*self._often[digest], commit)
         elif row.hidden == 0:
@@ -279,7 +214,7 @@ class Index:
         disk.rename(name + _UNFINISHED, name)
         # A reader that finds the tail empty must find the table full.
         self._table = table
-        self._tail, self._is_plain = {}, True
+        self._tail = {}
         remove_tables(disk, keep=name)
 
 

@@ -21,7 +21,7 @@ from perdure.artifacts.entry import decode_all
 from perdure.artifacts.index import Index, Placed, remove_tables
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode
-from perdure.artifacts.records import encode_put
+from perdure.artifacts.records import encode_put, whole_records
 from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
 from perdure.artifacts.state import IndexState, Logged
 from perdure.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError
@@ -281,6 +281,17 @@ class Journal:
             if head.last_position >= stop:
                 return
         raise self.log.missing(stop)
+
+    def records(self, stop: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield the time of each commit up to a position, and its entries as the log has them."""
+        try:
+            for frame in self._frames_after(0) if stop else ():
+                entries = whole_records(frame.records)
+                yield frame.head.time, entries[: stop - frame.head.first_position + 1]
+                if frame.head.last_position >= stop:
+                    return
+        except OSError as error:
+            raise self._explained(error) from error
 
     def _frames_after(self, position: int) -> Iterator[Frame]:
         """Yield the frames in which what follows a position is, and perhaps some before them."""

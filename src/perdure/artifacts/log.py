@@ -43,7 +43,6 @@ _SMALLEST_RESERVE = 1 << 18
 _LARGEST_RESERVE = 1 << 22
 _LARGE = 1 << 17
 """A frame from which on the file had better grow by writing it."""
-_NEVER_FULL = 1 << 63
 _MOST_OPEN_FILES = 64
 _SLICE = 1 << 20
 _PADDING = bytes(8)

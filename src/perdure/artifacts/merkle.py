@@ -43,7 +43,7 @@ class Node:
 
 
 Reader = Callable[[Node], bytes]
-"""Gives the hash of a perfect subtree: out of tiles, a table or memory."""
+"""Gives the hash of a perfect subtree."""
 
 
 # ---------------------------------------------------------------- hashes
@@ -109,20 +109,6 @@ class Frontier:
         if len(self.roots) != self.size.bit_count():
             raise ProofError(f"{len(self.roots)} roots can't make a tree of {self.size} leaves")
 
-    @classmethod
-    def read(cls, reader: Reader, size: int) -> "Frontier":
-        """Return the frontier at `size`, now or long ago, of the tree that `reader` reads."""
-        return cls(size, tuple(reader(node) for node in frontier_nodes(size)))
-
-    def append(self, leaf: bytes) -> "Frontier":
-        """Return the frontier with one more leaf hash."""
-        _check_hashes("leaves", (leaf,))
-        roots, merged, carrying = list(self.roots), leaf, self.size
-        while carrying & 1:
-            merged = node_hash(roots.pop(), merged)
-            carrying >>= 1
-        return Frontier(self.size + 1, (*roots, merged))
-
     def extend(self, leaves: Iterable[bytes]) -> "Frontier":
         """Return the frontier with these leaf hashes added; memory does not grow with them."""
         frontier, rest = self, iter(leaves)
@@ -174,14 +160,6 @@ def prove_inclusion(reader: Reader, index: int, size: int) -> tuple[bytes, ...]:
     return _read_path(reader, _beside(index, size))
 
 
-def prove_consistency(reader: Reader, old: int, new: int) -> tuple[bytes, ...]:
-    """Return the path that leads to the root of the first `old` leaves and of the first `new`.
-
-    The empty tree is refused, as in the RFC: it has no leaf that a path could start from.
-    """
-    return _read_path(reader, _between(old, new))
-
-
 def verify_inclusion(
     leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes
 ) -> None:
@@ -194,41 +172,6 @@ def verify_inclusion(
     for side, sibling in zip(sides, path, strict=True):
         found = _above(found, side, sibling)
     _check_root(found, root, f"leaf {index} in the tree of {size} leaves")
-
-
-def verify_consistency(
-    old_size: int, old_root: bytes, new_size: int, new_root: bytes, path: Sequence[bytes]
-) -> None:
-    """Return only if the new tree begins with all leaves of the old one, in their order."""
-    _check_growth(old_size, new_size)
-    _check_hashes("the roots", (old_root, new_root))
-    sides = _sides_between(old_size, new_size)
-    given = _is_subtree(old_size, new_size)
-    _check_path(path, len(sides) if given else len(sides) + 1)
-    start, *siblings = (old_root, *path) if given else path
-    before = after = start
-    for side, sibling in zip(sides, siblings, strict=True):
-        after = _above(after, side, sibling)
-        if side is _Side.LEFT:
-            before = _above(before, side, sibling)
-    _check_root(before, old_root, f"the old tree of {old_size} leaves")
-    _check_root(after, new_root, f"the new tree of {new_size} leaves")
-
-
-def inclusion_nodes(index: int, size: int) -> list[Node]:
-    """Return the nodes that `prove_inclusion` reads, in its order."""
-    return [node for leaves in _beside(index, size) for node in _perfect(leaves)]
-
-
-def consistency_nodes(old: int, new: int) -> list[Node]:
-    """Return the nodes that `prove_consistency` reads, in its order."""
-    return [node for leaves in _between(old, new) for node in _perfect(leaves)]
-
-
-def frontier_nodes(size: int) -> list[Node]:
-    """Return the nodes that `Frontier.read` reads, in its order."""
-    check_size(size, smallest=0)
-    return _perfect(range(size))
 
 
 def _read_path(reader: Reader, subtrees: Iterable[range]) -> tuple[bytes, ...]:
@@ -256,19 +199,6 @@ def _beside(index: int, size: int) -> list[range]:
     return siblings[::-1]
 
 
-def _between(old: int, new: int) -> list[range]:
-    """Return the leaves of each subtree that is needed to reach the old root and the new.
-
-    The way goes up from the last perfect subtree of the old tree, which comes first unless it is
-    the old tree itself and so known.
-    """
-    _check_growth(old, new)
-    if old == new:
-        return []
-    above = _beside(old - 1, new)[_last_level(old) :]
-    return above if _is_subtree(old, new) else [range(old - (1 << _last_level(old)), old), *above]
-
-
 def _perfect(leaves: range) -> list[Node]:
     """Return the perfect subtrees of a subtree, the largest first."""
     nodes, start = [], leaves.start
@@ -292,21 +222,8 @@ def _sides(index: int, size: int) -> list[_Side]:
     return sides + [_Side.LEFT] * (index >> inner).bit_count()
 
 
-def _sides_between(old: int, new: int) -> list[_Side]:
-    return [] if old == new else _sides(old - 1, new)[_last_level(old) :]
-
-
 def _above(found: bytes, side: _Side, sibling: bytes) -> bytes:
     return node_hash(sibling, found) if side is _Side.LEFT else node_hash(found, sibling)
-
-
-def _is_subtree(old: int, new: int) -> bool:
-    return old == new or old == 1 << _last_level(old)
-
-
-def _last_level(size: int) -> int:
-    """Return the level of the last perfect subtree of a tree."""
-    return (size & -size).bit_length() - 1
 
 
 # ---------------------------------------------------------------- what is refused
@@ -319,13 +236,6 @@ def _check_index(index: int, size: int) -> None:
     check_size(size)
     if type(index) is not int or not 0 <= index < size:
         raise ProofError(f"a tree of {size} leaves has the indexes 0 to {size - 1}, not this one")
-
-
-def _check_growth(old: int, new: int) -> None:
-    check_size(old)
-    check_size(new)
-    if old > new:
-        raise ProofError(f"a tree can't grow from {old} leaves to {new}. Fix: swap the two.")
 
 
 def _check_hashes(what: str, hashes: Sequence[bytes]) -> None:

@@ -5,11 +5,6 @@ import re
 _FOREIGN = re.compile("@[0-9a-f]{32}(/|$)")
 
 
-def foreign_name(history: bytes, name: str) -> str:
-    """Return how we say a name that another history had bound."""
-    return f"@{history.hex()}/{name}"
-
-
 def is_foreign(name: str) -> bool:
     """Whether another history had bound this name, or it is the folder of such names."""
     return _FOREIGN.match(name) is not None

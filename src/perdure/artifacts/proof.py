@@ -2,17 +2,15 @@
 
 A proof of inclusion shows that content was put, or that a name was bound to it, at a position and a
 time of a log. It shows that the log had this, not that it still holds: a later tombstone, or a
-later binding of the name, is another entry, and no path can show that there is none. Who must know
-asks for the entries after it, and for a proof of consistency that ties them to the same log.
+later binding of the name, is another entry, and no path can show that there is none.
 """
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from perdure.artifacts import merkle
-from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint
+from perdure.artifacts.checkpoint import SignedCheckpoint
 from perdure.artifacts.cid import CID
 from perdure.artifacts.entry import Bind, Put, decode_all, encode
 from perdure.artifacts.keys import PublicKey, from_base64, to_base64
@@ -20,20 +18,15 @@ from perdure.artifacts.merkle import Reader, leaf, leaf_hash
 from perdure.artifacts.state import Logged
 from perdure.errors import DamageError, ProofError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 LONGEST_TEXT = 1 << 21
 
 _LONGEST_ENTRY = 1 << 20
 _INCLUSION = "perdure-inclusion-1"
 _INCLUSION_FIELDS = frozenset({"checkpoint", "entry", "path", "position", "time"})
-_CONSISTENCY = "perdure-consistency-1"
-_CONSISTENCY_FIELDS = frozenset({"new", "old", "path"})
 _LONGEST_PATH = 64
-
-
-class Grown(Protocol):
-    """A tree that can be read as it was."""
-
-    def reader(self, size: int) -> Reader: ...
 
 
 # ---------------------------------------------------------------- what a proof holds
@@ -78,35 +71,6 @@ class InclusionProof:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ConsistencyProof:
-    """That the log of a checkpoint begins with all of an older one's; by `verify_consistency`."""
-
-    old: SignedCheckpoint
-    new: SignedCheckpoint
-    path: tuple[bytes, ...]
-
-    @classmethod
-    def from_text(cls, text: str) -> "ConsistencyProof":
-        """Read what `to_text` gives; anything else is `ProofError`."""
-        fields = _Fields(text, _CONSISTENCY, _CONSISTENCY_FIELDS)
-        proof = cls(
-            SignedCheckpoint.from_text(fields.text("old")),
-            SignedCheckpoint.from_text(fields.text("new")),
-            fields.hashes("path"),
-        )
-        _check_as_written(proof, text)
-        return proof
-
-    def to_text(self) -> str:
-        return _written(
-            _CONSISTENCY,
-            old=self.old.to_text(),
-            new=self.new.to_text(),
-            path=[*map(to_base64, self.path)],
-        )
-
-
 # ---------------------------------------------------------------- checking
 @dataclass(frozen=True, slots=True)
 class Proven:
@@ -130,13 +94,6 @@ class Proven:
         return self.entry.name if isinstance(self.entry, Bind) else None
 
 
-class Growth(NamedTuple):
-    """What was shown: nothing that the old log had was changed, moved or taken out of the new."""
-
-    old: Checkpoint
-    new: Checkpoint
-
-
 def verify_proof(proof: InclusionProof, public_key: PublicKey, cid: CID | None = None) -> Proven:
     """Return what the proof shows, and only if `public_key` vouches for it; `ProofError` if not.
 
@@ -154,26 +111,6 @@ def verify_proof(proof: InclusionProof, public_key: PublicKey, cid: CID | None =
     return Proven(entry, proof.position, proof.time, checkpoint.size, checkpoint.origin)
 
 
-def verify_consistency(proof: ConsistencyProof, public_key: PublicKey) -> Growth:
-    """Return both checkpoints, and only if `public_key` vouches for them and the log just grew."""
-    old, new = proof.old.verify(public_key), proof.new.verify(public_key)
-    if old.origin != new.origin:
-        raise ProofError(f"{old.origin} and {new.origin} are two logs, not one that grew")
-    _check_growth(old, new, proof.path)
-    if old.time > new.time:
-        raise ProofError("the older checkpoint is the later one, by what the two say")
-    return Growth(old, new)
-
-
-def _check_growth(old: Checkpoint, new: Checkpoint, path: Sequence[bytes]) -> None:
-    if old.size:
-        merkle.verify_consistency(old.size, old.root, new.size, new.root, path)
-    elif path:
-        raise ProofError(
-            "every log begins with the empty one, so there is nothing to show by a path"
-        )
-
-
 def _decoded(encoded: bytes) -> Put | Bind:
     try:
         entries = decode_all(encoded)
@@ -185,31 +122,19 @@ def _decoded(encoded: bytes) -> Put | Bind:
 
 
 # ---------------------------------------------------------------- proving
-def prove_entry(logged: Logged, tree: Grown, checkpoint: SignedCheckpoint) -> InclusionProof:
+def prove_entry(logged: Logged, reader: Reader, checkpoint: SignedCheckpoint) -> InclusionProof:
     """Return the proof that the log of `checkpoint` has this entry, which puts or binds something.
 
+    `reader` reads the tree of the entries that were signed.
     `ProofError` if it doesn't: a proof that would fail is never given out.
     """
     claim, encoded, index = checkpoint.claim, encode(logged.entry), logged.position - 1
     if not isinstance(logged.entry, Put | Bind):
         raise ProofError(f"entry {logged.position} puts no content and binds no name")
-    path = merkle.prove_inclusion(tree.reader(claim.size), index, claim.size)
+    path = merkle.prove_inclusion(reader, index, claim.size)
     hashed = leaf_hash(leaf(logged.time, encoded))
     merkle.verify_inclusion(hashed, index, claim.size, path, claim.root)
     return InclusionProof(logged.position, logged.time, encoded, path, checkpoint)
-
-
-def prove_consistency(
-    old: SignedCheckpoint, new: SignedCheckpoint, tree: Grown
-) -> ConsistencyProof:
-    """Return the proof that the log of `new` begins with all of that of `old`.
-
-    `ProofError` if it doesn't.
-    """
-    sizes = old.claim.size, new.claim.size
-    path = merkle.prove_consistency(tree.reader(sizes[1]), *sizes) if sizes[0] else ()
-    _check_growth(old.claim, new.claim, path)
-    return ConsistencyProof(old, new, path)
 
 
 # ---------------------------------------------------------------- text
@@ -255,6 +180,6 @@ def _text(found: object) -> str:
     return found
 
 
-def _check_as_written(proof: InclusionProof | ConsistencyProof, text: str) -> None:
+def _check_as_written(proof: InclusionProof, text: str) -> None:
     if proof.to_text() != text:
         raise ProofError("the proof is not written in its one form. Fix: copy it byte for byte.")

@@ -4,15 +4,10 @@ from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.artifacts.cid import CID
 from perdure.artifacts.entry import Put
 from perdure.artifacts.keys import SigningKey
-from perdure.artifacts.proof import (
-    ConsistencyProof,
-    InclusionProof,
-    prove_consistency,
-    prove_entry,
-)
+from perdure.artifacts.proof import InclusionProof, prove_entry
 from perdure.artifacts.state import IndexState, Logged
 from perdure.artifacts.store import ArtifactStore
-from perdure.artifacts.tree import Tree
+from perdure.artifacts.tree import log_reader, log_root
 from perdure.errors import ProofError, UnknownContentError
 
 
@@ -22,7 +17,6 @@ class Prover:
     def __init__(self, store: ArtifactStore, key: SigningKey) -> None:
         self._store = store
         self._key = key
-        self._tree = Tree(store.disk.folder("tree"), store.log)
 
     def checkpoint(self, state: IndexState | None = None) -> SignedCheckpoint:
         """Sign that the log, up to a state, is what it is."""
@@ -30,7 +24,7 @@ class Prover:
         if not self._store.history:
             raise ProofError("nothing was ever put, so there is no log to sign. Fix: put first.")
         time = self._entry(position).time if position else 0
-        root = self._tree.root(position)
+        root = log_root(self._store, position)
         origin = origin_of(self._store.history)
         return Checkpoint(origin, position, root, time, snapshot).signed(self._key)
 
@@ -41,23 +35,17 @@ class Prover:
             raise UnknownContentError(f"{cid} is not there in that state. Fix: check the CID.")
         for logged in self._store.log(after=location[0].block - 1):
             if isinstance(logged.entry, Put) and logged.entry.cid == cid:
-                return prove_entry(logged, self._tree, self.checkpoint(state))
+                return self._proof(logged, state)
         raise ProofError(f"the log does not say that {cid} was put. Fix: verify the history.")
 
     def prove_position(self, position: int, state: IndexState | None = None) -> InclusionProof:
         """Prove what the log says at a position: that content was put, or a name bound."""
-        return prove_entry(self._entry(position), self._tree, self.checkpoint(state))
+        return self._proof(self._entry(position), state)
 
-    def prove_growth(
-        self, old: SignedCheckpoint, state: IndexState | None = None
-    ) -> ConsistencyProof:
-        """Prove that nothing has changed of what was logged when `old` was signed.
-
-        It must be one that was given away earlier: one that is signed now shows nothing about
-        then. `ProofError` if the log is not the same any more.
-        """
-        old.verify(self._key.public)
-        return prove_consistency(old, self.checkpoint(state), self._tree)
+    def _proof(self, logged: Logged, state: IndexState | None) -> InclusionProof:
+        checkpoint = self.checkpoint(state)
+        reader = log_reader(self._store, checkpoint.claim.size)
+        return prove_entry(logged, reader, checkpoint)
 
     def _entry(self, position: int) -> Logged:
         for logged in self._store.log(after=position - 1):

@@ -41,6 +41,16 @@ def raw_entries(records: bytes) -> Iterator[tuple[int, bytes]]:
         at += length
 
 
+def whole_records(records: bytes) -> list[bytes]:
+    """Return each entry as the log has it, with kind and length."""
+    found, at = [], 0
+    for _, body in raw_entries(records):
+        stop = at + _PREFIX.size + len(body)
+        found.append(records[at:stop])
+        at = stop
+    return found
+
+
 def only_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | None:
     """Return the entries of a frame that only puts, as most do; None for any other."""
     records, count, size = frame.records, frame.head.entries, _WHOLE_PUT.size

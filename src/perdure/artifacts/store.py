@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
@@ -44,11 +44,6 @@ if TYPE_CHECKING:
 CATALOGUE = "catalogue.sqlite"
 
 _SLICE = 1 << 20
-
-_NOTHING = bytes(32)
-"""The digest of nothing that anybody could find."""
-
-Answer = TypeVar("Answer")
 
 
 class ArtifactStore:
@@ -149,7 +144,7 @@ class ArtifactStore:
         state = self._journal.refresh()
         if self._contents.damaged:
             self._mend(digests, contents)
-        if not all(self._surely(lambda: self._visible_many(digests, state.position))):
+        if not all(self._is_visible(digest, state.position) for digest in digests):
             crcs = list(map(crc32c, contents))
             prefix = self._prefix
             state = self._journal.commit(
@@ -168,9 +163,6 @@ class ArtifactStore:
 
         if not damaged.isdisjoint(digests):
             self._journal.commit(plan, alone=True)
-
-    def _visible_many(self, digests: Sequence[bytes], position: int) -> list[bool]:
-        return self._journal.index.visible_many(digests, position)
 
     def _is_there(self, put: Content | Derivation | CID, position: int) -> bool:
         if isinstance(put, Content):
@@ -268,7 +260,9 @@ class ArtifactStore:
         They are checked: wrong bytes are never returned. A state that can't be asked for is a
         `StateError`, never None.
         """
-        position = self._position(state)
+        return self._get(cid, self._position(state))
+
+    def _get(self, cid: CID, position: int) -> bytes | None:
         row = self._find(cid)
         if row is None or not self._journal.index.is_visible(cid.digest, row, position):
             return None
@@ -277,9 +271,10 @@ class ArtifactStore:
 
     def has(self, cid: CID, state: IndexState | None = None) -> bool:
         """Whether `get` would return bytes."""
-        position = self._position(state)
-        row = self._find(cid)
-        return row is not None and self._journal.index.is_visible(cid.digest, row, position)
+        return self._has(cid, self._position(state))
+
+    def _has(self, cid: CID, position: int) -> bool:
+        return self._is_ours(cid) and self._is_visible(cid.digest, position)
 
     def is_kept(self, cid: CID) -> bool:
         """Whether the bytes are there, be they hidden or not."""
@@ -287,28 +282,14 @@ class ArtifactStore:
         return self._find(cid) is not None
 
     def get_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bytes | None]:
-        """Return what `get` would for each; what lies side by side is read together."""
+        """Return what `get` would for each, all as of one state."""
         position = self._position(state)
-        digests = self._digests(cids)
-        spots = self._surely(lambda: self._journal.index.spots(digests, position))
-        found: list[bytes | None] = [None] * len(cids)
-        for which in self._contents.read_many(spots, digests, found):
-            found[which] = self.get(cids[which], state)  # which says why it can't be had
-        return found
+        return [self._get(cid, position) for cid in cids]
 
     def has_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bool]:
-        """Return what `has` would for each; many are asked at once."""
+        """Return what `has` would for each, all as of one state."""
         position = self._position(state)
-        digests = self._digests(cids)
-        return self._surely(lambda: self._visible_many(digests, position))
-
-    def _digests(self, cids: Sequence[CID]) -> list[bytes]:
-        """Return what to look for; for a CID of another kind, what nothing has."""
-        ours, raw = self._hash, Codec.RAW
-        digests = [cid.digest for cid in cids if cid.hash is ours and cid.codec is raw]
-        if len(digests) < len(cids):
-            digests = [cid.digest if self._is_ours(cid) else _NOTHING for cid in cids]
-        return digests
+        return [self._has(cid, position) for cid in cids]
 
     def locate(self, cid: CID, state: IndexState | None = None) -> ArtifactLocation | None:
         """Return where the bytes are, as the log tells it; None where `get` would return None."""
@@ -331,16 +312,9 @@ class ArtifactStore:
     def _find_digest(self, digest: bytes) -> Row | None:
         try:
             return self._journal.index.find(digest)
-        except StaleIndexError:
-            return self._surely(lambda: self._journal.index.find(digest))
-
-    def _surely(self, ask: Callable[[], Answer]) -> Answer:
-        """Ask the index; if it proves damaged, ask the one that is made anew from the log."""
-        try:
-            return ask()
-        except StaleIndexError:
+        except StaleIndexError:  # the index is damaged: build another one from the log
             self._journal.rebuild()
-            return ask()
+            return self._journal.index.find(digest)
 
     def _explain_wrong_bytes(self, cid: CID, row: Row, position: int) -> bytes | None:
         self._journal.refresh()
@@ -437,6 +411,15 @@ class ArtifactStore:
         """Yield the entries after a position, in order, up to the current state."""
         self._journal.refresh()
         return self._journal.entries(after)
+
+    def records(self, size: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield the first `size` entries as the log has them, with the time of each commit."""
+        end = self._journal.refresh().position
+        if size > end:
+            raise FuturePositionError(
+                f"the log has {end} entries, not {size} yet. Fix: ask for an earlier state."
+            )
+        return self._journal.records(size)
 
     def tombstone(self, cid: CID, reason: str) -> IndexState:
         """Hide content from now on; earlier states still show it. Twice is once."""

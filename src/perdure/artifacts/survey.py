@@ -23,7 +23,7 @@ from perdure.artifacts.entry import (
     decode,
 )
 from perdure.artifacts.merkle import EMPTY_ROOT, Frontier, leaf, leaf_hashes
-from perdure.artifacts.records import PUT, decode_put, only_puts, raw_entries
+from perdure.artifacts.records import PUT, decode_put, only_puts, raw_entries, whole_records
 from perdure.artifacts.segment import End, Frame
 from perdure.errors import DamageError
 
@@ -55,16 +55,6 @@ class Placed(NamedTuple):
     @property
     def digest(self) -> bytes:
         return self.cid[4:]
-
-
-def whole_records(records: bytes) -> list[bytes]:
-    """Return each entry as the log has it, with kind and length."""
-    found, at = [], 0
-    for _, body in raw_entries(records):
-        stop = at + _PREFIX.size + len(body)
-        found.append(records[at:stop])
-        at = stop
-    return found
 
 
 def placed(frame: Frame) -> Iterator[Placed]:

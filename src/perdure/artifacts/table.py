@@ -105,9 +105,9 @@ class Table:
         self._prefixes = whole[prefixes:fan].cast("Q")
         self._fan = whole[fan:sums].cast("I")
         self._sums = whole[sums : sums + buckets * 4].cast("I")
-        self.checked = bytearray(buckets)
+        self._checked = bytearray(buckets)
         """Which buckets were found whole."""
-        self.shift = 64 - self._bits
+        self._shift = 64 - self._bits
 
     @classmethod
     def open(cls, file: File) -> "Table":
@@ -116,9 +116,9 @@ class Table:
 
     def find(self, digest: bytes) -> Row | None:
         prefix = int.from_bytes(digest[:_PREFIX_BYTES], "big")
-        bucket = prefix >> self.shift
-        if not self.checked[bucket]:
-            self.check(bucket)
+        bucket = prefix >> self._shift
+        if not self._checked[bucket]:
+            self._check(bucket)
         stop = self._fan[bucket + 1]
         at = bisect_left(self._prefixes, prefix, self._fan[bucket], stop)
         while at < stop and self._prefixes[at] == prefix:
@@ -128,20 +128,17 @@ class Table:
             at += 1
         return None
 
-    def check(self, bucket: int) -> None:
+    def _check(self, bucket: int) -> None:
         """Return only if the rows of the bucket are as they were written."""
         start, stop = self._fan[bucket], self._fan[bucket + 1]
         if not start <= stop <= self.count or self._sum(start, stop) != self._sums[bucket]:
             raise StaleIndexError("a part of the index fails its checksum")
-        self.checked[bucket] = 1
-
-    def check_once(self, bucket: int) -> None:
-        if not self.checked[bucket]:
-            self.check(bucket)
+        self._checked[bucket] = 1
 
     def check_all(self) -> None:
-        for bucket in range(1 << self._bits):
-            self.check_once(bucket)
+        for bucket, is_checked in enumerate(self._checked):
+            if not is_checked:
+                self._check(bucket)
 
     def _sum(self, start: int, stop: int) -> int:
         return _sum(self._view, self._rows, self._prefixes, start, stop)

@@ -278,31 +278,6 @@ class FolderBackend(StorageBackend):
                 raise
             raise FileExistsError(errno.EEXIST, "") from error
 
-    def clear_leftovers(self) -> Sequence[str]:
-        """Remove what writers left unfinished when the power went; return the keys.
-
-        Nobody else writes while we hold the lock, so whatever has the temporary suffix is dead.
-        """
-        return self._commit(Locator(""), lambda held: tuple(self._clear(held)))
-
-    def _clear(self, held: "Held") -> Iterator[str]:
-        pending = [""]
-        while pending:
-            above = pending.pop()
-            with confined.opened(self._root, above, DIRECTORY) as directory:
-                entries = tuple(os.scandir(directory))
-            for entry in entries:
-                key = f"{above}/{entry.name}".lstrip("/")
-                if entry.name.endswith(TEMPORARY_SUFFIX):
-                    held.verify()
-                    try:
-                        confined.discard_temporary(self._root, key)
-                    except OSError:  # it holds what we would never leave, so it stays
-                        continue
-                    yield key
-                elif entry.is_dir(follow_symlinks=False):
-                    pending.append(key)
-
     def _commit(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
         """Make a change under the lock.
 

@@ -11,7 +11,7 @@ from perdure.engine.saving import saving
 from perdure.engine.saving.knowing import KnownNodes
 from perdure.engine.saving.saving import Saving
 from perdure.model import ContextNode, RequestContext
-from tests.context.opened import KINDS, Opened, opened
+from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import said
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
@@ -35,11 +35,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "AT_ONCE", 2)
 
 
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(params=[MemoryGround, FolderGround])
 def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
     made = request.param(tmp_path / "ground")
@@ -54,14 +49,14 @@ def commit(memory: Opened) -> None:
 
 
 def test_who_is_killed_while_saving_loses_nothing_and_goes_on(
-    ground: Ground, kind: str, tmp_path: Path
+    ground: Ground, tmp_path: Path
 ) -> None:
-    with opened(ground, kind) as memory:
+    with opened(ground) as memory:
         memory.nodes.write_node(SAVED, ANA)
     undisturbed = ground.copied(tmp_path / "undisturbed")
 
     def run(ground: Ground) -> None:
-        with opened(ground, kind) as memory:
+        with opened(ground) as memory:
             commit(memory)
 
     run(undisturbed)
@@ -69,7 +64,7 @@ def test_who_is_killed_while_saving_loses_nothing_and_goes_on(
     moments = 0
     for moment, left in every_crash(ground, run):
         moments += 1
-        with opened(left, kind) as memory:
+        with opened(left) as memory:
             check_whole(memory, moment)
             commit(memory)
             assert left.all_texts() == wanted, moment

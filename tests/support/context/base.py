@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from perdure.context.contract import ContextFS, OutboxStore, RelationStore
-from perdure.context.outbox import Clock, MemoryOutbox
+from perdure.context.outbox import Clock
 from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import StorageBackend
 from perdure.testing.suite import Suite
+from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox.base import HandClock
 from tests.support.context.seam import Seam
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import MemoryOutbox
 from perdure.engine.extract.evidence import Evidence, cid_of
 from perdure.engine.merge import pages
 from perdure.engine.merge.contract import Known, MergePolicy
@@ -20,6 +19,7 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.context.memory_outbox import MemoryOutbox
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana", session_id="january")

@@ -1,4 +1,4 @@
-"""Events on their way to the index: kept in a file, or in memory for tests and short lives."""
+"""Events on their way to the index."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,6 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.context.outbox.drafts import MAX_SIBLINGS, Siblings
-    from perdure.context.outbox.memory import MemoryOutbox
     from perdure.context.outbox.moments import Clock
     from perdure.context.outbox.retry import MAX_RETRY, backoff, fail
     from perdure.context.outbox.sqlite import SqliteOutbox
@@ -15,7 +14,6 @@ else:
         __name__,
         {
             "drafts": "MAX_SIBLINGS Siblings",
-            "memory": "MemoryOutbox",
             "moments": "Clock",
             "retry": "MAX_RETRY backoff fail",
             "sqlite": "SqliteOutbox",
@@ -26,7 +24,6 @@ __all__ = [
     "MAX_RETRY",
     "MAX_SIBLINGS",
     "Clock",
-    "MemoryOutbox",
     "Siblings",
     "SqliteOutbox",
     "backoff",

@@ -134,7 +134,7 @@ class Arriving:
     # ------------------------------------------------------------ room
     def conflicts(self, how: How, known: Mapping[str, CID]) -> Iterator[str]:
         """Yield what is in the way of texts: another history, or other texts."""
-        if how is How.REPLAYED:
+        if how is How.FOREIGN:
             yield "the memory here has a history of its own"
         elif how is How.RESTORED:
             yield from self._texts_in_the_way(known)

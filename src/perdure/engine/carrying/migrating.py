@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.artifacts import CID, ArtifactStore
+from perdure.artifacts import CID
 from perdure.artifacts.exporting import export
 from perdure.artifacts.importing import How
 from perdure.artifacts.names import is_foreign
-from perdure.artifacts.tree import Tree
+from perdure.artifacts.tree import log_root
 from perdure.artifacts.verify import Progress
 from perdure.engine.carrying.arriving import Arriving, demand_landed
 from perdure.errors import (
@@ -105,9 +105,9 @@ class Migrating:
         if (
             ours.history != theirs.history
             or there > here
-            or _root(theirs, there) != _root(ours, there)
+            or log_root(theirs, there) != log_root(ours, there)
         ):
-            return How.REPLAYED, 0
+            return How.FOREIGN, 0
         return (How.KNOWN if here == there else How.CONTINUED), there
 
     def _conflicts(self, how: How, bound: dict[str, CID]) -> Iterator[str]:
@@ -115,7 +115,7 @@ class Migrating:
             yield "it is the memory itself"
             return
         ours, theirs = self._source.history.store, self._target.history.store
-        if how is How.REPLAYED and ours.history == theirs.history:
+        if how is How.FOREIGN and ours.history == theirs.history:
             yield "the memory there went on by itself since it was copied"
             return
         yield from self._target.conflicts(how, bound)
@@ -179,7 +179,7 @@ class Migrating:
         ours, theirs = self._source.history, self._target.history
         here, there = ours.position(), theirs.position()
         same = ours.store.history == theirs.store.history and here == there
-        if not same or _root(ours.store, here) != _root(theirs.store, there):
+        if not same or log_root(ours.store, here) != log_root(theirs.store, there):
             raise StorageFaultError(
                 f"the histories differ: here it has {here} entries, there {there}. "
                 "Fix: migrate again."
@@ -210,7 +210,3 @@ class Migrating:
             yield
         finally:
             held.release()
-
-
-def _root(store: ArtifactStore, size: int) -> bytes:
-    return Tree(store.disk.folder("tree"), store.log).root(size)

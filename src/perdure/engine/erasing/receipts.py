@@ -17,7 +17,7 @@ from perdure.artifacts.entry import Put, Sweep
 from perdure.artifacts.erased import with_bytes_left
 from perdure.artifacts.keys import PublicKey, SigningKey
 from perdure.artifacts.proving import Prover
-from perdure.artifacts.tree import Tree
+from perdure.artifacts.tree import log_root
 from perdure.errors import InvalidCIDError, ProofError
 from perdure.model.values import JSON
 from perdure.storage.history import History
@@ -135,7 +135,7 @@ def differences(said: Mapping[str, JSON], history: History, key: PublicKey) -> I
     if store.current().position < claim.size:
         yield f"the log ends before entry {claim.size}, at which it was signed"
         return
-    if Tree(store.disk.folder("tree"), store.log).root(claim.size) != claim.root:
+    if log_root(store, claim.size) != claim.root:
         yield f"the log up to entry {claim.size} is not the one that was signed"
         return
     contents = _contents(said)

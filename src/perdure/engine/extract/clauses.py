@@ -34,11 +34,6 @@ _LOOSE = re.compile(
 _LIST_GOES_ON = re.compile(
     r",\s(?:(?:some|a little|a bit of|little)\s)?[\w-]{1,30}(?=,|\s(?:and|or)\s|\s*\Z|[.;!])"
 )
-_LISTED = re.compile(
-    r",\s(?:and\s|or\s|not\s)?[\w'-]{1,30}(?:\s[\w'-]{1,30}){0,2}?(?=,\s|,?\s(?:and"
-    r"|or)\s(?!\s*(?:i|my|we)\b)|\s*\Z|[.;!])",
-    re.IGNORECASE,
-)
 _LONGEST_TAIL = 160
 _ON = re.compile(r"\s(?!(?:and|but|so|because|or)\b)\w")
 _PLACED = r"(?:in|at|near|with|on|by|for|as|from|to)"

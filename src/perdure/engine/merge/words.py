@@ -119,7 +119,6 @@ ERGATIVE = set_of(
     """
 )
 """Verbs that say the same of what they are done to, with "is" or without."""
-APPROXIMATELY = frozenset({"about", "around"})
 INTERCHANGEABLE = (
     frozenset({"in", "at", "on", "into", "onto", "within", "during"}),
     frozenset({"for", "at", "in", "of", "on"}),

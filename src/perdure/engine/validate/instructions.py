@@ -97,8 +97,8 @@ def instructions_in(text: str) -> list[Instruction]:
 def quoted(text: str) -> str:
     """Return the text with each line that holds an order marked as quoted.
 
-    Marking twice is marking once, wherever the marked line is put since; `unquoted` gives back a
-    text that held no marks.
+    Marking twice is marking once, wherever the marked line is put since. What was marked can be
+    given back.
     """
     while found := instructions_in(text):
         text = _marked(text, found)
@@ -112,19 +112,6 @@ def quoted_inline(text: str) -> str:
     if not instructions_in(text):
         return _harmless(text)
     return INLINE_LABEL + " ".join(_broken(text).split())
-
-
-def unquoted(text: str) -> str:
-    """Return what `quoted` was given."""
-    lines: list[str] = []
-    after = False
-    for line in text.split("\n"):
-        if line.startswith(LABEL):
-            lines.append(_mended(line.removeprefix(LABEL)))
-        elif not (after and line == END):
-            lines.append(line)
-        after = line.startswith(LABEL)
-    return "\n".join(lines)
 
 
 # ---------------------------------------------------------------- finding
@@ -243,7 +230,3 @@ def _harmless(line: str) -> str:
     if not _MARKED.match(line):
         return line
     return _TEMPLATE.sub(lambda match: match[1] + (match[2] or "\\"), line)
-
-
-def _mended(line: str) -> str:
-    return _TEMPLATE.sub(lambda match: match[1] + match[2][1:], line)

@@ -59,9 +59,6 @@ SECTIONS = {
         "rewind": _command("rewind", "Let all memories be what they were."),
         "forget": _command("forget", "Put away what nobody is to find; or erase it."),
         "relate": _command("relate", "Relate a node to another, or list its relations."),
-        "related": _finder(
-            "relating", "related", "Suggest links between notes that have none yet."
-        ),
         "import": Later(
             f"{_HERE}.importing:import_command",
             "Take in what other programs remember, or a memory that was exported.",
@@ -130,10 +127,6 @@ SECTIONS = {
         "completion": Later(
             f"{_HERE}.completion:completion_command",
             "Print what makes a shell complete commands, options and names of nodes.",
-        ),
-        "demo": Later(
-            f"{_HERE}.demo.command:demo_command",
-            "Show Perdure at work on half a year of conversations.",
         ),
     },
     HIDDEN: {

@@ -13,8 +13,6 @@ _COMMANDS = {
     "verify": ("verifying", "Look at every byte, and say what is damaged."),
     "prove": ("proving", "Prove that KEY had its text, and since when."),
     "gc": ("sweeping", "Erase content that was withdrawn, for good."),
-    "export": ("carrying", "Write the whole history into FILE."),
-    "import": ("carrying", "Take in the history in FILE."),
     "adopt": ("adopting", "Take over the history of a memory that was moved or renamed."),
 }
 _SECTIONS = {

@@ -10,8 +10,6 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import BinaryIO
 
-import click
-
 from perdure.errors import AbsentError, FileInTheWayError, PerdureError
 from perdure.faults import explain, explain_reading
 
@@ -73,11 +71,6 @@ def reading(path: str) -> Iterator[BinaryIO]:
         copyfileobj(sys.stdin.buffer, file)
         file.seek(0)
         yield file
-
-
-def refuse_terminal() -> None:
-    if sys.stdout.isatty():
-        raise click.UsageError("that is nothing for a terminal. Fix: name a file, or redirect it.")
 
 
 @contextmanager

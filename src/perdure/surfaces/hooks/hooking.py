@@ -28,7 +28,6 @@ _NAMES = {
     "stop": "Stop",
     "session-end": "SessionEnd",
 }
-RECALLING = frozenset({"session-start", "user-prompt-submit"})
 KEEPING = frozenset({"pre-compact", "stop", "session-end"})
 EVENTS = tuple(_NAMES)
 DRAIN = "drain"

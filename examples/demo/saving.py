@@ -4,10 +4,10 @@ from collections import Counter
 from datetime import date
 from itertools import groupby
 
+from examples.demo.stage import MEMORIES, SESSIONS, Stage
+from examples.demo.talks import Talk, talks
 from perdure.app import open_context
 from perdure.engine.memory import Memory
-from perdure.surfaces.demo.stage import MEMORIES, SESSIONS, Stage
-from perdure.surfaces.demo.talks import Talk, talks
 from perdure.surfaces.telling import counted
 
 CHATTER = "2026-01-19-monday-chatter"

@@ -5,9 +5,9 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
+from examples.demo.finding import LIVES, TABLES
+from examples.demo.stage import KEYS, Stage
 from perdure.app import open_context
-from perdure.surfaces.demo.finding import LIVES, TABLES
-from perdure.surfaces.demo.stage import KEYS, Stage
 
 QUESTIONS = (
     TABLES,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import NotShownError
-from perdure.surfaces.demo.talks import OWNER
+from examples.demo.talks import OWNER
+from perdure.errors import PerdureError
 from perdure.surfaces.telling import counted, cut_to, wrapped
 
 Say = Callable[[str], object]
@@ -27,6 +27,10 @@ _MOST_LINES = 12
 _MOST_WORDS = 60
 _NOT_OURS = ("MEMORY_VAULT_PATH", "COLUMNS")
 """What would lead a command to the memory of whoever runs the demo, or change how it looks."""
+
+
+class NotShownError(PerdureError, AssertionError):
+    """The demo does not show what it says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""`perdure demo`."""
+"""`make demo`, or `.venv/bin/python -m examples.demo --keep FOLDER`."""
 
+import argparse
 import os
 import shlex
 import shutil
@@ -11,24 +12,23 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-import click
-
-from perdure.config import load_config
-from perdure.errors import ConfigError, NotShownError, PerdureError
-from perdure.index.models import find
-from perdure.surfaces.cli import cli
-from perdure.surfaces.demo.changing import (
+from examples.demo.changing import (
     show_blame,
     show_contradiction,
     show_edit,
     show_unmerging,
 )
-from perdure.surfaces.demo.finding import show_recall, show_rewinding
-from perdure.surfaces.demo.proving import show_rebuilding, show_verifying
-from perdure.surfaces.demo.refusing import show_refusals
-from perdure.surfaces.demo.saving import show_saving
-from perdure.surfaces.demo.stage import Say, Stage
-from perdure.surfaces.demo.talks import OWNER, made_up_key
+from examples.demo.finding import show_recall, show_rewinding
+from examples.demo.proving import show_rebuilding, show_verifying
+from examples.demo.refusing import show_refusals
+from examples.demo.saving import show_saving
+from examples.demo.stage import NotShownError, Say, Stage
+from examples.demo.talks import OWNER, made_up_key
+from perdure.config import load_config
+from perdure.errors import ConfigError, PerdureError
+from perdure.index.models import find
+from perdure.surfaces.cli import cli
+from perdure.surfaces.ending import INTERRUPTED, PIPE_CLOSED, forget_output
 from perdure.surfaces.telling import tell_line
 
 
@@ -65,20 +65,28 @@ _GO_ON = (
 """A command, how it is typed, and what for; only those that this version has are told."""
 
 
-@click.command("demo")
-@click.option(
-    "--keep",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Keep the sample memory in this new folder, to play with.",
-)
-def demo_command(keep: Path | None) -> None:
+def main() -> None:
     """Show Perdure at work on half a year of conversations.
 
     All of it happens in a folder of its own, which is removed again. If a step does not show what
-    it says, the demo ends there, and says so.
+    it says, the demo ends there with exit code 1, and names the step.
     """
-    run(tell_line, keep)
+    parser = argparse.ArgumentParser("demo", description=main.__doc__)
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="keep the sample memory in this new folder, to play with",
+    )
+    try:
+        run(tell_line, parser.parse_args().keep)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        forget_output()
+        sys.exit(PIPE_CLOSED)
+    except (NotShownError, OSError) as error:
+        sys.exit(f"demo: {error}")
 
 
 def run(say: Say, keep: Path | None = None) -> None:
@@ -114,9 +122,11 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="perdure-demo-") as folder:
             yield Path(folder)
         return
+    if keep.is_file():
+        raise NotShownError(f"{keep} is a file. Fix: name a new folder for --keep.")
     keep.mkdir(parents=True, exist_ok=True)
     if any(keep.iterdir()):
-        raise click.UsageError(f"{keep} is not empty. Fix: name a new folder for --keep.")
+        raise NotShownError(f"{keep} is not empty. Fix: name a new folder for --keep.")
     yield keep.resolve()
 
 
@@ -134,7 +144,7 @@ def _borrow_model(home: Path) -> bool:
 
 def _tell_how_to_go_on(say: Say, keep: Path | None) -> None:
     if keep is None:
-        say("Play with it: perdure demo --keep FOLDER")
+        say("Play with it: make demo KEEP=FOLDER")
     else:
         home = shlex.quote(str(keep.resolve()))
         say("The sample memory is yours to play with:")
@@ -144,4 +154,11 @@ def _tell_how_to_go_on(say: Say, keep: Path | None) -> None:
         if name in cli.commands:
             say(f"  {typed:46} {purpose}")
     if shutil.which("perdure") is None:
-        say(f"Here `perdure` is {sys.argv[0]}.")
+        command = Path(sys.executable).with_name("perdure")
+        if command.is_relative_to(Path.cwd()):
+            command = command.relative_to(Path.cwd())
+        say(f"Here `perdure` is {command}.")
+
+
+if __name__ == "__main__":
+    main()

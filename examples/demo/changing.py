@@ -1,6 +1,6 @@
 """What was remembered changes: by what is said later, by hand, and back again."""
 
-from perdure.surfaces.demo.stage import KEYS, MEMORIES, Stage
+from examples.demo.stage import KEYS, MEMORIES, Stage
 
 _RELEASE = "Every release of the phone app goes out to sailors on a"
 _BY_HAND = "- In Makefiles there is no choice: tabs."

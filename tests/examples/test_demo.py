@@ -1,24 +1,28 @@
 """The demo shows what it says, on a machine with nothing on it, and leaves nothing behind."""
 
+import os
 import re
 import signal
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from perdure.errors import NotShownError
+from examples.demo import __main__ as demo
+from examples.demo.__main__ import STEPS, Step, run
+from examples.demo.finding import show_recall
+from examples.demo.proving import show_rebuilding
+from examples.demo.saving import show_saving
+from examples.demo.stage import NotShownError, Stage
 from perdure.surfaces.cli import cli
-from perdure.surfaces.demo import command
-from perdure.surfaces.demo.command import STEPS, Step, run
-from perdure.surfaces.demo.finding import show_recall
-from perdure.surfaces.demo.proving import show_rebuilding
-from perdure.surfaces.demo.saving import show_saving
-from perdure.surfaces.demo.stage import Stage
+from perdure.surfaces.ending import INTERRUPTED
 from tests.index.minilm_cache import installed_model
-from tests.surfaces.processes import PERDURE, running
+from tests.surfaces.processes import PERDURE
+
+DEMO = (sys.executable, "-m", "examples.demo")
+REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """Run the whole demo once, as somebody with no model and nothing remembered."""
     folder = tmp_path_factory.mktemp("demo")
     done = subprocess.run(
-        [PERDURE, "demo", "--keep", "sample of mine"],
+        [*DEMO, "--keep", str(folder / "sample of mine")],
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
-        cwd=folder,
+        cwd=REPOSITORY,
         capture_output=True,
         text=True,
         check=False,
@@ -133,7 +137,7 @@ def test_what_is_kept_can_be_asked_by_the_command_that_is_told(shown: Shown) -> 
 # ---------------------------------------------------------------- other ways to run it
 def only(patch: pytest.MonkeyPatch, *shows: object) -> None:
     """Let the demo have only these of its steps."""
-    patch.setattr(command, "STEPS", tuple(step for step in STEPS if step.show in shows))
+    patch.setattr(demo, "STEPS", tuple(step for step in STEPS if step.show in shows))
 
 
 @pytest.fixture
@@ -162,7 +166,7 @@ def test_with_the_model_it_finds_by_meaning_and_the_index_comes_back_the_same(
     assert "I'm allergic to shrimp" in told.partition("'Who gets sick from crustaceans?'")[2]
     assert "identical, byte for byte" in told
     assert "no model is installed" not in told
-    assert "perdure demo --keep FOLDER" in told
+    assert "make demo KEEP=FOLDER" in told
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["models"]
     assert list(temporary.iterdir()) == []
 
@@ -184,10 +188,8 @@ def test_a_folder_with_something_in_it_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("Mine.")
 
     for keep in (tmp_path, tmp_path / "mine.md"):
-        done = CliRunner().invoke(cli, ["demo", "--keep", str(keep)])
-
-        assert done.exit_code == 2
-        assert "is not empty. Fix: name a new" in done.output or "is a file." in done.output
+        with pytest.raises(NotShownError, match=r"is (not empty|a file)\. Fix: name a new folder"):
+            run(lambda _: None, keep)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.md"]
 
 
@@ -195,7 +197,7 @@ def test_who_has_no_such_command_on_the_path_is_told_where_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("sys.argv", [".venv/bin/perdure", "demo"])
+    monkeypatch.setattr("sys.executable", str(Path.cwd() / ".venv" / "bin" / "python"))
     only(monkeypatch)
     lines: list[str] = []
 
@@ -210,7 +212,7 @@ def test_a_step_that_fails_is_named_and_its_folder_is_removed(
     def show(stage: Stage) -> None:
         stage.run("read", "preference/nothing")
 
-    monkeypatch.setattr(command, "STEPS", (Step("Show nothing", show),))
+    monkeypatch.setattr(demo, "STEPS", (Step("Show nothing", show),))
 
     with pytest.raises(
         NotShownError, match=r"step 1 .*\(Show nothing\).* ended with 1, not with 0"
@@ -221,12 +223,31 @@ def test_a_step_that_fails_is_named_and_its_folder_is_removed(
 
 
 def test_stopped_in_the_middle_it_removes_its_folder(temporary: Path) -> None:
-    with running("demo") as demo:
-        while not demo.line().startswith("1. "):
-            pass
+    with subprocess.Popen(
+        DEMO, env=dict(os.environ), cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("1. "):
+            assert process.poll() is None
         assert list(temporary.iterdir())
 
-        demo.tell(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
 
-        assert demo.end()[0] == 130
+        assert process.wait(timeout=60) == INTERRUPTED
     assert list(temporary.iterdir()) == []
+
+
+def test_a_failure_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("Mine.")
+
+    done = subprocess.run(
+        [*DEMO, "--keep", str(tmp_path)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr == f"demo: {tmp_path} is not empty. Fix: name a new folder for --keep.\n"

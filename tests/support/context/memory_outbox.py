@@ -1,4 +1,4 @@
-"""An outbox that lasts as long as its process. It is the test double of the one in a file."""
+"""An outbox in memory: the test double of the one in SQLite."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -5,7 +5,7 @@ import secrets
 import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 
 SECRET = "{secret}"  # noqa: S105 - the place of one
 """Where a key is said in a conversation. None is shipped: each run makes up its own."""
@@ -48,6 +48,6 @@ def made_up_key() -> str:
 
 
 def _read() -> Iterator[Talk]:
-    for file in (files(__package__) / _FOLDER).iterdir():
+    for file in (Path(__file__).parent / _FOLDER).iterdir():
         if file.name.endswith(_ENDING):
             yield Talk(file.name.removesuffix(_ENDING), file.read_text(encoding="utf-8"))

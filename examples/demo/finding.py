@@ -1,7 +1,7 @@
 """Memory is asked: now, and as of a moment that is past."""
 
-from perdure.surfaces.demo.stage import Stage
-from perdure.surfaces.demo.talks import talks
+from examples.demo.stage import Stage
+from examples.demo.talks import talks
 
 MARCH = "2026-03"
 TABLES = "Where do we keep the tide tables?"

@@ -1,1 +1,0 @@
-"""Notes that should be linked, and are not: found and told, never linked."""
