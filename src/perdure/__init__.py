@@ -80,7 +80,6 @@ if TYPE_CHECKING:
         ModelNotInstalledError,
         NodeExistsError,
         NodeNotFoundError,
-        NotShownError,
         NotTextError,
         OperationError,
         OptionError,
@@ -151,7 +150,7 @@ else:
                 "InvalidValueError LanguageModelError LeaseError "
                 "LinkRefusedError LockLostError LockTimeout "
                 "ModelDamagedError ModelNotInstalledError NodeExistsError "
-                "NodeNotFoundError NotShownError NotTextError "
+                "NodeNotFoundError NotTextError "
                 "OperationError OptionError OverBudgetError "
                 "PackageMissingError PerdureError PersonalWriteRefusedError "
                 "PlanNameError PluginError ProjectError "
@@ -230,7 +229,6 @@ __all__ = [
     "ModelNotInstalledError",
     "NodeExistsError",
     "NodeNotFoundError",
-    "NotShownError",
     "NotTextError",
     "Note",
     "OperationError",

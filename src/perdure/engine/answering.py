@@ -1,16 +1,16 @@
 """Answers about now: of an index that was brought up to date, citing what history can prove."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from perdure.artifacts import CID
-from perdure.context.contract import OutboxStore
 from perdure.context.files import FILES
 from perdure.engine.parts import Parts, Present
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt
-from perdure.engine.worker import Worker
+from perdure.engine.worker import Unfinished, Worker
 from perdure.errors import DamageError, EmbeddingError, StorageError
 from perdure.index.contract import Filters
 from perdure.model import EventStatus, RequestContext, Uri
@@ -30,9 +30,8 @@ class Lag:
     """Those that failed too often, and wait for their owner."""
 
 
-def lag_of(outbox: OutboxStore, caller: RequestContext) -> Lag:
+def lag_of(unfinished: Unfinished, caller: RequestContext) -> Lag:
     """Return the failed changes that a caller may see."""
-    unfinished = outbox.list_unfinished(caller.account_id)
     failed = [e for _, e in unfinished if e.retry_count and caller.reaches(e.owner_space)]
     retrying = [event for event in failed if event.status is not EventStatus.DEAD]
     times = [event.next_retry_at for event in retrying if event.next_retry_at is not None]
@@ -76,6 +75,10 @@ class Answering:
     def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Bring the index up to date, ask it, and say how far it is behind all the same."""
         present, behind, hints = self._caught_up(ctx.account_id)
+        unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
+        with suppress(StorageError):  # then what another worker has leased is found later
+            Worker(self._parts.outbox, present.following).help(ctx.account_id, unfinished)
+        lag = lag_of(unfinished, ctx)
         result = present.recaller.recall(question, ctx)
         try:
             for _ in range(_ROUNDS):
@@ -87,7 +90,7 @@ class Answering:
             hints.append(Hint(HintKind.EDIT_NOT_RECORDED, text))
         return replace(
             result,
-            index_lag=result.index_lag + behind + self._failed(ctx),
+            index_lag=result.index_lag + behind + lag.retrying + lag.dead,
             hints=(*result.hints, *present.hints(), *hints),
         )
 
@@ -112,11 +115,6 @@ class Answering:
             text = f"the index could not be brought up to date: {error}"
             return behind, [Hint(HintKind.INDEX_BEHIND, text)]
         return 0, []
-
-    def _failed(self, ctx: RequestContext) -> int:
-        """Return how many events failed; others were just caught up with, whoever has them."""
-        lag = lag_of(self._parts.outbox, ctx)
-        return lag.retrying + lag.dead
 
     # ------------------------------------------------------------ edits by hand
     def _take_in(self, result: RecallResult, present: Present, account: str) -> bool:

@@ -588,7 +588,8 @@ class Memory(Readable):
 
     def lag(self) -> Lag:
         """Return the changes that failed to get into the index, as far as the caller may see."""
-        return lag_of(self._parts.outbox, self.caller)
+        unfinished = self._parts.outbox.list_unfinished(self.caller.account_id)
+        return lag_of(unfinished, self.caller)
 
     # ------------------------------------------------------------ accounts, users, agents
 
