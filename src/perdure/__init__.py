@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from perdure.engine.lint.problem import Problem
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted
+    from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.rewinding import Fate, RewindStep, Rewound
     from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import SessionCommit
     from perdure.engine.sessions import SessionInfo
-    from perdure.engine.validate.texts import Note
+    from perdure.engine.validate.texts import Note, presentable
+    from perdure.engine.why.provenance import Claim, Former, Provenance
     from perdure.engine.write import Written
     from perdure.errors import (
         AbsentError,
@@ -114,7 +116,9 @@ if TYPE_CHECKING:
         UnregisteredError,
         VersionMismatchError,
     )
+    from perdure.model import ContextNode
     from perdure.model.messages import LeftOut
+    from perdure.storage.history import Version
 else:
     __getattr__ = exports(
         __name__,
@@ -128,13 +132,15 @@ else:
             "engine.lint.problem": "Problem",
             "engine.memory": "Memory PastMemory",
             "engine.namespaces": "Deleted",
+            "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.repair": "Finding Repaired",
             "engine.rewinding": "Fate RewindStep Rewound",
             "engine.save": "Saved",
             "engine.saving.outcome": "SessionCommit",
             "engine.sessions": "SessionInfo",
-            "engine.validate.texts": "Note",
+            "engine.validate.texts": "Note presentable",
+            "engine.why.provenance": "Claim Former Provenance",
             "engine.write": "Written",
             "errors": (
                 "AbsentError AccessDeniedError AccessRefusedError "
@@ -164,12 +170,15 @@ else:
                 "UnknownSnapshotError UnreadableSourceError UnregisteredError "
                 "VersionMismatchError "
             ),
+            "model": "ContextNode",
             "model.messages": "LeftOut",
+            "storage.history": "Version",
         },
     )
 
 __all__ = [
     "CID",
+    "INTRODUCTION",
     "AbsentError",
     "AccessDeniedError",
     "AccessRefusedError",
@@ -184,10 +193,12 @@ __all__ = [
     "BeforeSnapshotError",
     "BrokenNodeError",
     "CapabilityMismatchError",
+    "Claim",
     "ClosedError",
     "ConcurrentModificationError",
     "ConfigError",
     "ContextError",
+    "ContextNode",
     "CycleError",
     "DamageError",
     "Deleted",
@@ -207,6 +218,7 @@ __all__ = [
     "FileInTheWayError",
     "Finding",
     "Forgotten",
+    "Former",
     "FuturePositionError",
     "HarnessError",
     "Hint",
@@ -246,6 +258,7 @@ __all__ = [
     "ProjectError",
     "ProofError",
     "ProtocolError",
+    "Provenance",
     "RecallResult",
     "Repaired",
     "RepoRegistryError",
@@ -272,10 +285,13 @@ __all__ = [
     "UnknownSnapshotError",
     "UnreadableSourceError",
     "UnregisteredError",
+    "Version",
     "VersionMismatchError",
     "Written",
     "open",
     "open_async",
+    "presentable",
+    "tokens_in",
 ]
 
 

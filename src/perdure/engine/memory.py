@@ -164,14 +164,15 @@ class Memory(Readable):
     def edits(self) -> "tuple[Edits, ...]":
         """Return, once, the edits made outside Perdure that this memory's verbs recorded."""
         edits, self._edits = self._edits, []
-        return tuple(each for each in edits if each.recorded or each.lost)
+        return tuple(edits)
 
     def record_edits(self) -> "Edits":
         """Record every edit made outside Perdure as a version; return what was found."""
         from perdure.engine.edits import record_edits
 
         found = record_edits(self._parts.recorded)
-        self._edits.append(found)
+        if found.recorded or found.lost:
+            self._edits.append(found)
         return found
 
     # ------------------------------------------------------------ recall

@@ -69,9 +69,8 @@ SECTIONS = {
         ),
     },
     "Agents": {
-        "mcp": Later(
-            f"{_HERE}.mcp.serving:mcp_command",
-            "Let an agent use memory, over the Model Context Protocol on stdin and stdout.",
+        "mcp": _command(
+            "mcp", "Let an agent use memory, over the Model Context Protocol on stdin and stdout."
         ),
         "install": Later(
             f"{_HERE}.install.installing:install_command",
