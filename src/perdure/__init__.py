@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from perdure.engine.answering import Lag
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.browse import Edges, Entry
+    from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
     from perdure.engine.lint.problem import Problem
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.rewinding import Fate, RewindStep, Rewound
     from perdure.engine.save import Saved
-    from perdure.engine.saving.outcome import SessionCommit
+    from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.validate.texts import Note, presentable
-    from perdure.engine.why.provenance import Claim, Former, Provenance
+    from perdure.engine.why.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.write import Written
     from perdure.errors import (
         AbsentError,
@@ -127,6 +128,7 @@ else:
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
+            "engine.conversation": "Conversation read_conversation session_id_for",
             "engine.edits": "Edits",
             "engine.erasing.plan": "Erased ErasurePlan Forgotten",
             "engine.lint.problem": "Problem",
@@ -137,10 +139,10 @@ else:
             "engine.repair": "Finding Repaired",
             "engine.rewinding": "Fate RewindStep Rewound",
             "engine.save": "Saved",
-            "engine.saving.outcome": "SessionCommit",
+            "engine.saving.outcome": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note presentable",
-            "engine.why.provenance": "Claim Former Provenance",
+            "engine.why.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.write": "Written",
             "errors": (
                 "AbsentError AccessDeniedError AccessRefusedError "
@@ -199,6 +201,7 @@ __all__ = [
     "ConfigError",
     "ContextError",
     "ContextNode",
+    "Conversation",
     "CycleError",
     "DamageError",
     "Deleted",
@@ -238,6 +241,7 @@ __all__ = [
     "LockLostError",
     "LockTimeout",
     "Memory",
+    "Merged",
     "ModelDamagedError",
     "ModelNotInstalledError",
     "NodeExistsError",
@@ -247,18 +251,21 @@ __all__ = [
     "Note",
     "OperationError",
     "OptionError",
+    "Outcome",
     "OverBudgetError",
     "PackageMissingError",
     "PastMemory",
     "PerdureError",
     "PersonalWriteRefusedError",
     "PlanNameError",
+    "Planned",
     "PluginError",
     "Problem",
     "ProjectError",
     "ProofError",
     "ProtocolError",
     "Provenance",
+    "Quote",
     "RecallResult",
     "Repaired",
     "RepoRegistryError",
@@ -266,6 +273,7 @@ __all__ = [
     "RetentionError",
     "RewindStep",
     "Rewound",
+    "Said",
     "Saved",
     "SecretRefusedError",
     "ServiceUnreachableError",
@@ -291,6 +299,8 @@ __all__ = [
     "open",
     "open_async",
     "presentable",
+    "read_conversation",
+    "session_id_for",
     "tokens_in",
 ]
 

@@ -322,7 +322,7 @@ class Memory(Readable):
         from perdure.engine.unmerging import Unmerging
 
         unmerging = Unmerging(self._parts.nodes, self._parts.recorded.history)
-        done = unmerging.unmerge(self.uri(uri), self.caller, statement)
+        done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)
         self.settle()
         return done
 
@@ -526,7 +526,7 @@ class Memory(Readable):
         from perdure.engine.why.asking import Asking
 
         asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
-        return asking.why(self.uri(uri))
+        return asking.why(self.read(uri))
 
     def restore(self, uri: str, version: CID | When) -> ContextNode:
         """Restore a node to what it was at a moment, or with a content; return it.

@@ -31,10 +31,6 @@ def _finder(module: str, name: str, told: str) -> Later:
     return Later(f"{_HERE}.recall.{module}:{name}_command", told)
 
 
-def _saver(module: str, name: str, told: str) -> Later:
-    return Later(f"{_HERE}.saving.{module}:{name}_command", told)
-
-
 def _project(module: str, name: str, told: str) -> Later:
     return Later(f"{_HERE}.harness.{module}:{name}_command", told)
 
@@ -43,9 +39,9 @@ SECTIONS = {
     "Memories": {
         "recall": _command("recall", "Find what memory has to say to a question."),
         "save": _command("save", "Remember one thing."),
-        "commit": _saver("committing", "commit", "Keep a conversation, and learn from it."),
-        "why": _saver("explaining", "why", "Say why memory says what it says."),
-        "unmerge": _saver("undoing", "unmerge", "Undo a merge."),
+        "commit": _command("commit", "Keep a conversation, and learn from it."),
+        "why": _command("why", "Say why memory says what it says."),
+        "unmerge": _command("unmerge", "Undo a merge."),
         "write": _command("write", "Write a node, or the next version of one."),
         "read": _command("read", "Print the content of a node."),
         "edit": _command("edit", "Change a node in your editor."),
