@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from perdure.agents.entries import JsonFile, wanted_by
 from perdure.model import RequestContext
-from perdure.surfaces.install.agents import JsonFile, wanted_by
 from perdure.surfaces.mcp.server import tools_of
 from perdure.surfaces.mcp.tools import Tools
 from tests.docs.blocks import REPOSITORY

@@ -68,10 +68,7 @@ SECTIONS = {
         "mcp": _command(
             "mcp", "Let an agent use memory, over the Model Context Protocol on stdin and stdout."
         ),
-        "install": Later(
-            f"{_HERE}.install.installing:install_command",
-            "Tell a coding agent of memory, in its own config.",
-        ),
+        "install": _command("install", "Tell a coding agent of memory, in its own config."),
     },
     "Projects": {
         "plan": _project("plans", "plan", "Begin, show and finish the plans of a project."),
@@ -125,9 +122,7 @@ SECTIONS = {
         ),
     },
     HIDDEN: {
-        "hook": Later(
-            f"{_HERE}.hooks.hooking:hook_command", "Answer an agent at a turn of its session."
-        ),
+        "hook": _command("hook", "Answer an agent at a turn of its session."),
     },
 }
 
