@@ -31,10 +31,6 @@ def _finder(module: str, name: str, told: str) -> Later:
     return Later(f"{_HERE}.recall.{module}:{name}_command", told)
 
 
-def _project(module: str, name: str, told: str) -> Later:
-    return Later(f"{_HERE}.harness.{module}:{name}_command", told)
-
-
 SECTIONS = {
     "Memories": {
         "recall": _command("recall", "Find what memory has to say to a question."),
@@ -71,14 +67,10 @@ SECTIONS = {
         "install": _command("install", "Tell a coding agent of memory, in its own config."),
     },
     "Projects": {
-        "plan": _project("plans", "plan", "Begin, show and finish the plans of a project."),
-        "queue": _project(
-            "queue", "queue", "Say what is to do: the plans of all registered repositories."
-        ),
-        "repo": _project("repos", "repo", "Register, list and unregister repositories."),
-        "state-mode": _project(
-            "modes", "state_mode", "Say who keeps the plans of projects, or change it."
-        ),
+        "plan": _command("plan", "Begin, show and finish the plans of a project."),
+        "queue": _command("queue", "Say what is to do: the plans of all registered repositories."),
+        "repo": _command("repo", "Register, list and unregister repositories."),
+        "state-mode": _command("state_mode", "Say who keeps the plans of projects, or change it."),
     },
     "Upkeep": {
         "init": Later(
