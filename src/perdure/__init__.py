@@ -83,7 +83,6 @@ if TYPE_CHECKING:
         ModelNotInstalledError,
         NodeExistsError,
         NodeNotFoundError,
-        NotShownError,
         NotTextError,
         OperationError,
         OptionError,
@@ -159,7 +158,7 @@ else:
                 "InvalidValueError LanguageModelError LeaseError "
                 "LinkRefusedError LockLostError LockTimeout "
                 "ModelDamagedError ModelNotInstalledError NodeExistsError "
-                "NodeNotFoundError NotShownError NotTextError "
+                "NodeNotFoundError NotTextError "
                 "OperationError OptionError OverBudgetError "
                 "PackageMissingError PerdureError PersonalWriteRefusedError "
                 "PlanNameError PluginError ProjectError "
@@ -246,7 +245,6 @@ __all__ = [
     "ModelNotInstalledError",
     "NodeExistsError",
     "NodeNotFoundError",
-    "NotShownError",
     "NotTextError",
     "Note",
     "OperationError",
