@@ -23,18 +23,21 @@ if TYPE_CHECKING:
     from perdure.engine.answering import Lag
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.browse import Edges, Entry
+    from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
     from perdure.engine.lint.problem import Problem
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted
+    from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.rewinding import Fate, RewindStep, Rewound
     from perdure.engine.save import Saved
-    from perdure.engine.saving.outcome import SessionCommit
+    from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
-    from perdure.engine.validate.texts import Note
+    from perdure.engine.validate.texts import Note, presentable
+    from perdure.engine.why.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.write import Written
     from perdure.errors import (
         AbsentError,
@@ -113,7 +116,9 @@ if TYPE_CHECKING:
         UnregisteredError,
         VersionMismatchError,
     )
+    from perdure.model import ContextNode
     from perdure.model.messages import LeftOut
+    from perdure.storage.history import Version
 else:
     __getattr__ = exports(
         __name__,
@@ -122,18 +127,21 @@ else:
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
+            "engine.conversation": "Conversation read_conversation session_id_for",
             "engine.edits": "Edits",
             "engine.erasing.plan": "Erased ErasurePlan Forgotten",
             "engine.lint.problem": "Problem",
             "engine.memory": "Memory PastMemory",
             "engine.namespaces": "Deleted",
+            "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.repair": "Finding Repaired",
             "engine.rewinding": "Fate RewindStep Rewound",
             "engine.save": "Saved",
-            "engine.saving.outcome": "SessionCommit",
+            "engine.saving.outcome": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
-            "engine.validate.texts": "Note",
+            "engine.validate.texts": "Note presentable",
+            "engine.why.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.write": "Written",
             "errors": (
                 "AbsentError AccessDeniedError AccessRefusedError "
@@ -163,12 +171,15 @@ else:
                 "UnknownSnapshotError UnreadableSourceError UnregisteredError "
                 "VersionMismatchError "
             ),
+            "model": "ContextNode",
             "model.messages": "LeftOut",
+            "storage.history": "Version",
         },
     )
 
 __all__ = [
     "CID",
+    "INTRODUCTION",
     "AbsentError",
     "AccessDeniedError",
     "AccessRefusedError",
@@ -183,10 +194,13 @@ __all__ = [
     "BeforeSnapshotError",
     "BrokenNodeError",
     "CapabilityMismatchError",
+    "Claim",
     "ClosedError",
     "ConcurrentModificationError",
     "ConfigError",
     "ContextError",
+    "ContextNode",
+    "Conversation",
     "CycleError",
     "DamageError",
     "Deleted",
@@ -206,6 +220,7 @@ __all__ = [
     "FileInTheWayError",
     "Finding",
     "Forgotten",
+    "Former",
     "FuturePositionError",
     "HarnessError",
     "Hint",
@@ -225,6 +240,7 @@ __all__ = [
     "LockLostError",
     "LockTimeout",
     "Memory",
+    "Merged",
     "ModelDamagedError",
     "ModelNotInstalledError",
     "NodeExistsError",
@@ -233,17 +249,21 @@ __all__ = [
     "Note",
     "OperationError",
     "OptionError",
+    "Outcome",
     "OverBudgetError",
     "PackageMissingError",
     "PastMemory",
     "PerdureError",
     "PersonalWriteRefusedError",
     "PlanNameError",
+    "Planned",
     "PluginError",
     "Problem",
     "ProjectError",
     "ProofError",
     "ProtocolError",
+    "Provenance",
+    "Quote",
     "RecallResult",
     "Repaired",
     "RepoRegistryError",
@@ -251,6 +271,7 @@ __all__ = [
     "RetentionError",
     "RewindStep",
     "Rewound",
+    "Said",
     "Saved",
     "SecretRefusedError",
     "ServiceUnreachableError",
@@ -270,10 +291,15 @@ __all__ = [
     "UnknownSnapshotError",
     "UnreadableSourceError",
     "UnregisteredError",
+    "Version",
     "VersionMismatchError",
     "Written",
     "open",
     "open_async",
+    "presentable",
+    "read_conversation",
+    "session_id_for",
+    "tokens_in",
 ]
 
 

@@ -98,11 +98,15 @@ class PerdureError(Exception):
         return self.message(lambda name, value: f"{name}={value!r}")
 
     def message(self, spelled: Callable[[str, object], str]) -> str:
-        """Return the message with its options spelled by a function of name and value."""
+        """Return the message with its options spelled by a function of name and value.
+
+        An option that it spells as an empty text is left out.
+        """
         text = super().__str__()
         if not self.options:
             return text
-        return f"{text}, or pass {' or '.join(spelled(*each) for each in self.options.items())}."
+        options = " or ".join(filter(None, (spelled(*each) for each in self.options.items())))
+        return f"{text}, or pass {options}." if options else f"{text}."
 
 
 class ProtocolError(PerdureError, ValueError): ...

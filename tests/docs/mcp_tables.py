@@ -10,8 +10,9 @@ from typing import Any
 import anyio
 from mcp_types import Tool
 
-from perdure.surfaces.mcp.opened import Opened
+from perdure.model import RequestContext
 from perdure.surfaces.mcp.server import Server
+from perdure.surfaces.mcp.tools import Tools
 from tests.docs.blocks import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "reference" / "mcp.md"
@@ -20,8 +21,7 @@ _BETWEEN = re.compile(rf"(?<={re.escape(BEGIN)}\n).*(?={re.escape(END)})", re.DO
 
 
 def tables() -> str:
-    nobody = Opened({}, dict.fromkeys(("account", "user", "agent", "as_role")) | {"session": ""})  # type: ignore[arg-type] # nothing is opened
-    tools = anyio.run(Server(nobody).list_tools)
+    tools = anyio.run(Server(Tools({}, RequestContext("local", "ana"))).list_tools)
     return "\n" + "\n".join(line for tool in (tools) for line in _section(tool)) + "\n"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perdure import session_id_for
 from perdure.engine.memory import Memory
 from perdure.errors import (
     AbsentError,
@@ -17,7 +18,7 @@ from perdure.errors import (
     NodeExistsError,
     UnreadableSourceError,
 )
-from perdure.surfaces.saving.conversation import session_of
+from perdure.surfaces.telling import message_of
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, lines, one, perdure, position, refusal, told
 from tests.surfaces.terminals import PERDURE, at_a_terminal, environment
@@ -101,7 +102,7 @@ class TestCommitting:
         refused = refusal("commit", march)
 
         assert isinstance(refused, NodeExistsError)
-        assert "or with --session ID." in str(refused)
+        assert "or add --session ID." in message_of(refused)
         assert told("commit", march, "--session", "other").startswith("sessions/other: 1 message")
 
     def test_a_list_will_do_and_so_will_stdin(self, memory: Path, tmp_path: Path) -> None:
@@ -379,7 +380,7 @@ class TestFaults:
     def test_what_is_too_much_is_refused(
         self, memory: Path, march: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("perdure.surfaces.saving.conversation.MOST_BYTES", 10)
+        monkeypatch.setattr("perdure.engine.conversation.MOST_BYTES", 10)
 
         assert "has more than 10 bytes" in str(refusal("commit", march))
 
@@ -419,8 +420,8 @@ class TestFaults:
     ],
 )
 def test_a_session_is_named_as_its_file_or_like_it(path: str, session: str) -> None:
-    assert session_of(path).startswith(session)
-    assert session_of(path) == session_of(f"elsewhere/{path}") or "/" in path
+    assert session_id_for(path).startswith(session)
+    assert session_id_for(path) == session_id_for(f"elsewhere/{path}") or "/" in path
 
 
 class TestStopping:

@@ -292,7 +292,7 @@ def test_who_says_no_has_done_nothing_and_ends_with_1(ana: Path) -> None:
 
 
 def test_the_table_of_exit_codes_is_the_one_that_is_kept_to() -> None:
-    page = Path(cli_module.__file__).parents[3] / "docs" / "reference" / "command-line.md"
+    page = Path(cli_module.__file__).parents[4] / "docs" / "reference" / "command-line.md"
     section = page.read_text().partition("## Exit codes")[2].partition("\n## ")[0]
 
     assert re.findall(r"^\| (\d+) \|", section, re.MULTILINE) == ["0", "1", "2", "130", "141"]

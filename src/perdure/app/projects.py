@@ -1,11 +1,13 @@
 """From a user's environment to a project and its state."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.config import Config, load_config
+from perdure.app.opening import recorded_of
+from perdure.config import Config, load_config, set_state_mode
 from perdure.errors import StateUnavailableError, StorageSelectionError
 from perdure.harness import (
     Device,
@@ -15,11 +17,14 @@ from perdure.harness import (
     resolve_project,
     state_mode,
 )
-from perdure.harness.modes import LOCAL
+from perdure.harness.modes import LOCAL, marked_mode
 from perdure.harness.projects import project_root
 from perdure.model.uri import check_slug
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
+
+if TYPE_CHECKING:
+    from perdure.harness.queue import Queued
 
 
 class ProjectState(NamedTuple):
@@ -75,8 +80,50 @@ def open_state(
     return ProjectState(project, device, harness_state_dir(project, device))
 
 
+@contextmanager
+def changing_state(environ: Mapping[str, str], cwd: str) -> Iterator[ProjectState]:
+    """Open the state of a project to change it; what a backend keeps of it enters history."""
+    from perdure.storage.wrappers.recorded import Recorded
+
+    opened = open_state(environ, cwd, recorded_of)
+    backend = opened.project.backend
+    with closing(backend) if isinstance(backend, Recorded) else nullcontext():
+        yield opened
+
+
 def device_of(config: Config) -> Device:
     return Device(str(config.home), config.state_mode)
+
+
+def queue_of(environ: Mapping[str, str]) -> "list[Queued]":
+    """Return the plans of all registered repositories."""
+    from perdure.harness.queue import queued
+
+    config = load_config(environ)
+    return queued(_selected(config), device_of(config))
+
+
+class StateModes(NamedTuple):
+    """Who keeps the state of a project, and who says so; None if that says nothing."""
+
+    mode: str
+    checkout: str | None
+    machine: str | None
+
+
+def state_modes(
+    environ: Mapping[str, str], cwd: str, change: str | None = None, *, here: bool = False
+) -> StateModes:
+    """Return who keeps the state of a project; `change` it first, for the machine or `here`."""
+    root = project_root(cwd)
+    if change is not None and here:
+        from perdure.harness.state_writing import mark_mode
+
+        mark_mode(root, str(load_config(environ).home), change)
+    elif change is not None:
+        set_state_mode(environ, change)
+    device = device_of(load_config(environ))
+    return StateModes(state_mode(root, device), marked_mode(root), device.state_mode)
 
 
 def _backend(config: Config, opened: Callable[[Config], StorageBackend]) -> StorageBackend:

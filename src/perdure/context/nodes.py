@@ -427,7 +427,7 @@ def _refuse_times(node: ContextNode, before: Mapping[str, JSON]) -> None:
 
 def _occupied(place: Uri, status: NodeStatus = NodeStatus.ACTIVE) -> NodeExistsError:
     fix = (
-        "take it back into use with unarchive, or delete it"
+        "take it back into use with `perdure unarchive`, or delete it"
         if status is NodeStatus.ARCHIVED
         else "read it and write its next version, or choose another name"
     )

@@ -174,7 +174,7 @@ class NodeReader:
     def _refuse_inactive(self, place: Uri, meta: Meta | None) -> None:
         if meta is not None and meta.status is not NodeStatus.ACTIVE:
             archived = meta.status is NodeStatus.ARCHIVED
-            fix = "take it back into use with unarchive" if archived else "run `perdure repair`"
+            fix = f"run `perdure {'unarchive' if archived else 'repair'}`"
             raise NodeNotFoundError(f"{str(place)!a} is {meta.status.value}. Fix: {fix}.")
 
     def load(self, place: Uri) -> Stored | None:

@@ -70,6 +70,7 @@ class Browser:
         """Return the place of a node; `InvalidValueError` for a folder."""
         place = self.place(name)
         if not place.is_node:
+            self.reader.reach.seen(str(place), self._caller)
             fix = "" if self._is_there(place) else self._similar(place)
             raise InvalidValueError(
                 f"{self.name(place)!a} is the name of a folder, not of a node. "

@@ -164,14 +164,15 @@ class Memory(Readable):
     def edits(self) -> "tuple[Edits, ...]":
         """Return, once, the edits made outside Perdure that this memory's verbs recorded."""
         edits, self._edits = self._edits, []
-        return tuple(each for each in edits if each.recorded or each.lost)
+        return tuple(edits)
 
     def record_edits(self) -> "Edits":
         """Record every edit made outside Perdure as a version; return what was found."""
         from perdure.engine.edits import record_edits
 
         found = record_edits(self._parts.recorded)
-        self._edits.append(found)
+        if found.recorded or found.lost:
+            self._edits.append(found)
         return found
 
     # ------------------------------------------------------------ recall
@@ -321,7 +322,7 @@ class Memory(Readable):
         from perdure.engine.unmerging import Unmerging
 
         unmerging = Unmerging(self._parts.nodes, self._parts.recorded.history)
-        done = unmerging.unmerge(self.uri(uri), self.caller, statement)
+        done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)
         self.settle()
         return done
 
@@ -525,7 +526,7 @@ class Memory(Readable):
         from perdure.engine.why.asking import Asking
 
         asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
-        return asking.why(self.uri(uri))
+        return asking.why(self.read(uri))
 
     def restore(self, uri: str, version: CID | When) -> ContextNode:
         """Restore a node to what it was at a moment, or with a content; return it.

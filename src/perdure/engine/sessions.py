@@ -202,7 +202,8 @@ def recommitted(
         return said
     raise NodeExistsError(
         f"the session {place.name[:80]!a} was committed with other messages. "
-        "Fix: commit it with all that was said before, or under another id."
+        "Fix: commit it with all that was said before",
+        options={"session_id": "ID"},
     )
 
 

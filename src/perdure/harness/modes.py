@@ -10,6 +10,8 @@ BACKEND, LOCAL = "backend", "local"
 MODES = (BACKEND, LOCAL)
 MARKER = ".project-mode"
 _OLD_NAMES = {"vault": BACKEND}
+NAMES = (*MODES, *_OLD_NAMES)
+"""Every name that a mode can be given by."""
 
 
 class Device(NamedTuple):

@@ -52,7 +52,7 @@ def _hooks() -> Iterator[Check]:
         return  # storage says so
     if not (home / "hooks").is_dir():
         return
-    from perdure.surfaces.hooks.trouble import noted
+    from perdure.agents.pending import noted
 
     number, last = noted(home)
     if number:

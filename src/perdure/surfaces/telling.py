@@ -18,7 +18,7 @@ _AT_ONCE = 500
 _WIDEST = 40
 _UNITS = ("kB", "MB", "GB", "TB")
 _THOUSAND = 1000
-_OPTIONS = {"replace_learned": "replace"}
+_OPTIONS = {"replace_learned": "replace", "session_id": "session"}
 """Arguments of verbs whose option has another name."""
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
@@ -129,6 +129,13 @@ def wrapped(width: int, text: str) -> Iterator[str]:
 def shown(text: str) -> str:
     """Return the text in one line that does nothing to a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) or "-"
+
+
+def shown_words(text: str) -> str:
+    """Return remembered words in one line that does nothing to a terminal or its reader."""
+    from perdure import presentable
+
+    return shown(" ".join(presentable(text).split()))
 
 
 # ---------------------------------------------------------------- terminals

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import perdure
-from perdure.surfaces.hooks.waiting import Pending
+from perdure.agents.pending import Pending
 from tests.surfaces.processes import PERDURE
 
 SESSION = "3f0c"

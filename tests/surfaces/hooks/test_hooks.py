@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 import perdure
+from perdure.agents.hooks import PROMPT_TOKENS
+from perdure.agents.pending import MOST_LOG_BYTES, Pending, Waiting, drain, locked, note
 from perdure.engine.recall.packing import tokens_in
-from perdure.surfaces.hooks.draining import drain
-from perdure.surfaces.hooks.recalling import PROMPT_TOKENS
-from perdure.surfaces.hooks.starting import locked
-from perdure.surfaces.hooks.trouble import MOST_BYTES, note
-from perdure.surfaces.hooks.waiting import Pending, Waiting
 from tests.surfaces.hooks.calling import (
     call,
     ending,
@@ -355,7 +352,7 @@ class TestTheLog:
         files = list((tmp_path / "hooks").iterdir())
 
         assert {each.name for each in files} == {"log", "log.1"}
-        assert all(each.stat().st_size <= MOST_BYTES + 2000 for each in files)
+        assert all(each.stat().st_size <= MOST_LOG_BYTES + 2000 for each in files)
         assert "\x1b" not in (tmp_path / "hooks" / "log").read_text()
 
     def test_the_doctor_tells_of_it(self, home: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from perdure.agents import pending as sessions
+from perdure.agents.pending import Pending, Waiting
 from perdure.errors import NodeExistsError
-from perdure.surfaces.hooks import draining, waiting
-from perdure.surfaces.hooks.waiting import Pending, Waiting
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_hooks as tests
 from tests.surfaces.hooks.calling import environment, kept, transcript
@@ -23,7 +23,7 @@ def keeps_no_lock(patch: pytest.MonkeyPatch) -> None:
     def free(_: Path) -> Iterator[bool]:
         yield True
 
-    patch.setattr(draining, "locked", free)
+    patch.setattr(sessions, "locked", free)
 
 
 def takes_any_note_away(patch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def takes_any_note_away(patch: pytest.MonkeyPatch) -> None:
 
 
 def knows_notes_by_their_session(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(waiting.Waiting, "__eq__", lambda one, two: one.session_id == two.session_id)
+    patch.setattr(Waiting, "__eq__", lambda one, two: one.session_id == two.session_id)
 
 
 @pytest.mark.parametrize("breaks", [takes_any_note_away, knows_notes_by_their_session])
@@ -63,15 +63,15 @@ def test_what_comes_while_others_are_kept_is_kept_too(
     paths = [transcript(tmp_path, f"I like tea {n}.", "Ok.", session=f"s{n}") for n in range(2)]
     notes = [Waiting("claude-code", path.stem, str(path)) for path in paths]
     pending.add(notes[0])
-    once = draining._drain_once
+    once = sessions._drain_once
 
     def late(*given: object) -> None:
         once(*given)  # type: ignore[arg-type] # what it is given
         if notes[1:]:
             pending.add(notes.pop())
 
-    monkeypatch.setattr(draining, "_drain_once", late)
-    draining.drain(home, environment(tmp_path))
+    monkeypatch.setattr(sessions, "_drain_once", late)
+    sessions.drain(home, environment(tmp_path))
 
     assert [name for name, _ in kept(tmp_path)] == ["claude-code-s0", "claude-code-s1"]
     assert not pending
@@ -86,12 +86,12 @@ def test_a_failure_that_may_pass_ends_and_keeps_the_note(
     def failing(*_: object) -> None:
         raise NodeExistsError("somebody is faster")
 
-    monkeypatch.setattr(draining, "keep", failing)
-    draining.drain(tmp_path / ".perdure", environment(tmp_path))
+    monkeypatch.setattr(sessions, "keep", failing)
+    sessions.drain(tmp_path / ".perdure", environment(tmp_path))
 
     assert len(list(pending)) == 1
     monkeypatch.setattr(Pending, "is_older", lambda *_: True)
-    draining.drain(tmp_path / ".perdure", environment(tmp_path))
+    sessions.drain(tmp_path / ".perdure", environment(tmp_path))
     assert not pending
 
 

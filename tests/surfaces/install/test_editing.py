@@ -9,16 +9,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from perdure.errors import InvalidValueError
-from perdure.surfaces.install.agents import (
+from perdure.agents.entries import (
     AGENTS,
     JsonFile,
     TomlFile,
     is_our_hook,
     wanted_by,
+    with_entries,
+    without_entries,
 )
-from perdure.surfaces.install.editing import with_entries, without_entries
-from perdure.surfaces.install.jsonc import parse
+from perdure.agents.jsonc import parse
+from perdure.errors import InvalidValueError
 
 ENVIRON = {"HOME": "/home/ana"}
 EVERY = [each for agent in AGENTS for each in wanted_by(agent, ENVIRON, "/opt/bin/perdure")]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from perdure.agents import entries, jsonc, toml_table
 from perdure.errors import InvalidValueError
-from perdure.surfaces.install import editing, splicing, toml_table
 from tests.bites import FAILED
 from tests.surfaces.install import test_editing as tests
 
@@ -19,16 +19,16 @@ SHOWN = (*(FAILED if isinstance(FAILED, tuple) else (FAILED,)), InvalidValueErro
 
 
 def writes_it_all_anew(patch: pytest.MonkeyPatch) -> None:
-    added = splicing._added
+    added = jsonc._added
 
     def rewritten(text: str, *more: Any) -> str:  # noqa: ANN401 - as it is
         return json.dumps(json.loads(added(text, *more)), indent=2)
 
-    patch.setattr(splicing, "_added", rewritten)
+    patch.setattr(jsonc, "_added", rewritten)
 
 
 def adds_each_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(editing, "_our_parts", lambda _: [])
+    patch.setattr(entries, "_our_parts", lambda _: [])
 
 
 def leaves_a_comma(patch: pytest.MonkeyPatch) -> None:
@@ -36,46 +36,46 @@ def leaves_a_comma(patch: pytest.MonkeyPatch) -> None:
         gone = container.elements[number]
         return text[: gone.start] + text[gone.end :]
 
-    patch.setattr(splicing, "_without_one", left)
+    patch.setattr(jsonc, "_without_one", left)
 
 
 def leaves_what_it_made(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(editing, "_without_empty", lambda text, _: text)
+    patch.setattr(entries, "_without_empty", lambda text, _: text)
 
 
 def ends_lines_its_own_way(patch: pytest.MonkeyPatch) -> None:
-    of = splicing.Style.of
+    of = jsonc.Style.of
     patch.setattr(
-        splicing.Style,
+        jsonc.Style,
         "of",
-        classmethod(lambda cls, text: splicing.Style("\n", of(text).unit, of(text).is_one_line)),
+        classmethod(lambda cls, text: jsonc.Style("\n", of(text).unit, of(text).is_one_line)),
     )
 
 
 def indents_its_own_way(patch: pytest.MonkeyPatch) -> None:
-    of = splicing.Style.of
+    of = jsonc.Style.of
     patch.setattr(
-        splicing.Style,
+        jsonc.Style,
         "of",
-        classmethod(lambda cls, text: splicing.Style(of(text).newline, " ", of(text).is_one_line)),
+        classmethod(lambda cls, text: jsonc.Style(of(text).newline, " ", of(text).is_one_line)),
     )
 
 
 def takes_away_comments(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(splicing, "_ENDS_IN_COMMENT", splicing.re.compile("never"))  # type: ignore[attr-defined] # it is imported there
+    patch.setattr(jsonc, "_ENDS_IN_COMMENT", jsonc.re.compile("never"))  # type: ignore[attr-defined] # it is imported there
 
 
 def takes_any_server_for_its_own(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(editing, "is_our_server", lambda entry: entry is not None)
+    patch.setattr(entries, "is_our_server", lambda entry: entry is not None)
 
 
 def takes_only_its_own_words_for_its_own(patch: pytest.MonkeyPatch) -> None:
     ours = {"type": "stdio", "command": "/opt/bin/perdure", "args": ["mcp"]}
-    patch.setattr(editing, "is_our_server", lambda entry: entry == ours)
+    patch.setattr(entries, "is_our_server", lambda entry: entry == ours)
 
 
 def removes_the_hooks_of_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(editing, "is_our_hook", lambda entry: "perdure" in str(entry))
+    patch.setattr(entries, "is_our_hook", lambda entry: "perdure" in str(entry))
 
 
 def trusts_what_it_wrote(patch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def trusts_what_it_wrote(patch: pytest.MonkeyPatch) -> None:
 
 
 def accepts_anything(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tests, "with_entries", lambda text, _: editing.Added(text))
+    patch.setattr(tests, "with_entries", lambda text, _: entries.Added(text))
 
 
 def in_and_out() -> None:

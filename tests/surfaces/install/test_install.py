@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from perdure.agents.entries import AGENTS, program, wanted_by
+from perdure.agents.hooks import EVENTS
+from perdure.agents.install import Found
 from perdure.errors import (
     AccessRefusedError,
     ConcurrentModificationError,
     ConfigError,
     NotTextError,
 )
-from perdure.surfaces.hooks.hooking import EVENTS
-from perdure.surfaces.install.agents import AGENTS, program, wanted_by
-from perdure.surfaces.install.files import Found
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import perdure, refusal, told
 

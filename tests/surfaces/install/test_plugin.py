@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from perdure.surfaces.install.agents import JsonFile, wanted_by
-from perdure.surfaces.mcp.opened import Opened
+from perdure.agents.entries import JsonFile, wanted_by
+from perdure.model import RequestContext
 from perdure.surfaces.mcp.server import tools_of
+from perdure.surfaces.mcp.tools import Tools
 from tests.docs.blocks import REPOSITORY
-from tests.surfaces.mcp.agents import NOBODY
 
 
 def read(name: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_the_skill_names_every_tool_and_none_that_is_not_there() -> None:
     text = (REPOSITORY / "skills" / "perdure" / "SKILL.md").read_text(encoding="utf-8")
     _, head, body = text.split("---\n", 2)
     about = yaml.safe_load(head)
-    tools = tools_of(Opened({}, NOBODY)).keys()
+    tools = tools_of(Tools({}, RequestContext("local", "ana"))).keys()
     table = body.partition("## Habits")[0]
     named = {name for name in re.findall(r"`([a-z]+)`", table) if name not in {"perdure", "delete"}}
 

@@ -14,13 +14,12 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent
 from mcp_types import Tool as Offered
 
-from perdure.surfaces.mcp.opened import Opened
+from perdure.app import caller_for
 from perdure.surfaces.mcp.server import Server
-from perdure.surfaces.nodes.opening import Caller
+from perdure.surfaces.mcp.tools import Tools
 from tests.surfaces.processes import PERDURE
 
 MEMORIES = "ctx://local/users/ana/memories"
-NOBODY: Caller = {"account": None, "user": None, "agent": None, "session": "", "as_role": None}
 
 Call = tuple[str, dict[str, Any]]
 
@@ -98,8 +97,9 @@ def over_stdio(home: Path, *words: str, **variables: str) -> Iterator[Agent]:
 def in_process(home: Path) -> Iterator[Agent]:
     """Serve without a process of its own; what is patched here is patched there."""
     environ = {"HOME": str(home), "USER": "ana"}
-    with Opened(environ, {**NOBODY, "user": "ana"}) as opened, start_blocking_portal() as portal:
-        client = Client(Server(opened))
+    caller = caller_for(environ, user="ana")
+    with Tools(environ, caller) as tools, start_blocking_portal() as portal:
+        client = Client(Server(tools))
         with portal.wrap_async_context_manager(client):
             yield Agent(portal, client)
 

@@ -204,7 +204,8 @@ def check_other_accounts_are_out_of_reach(agent: Agent, topic: str) -> None:
         ("why", "uri"),
         ("list", "folder"),
     ):
-        for foreign in (FOREIGN, "ctx://local/users/bob/memories/profile"):
+        theirs = "ctx://local/users/bob/memories"
+        for foreign in (FOREIGN, f"{theirs}/profile", f"{theirs}/preference"):
             said = agent.refusal(tool, **{name: foreign})
             assert "out of reach" in said, (tool, foreign, said)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,18 +10,11 @@ from mcp.server import MCPServer
 from mcp_types import ToolAnnotations
 
 from perdure.context.nodes import Nodes
+from perdure.engine.browse import Browser
+from perdure.engine.erasing.plan import Forgotten
 from perdure.engine.memory import Memory
 from perdure.model import RequestContext, Uri
-from perdure.surfaces.mcp import (
-    answers,
-    budget,
-    explaining,
-    keeping,
-    looking,
-    recalling,
-    refusing,
-    server,
-)
+from perdure.surfaces.mcp import refusing, schema, server, tools
 from tests.bites import FAILED
 from tests.surfaces.mcp.agents import in_process
 from tests.surfaces.mcp.checks import CHECKS
@@ -63,7 +57,8 @@ def makes_a_new_memory_each_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def always_says_that_it_wrote(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(keeping, "Saved", lambda **said: answers.Saved(**{**said, "written": True}))
+    saved = schema.Saved
+    patch.setattr(schema, "Saved", lambda **said: saved(**{**said, "written": True}))
 
 
 def ignores_the_past(patch: pytest.MonkeyPatch) -> None:
@@ -72,16 +67,16 @@ def ignores_the_past(patch: pytest.MonkeyPatch) -> None:
 
 def leaves_the_index_behind(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        recalling.Recalling,
-        "_within",
-        lambda _, result, __: answers.Recalled(
+        tools.Tools,
+        "_recalled",
+        lambda _, result, __: schema.Recalled(
             hits=(), left_out=0, index_lag=result.index_lag, notes=()
         ),
     )
 
 
 def forgets_the_budget_of_json(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(budget, "fits", lambda *_: True)
+    patch.setattr(tools, "fits", lambda *_: True)
 
 
 def forgets_the_budget_of_texts(patch: pytest.MonkeyPatch) -> None:
@@ -94,37 +89,38 @@ def forgets_the_budget_of_texts(patch: pytest.MonkeyPatch) -> None:
 
 
 def cuts_a_long_text_off(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(looking, "Read", lambda **said: answers.Read(**{**said, "next_offset": None}))
+    read = schema.Read
+    patch.setattr(schema, "Read", lambda **said: read(**{**said, "next_offset": None}))
 
 
 def does_not_say_that_it_is_data(patch: pytest.MonkeyPatch) -> None:
-    answered = answers.answered
+    answered = tools.answered
 
     def bare(answer: Any, text: str | None = None) -> Any:  # noqa: ANN401 - as it is
-        if isinstance(answer, answers.Remembered):
+        if isinstance(answer, schema.Remembered):
             answer = answer.model_copy(update={"notice": ""})
         return answered(answer, text)
 
-    for module in (recalling, looking, explaining):
-        patch.setattr(module, "answered", bare)
+    patch.setattr(tools, "answered", bare)
 
 
 def shows_orders_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("perdure.engine.memory._validated", lambda text, told, **_: (text, told))
-    for module in (recalling, looking, explaining):
-        patch.setattr(module, "presentable", lambda text: text)
+    patch.setattr(
+        "perdure.engine.save.safe",
+        lambda text, told, _: SimpleNamespace(content=text, metadata=told, notes=()),
+    )
+    patch.setattr(tools, "presentable", lambda text: text)
 
 
 def forgets_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(keeping.Keeping, "_archived", lambda *_: True)
+    patch.setattr(Memory, "forget", lambda *_, **__: Forgotten(archived=("it",)))
 
 
 def deletes_what_it_should_put_away(patch: pytest.MonkeyPatch) -> None:
-    def deleted(self: keeping.Keeping, nodes: Any, place: Any) -> bool:  # noqa: ANN401 - as it is
-        nodes.delete_node(str(place), self._opened.request)
-        return True
+    def deleted(self: Memory, uri: str, **_: object) -> Forgotten:
+        return Forgotten(archived=(self.delete(uri),))
 
-    patch.setattr(keeping.Keeping, "_archived", deleted)
+    patch.setattr(Memory, "forget", deleted)
 
 
 def puts_away_what_it_should_delete(patch: pytest.MonkeyPatch) -> None:
@@ -149,7 +145,7 @@ def reaches_everything(patch: pytest.MonkeyPatch) -> None:
 
 def looks_into_other_accounts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RequestContext, "may_see", lambda *_: True)
-    patch.setattr("perdure.surfaces.mcp.looking.node_of", lambda text, _: Uri.parse(text))
+    patch.setattr(Browser, "place", lambda _, name: Uri.parse(name))
 
 
 BITES: list[tuple[Break, str]] = [

@@ -13,10 +13,9 @@ import anyio
 import pytest
 
 from perdure.errors import PackageMissingError
-from perdure.surfaces.mcp.lines import MOST_BYTES, TOO_LONG, Lines
-from perdure.surfaces.mcp.opened import Opened
-from perdure.surfaces.mcp.serving import _server
-from tests.surfaces.mcp.agents import NOBODY, in_process, message, over_stdio
+from perdure.surfaces.cli.mcp import mcp_command
+from perdure.surfaces.mcp.server import MOST_BYTES, TOO_LONG, Lines
+from tests.surfaces.mcp.agents import in_process, message, over_stdio
 from tests.surfaces.processes import PERDURE, Running
 
 HELLO = message(
@@ -211,17 +210,14 @@ def test_it_can_be_started_with_no_input_at_all(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_package_that_is_missing_is_told_with_its_fix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in [name for name in sys.modules if name.startswith("perdure.surfaces.mcp.")]:
-        if module.endswith((".server", ".answers", ".recalling")):
-            monkeypatch.delitem(sys.modules, module)
+def test_a_package_that_is_missing_is_told_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "perdure.surfaces.mcp.server")
+    monkeypatch.delitem(sys.modules, "perdure.surfaces.mcp.tools")
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.setitem(sys.modules, "mcp.server", None)
 
     with pytest.raises(PackageMissingError, match=r"Fix: pip install '\.\[mcp\]'"):
-        _server(Opened({"HOME": str(tmp_path)}, NOBODY))
+        mcp_command.main([], standalone_mode=False)
 
 
 def test_what_nobody_foresaw_is_told_without_its_words(

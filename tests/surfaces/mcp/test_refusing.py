@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from perdure.errors import ConfigError, StorageFaultError
+from perdure.errors import ConfigError, SecretRefusedError, StorageFaultError
 from perdure.surfaces.mcp.refusing import told, without_paths
 
 ENVIRON = {"HOME": "/home/ana"}
@@ -53,6 +53,15 @@ def test_wrong_arguments_are_told_without_what_they_were() -> None:
     assert said.startswith("recall can't be called so: top_k: ")
     assert said.endswith("Fix: see its input schema.")
     assert "hostile" not in said
+
+
+def test_of_what_would_allow_it_only_arguments_of_the_tool_are_named() -> None:
+    options = {"mask_secrets": True, "as_is": True}
+    error = SecretRefusedError("it holds a key. Fix: leave it out", options=options)
+
+    named = told(error, "remember", {}, {"text", "mask_secrets"})
+    assert named == "it holds a key. Fix: leave it out, or pass mask_secrets: true."
+    assert told(error, "read", {}, {"uri"}) == "it holds a key. Fix: leave it out."
 
 
 def test_a_long_story_is_cut() -> None:

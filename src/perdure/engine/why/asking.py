@@ -56,9 +56,8 @@ class Asking:
         self._relations = RelationReader(nodes, nodes)
         self._witnesses = Witnesses(nodes, ctx)
 
-    def why(self, uri: str) -> Provenance:
-        """Return where a node comes from; the errors are those of who reads it."""
-        node = self._nodes.read_node(uri, self._ctx)
+    def why(self, node: ContextNode) -> Provenance:
+        """Return where a node that the caller may read comes from."""
         kind = _kind(node)
         claims = tuple(self._claims(node)) if kind is Kind.PAGE else ()
         out = self._relations.get_edges(node.uri, self._ctx)
@@ -85,6 +84,7 @@ class Asking:
             incoming=tuple(each for each in into if not _is_end(each)),
             versions=versions,
             unrecorded=self._is_edited(node.place, versions),
+            problems=node.problems,
         )
 
     def _is_edited(self, place: Uri, versions: Sequence[Version]) -> bool:

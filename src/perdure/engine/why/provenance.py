@@ -138,6 +138,8 @@ class Provenance:
     """Of its content, the oldest first."""
     unrecorded: bool = False
     """Whether somebody edited the file since, and history was not told yet."""
+    problems: tuple[str, ...] = ()
+    """What an edit by hand broke."""
 
     @property
     def holds(self) -> bool:

@@ -31,21 +31,13 @@ def _finder(module: str, name: str, told: str) -> Later:
     return Later(f"{_HERE}.recall.{module}:{name}_command", told)
 
 
-def _saver(module: str, name: str, told: str) -> Later:
-    return Later(f"{_HERE}.saving.{module}:{name}_command", told)
-
-
-def _project(module: str, name: str, told: str) -> Later:
-    return Later(f"{_HERE}.harness.{module}:{name}_command", told)
-
-
 SECTIONS = {
     "Memories": {
         "recall": _command("recall", "Find what memory has to say to a question."),
         "save": _command("save", "Remember one thing."),
-        "commit": _saver("committing", "commit", "Keep a conversation, and learn from it."),
-        "why": _saver("explaining", "why", "Say why memory says what it says."),
-        "unmerge": _saver("undoing", "unmerge", "Undo a merge."),
+        "commit": _command("commit", "Keep a conversation, and learn from it."),
+        "why": _command("why", "Say why memory says what it says."),
+        "unmerge": _command("unmerge", "Undo a merge."),
         "write": _command("write", "Write a node, or the next version of one."),
         "read": _command("read", "Print the content of a node."),
         "edit": _command("edit", "Change a node in your editor."),
@@ -69,24 +61,16 @@ SECTIONS = {
         ),
     },
     "Agents": {
-        "mcp": Later(
-            f"{_HERE}.mcp.serving:mcp_command",
-            "Let an agent use memory, over the Model Context Protocol on stdin and stdout.",
+        "mcp": _command(
+            "mcp", "Let an agent use memory, over the Model Context Protocol on stdin and stdout."
         ),
-        "install": Later(
-            f"{_HERE}.install.installing:install_command",
-            "Tell a coding agent of memory, in its own config.",
-        ),
+        "install": _command("install", "Tell a coding agent of memory, in its own config."),
     },
     "Projects": {
-        "plan": _project("plans", "plan", "Begin, show and finish the plans of a project."),
-        "queue": _project(
-            "queue", "queue", "Say what is to do: the plans of all registered repositories."
-        ),
-        "repo": _project("repos", "repo", "Register, list and unregister repositories."),
-        "state-mode": _project(
-            "modes", "state_mode", "Say who keeps the plans of projects, or change it."
-        ),
+        "plan": _command("plan", "Begin, show and finish the plans of a project."),
+        "queue": _command("queue", "Say what is to do: the plans of all registered repositories."),
+        "repo": _command("repo", "Register, list and unregister repositories."),
+        "state-mode": _command("state_mode", "Say who keeps the plans of projects, or change it."),
     },
     "Upkeep": {
         "init": Later(
@@ -130,9 +114,7 @@ SECTIONS = {
         ),
     },
     HIDDEN: {
-        "hook": Later(
-            f"{_HERE}.hooks.hooking:hook_command", "Answer an agent at a turn of its session."
-        ),
+        "hook": _command("hook", "Answer an agent at a turn of its session."),
     },
 }
 

@@ -1,7 +1,8 @@
 """What a model is told if a tool can't do what was asked: what, why, and how to mend it."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pydantic import ValidationError
 
@@ -12,19 +13,17 @@ _PATH = re.compile(r"\w+://\S*|(?<![\w/.~%-])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])")
 """A URI, or the folders of a path from the root of this machine."""
 _LINE_BREAK = re.compile(r"\s*\n\s*")
 _LONGEST = 2_000
-_FIXES = {
-    "let secrets be masked": "call again with mask_secrets",
-    "take it back into use with unarchive": "ask the user to run `perdure unarchive` with it",
-}
-"""What helps a program, and what helps a model."""
 
 
-def told(error: BaseException, tool: str, environ: Mapping[str, str]) -> str:
+def told(
+    error: BaseException, tool: str, environ: Mapping[str, str], arguments: Collection[str] = ()
+) -> str:
     """Return what may be said of an error: never a trace, nor where things lie on this machine.
 
-    But for the config: its owner has to find it.
+    But for the config: its owner has to find it. Of what would allow it, the arguments of the tool
+    are named.
     """
-    text = _said(error, tool)
+    text = _said(error, tool, arguments)
     if isinstance(error, StorageSelectionError):
         return _in_one_line(_with_short_home(text, environ))
     return without_paths(text, environ)
@@ -45,17 +44,17 @@ def _in_one_line(text: str) -> str:
     return shortened(visible(_LINE_BREAK.sub(" ", text)), _LONGEST)
 
 
-def _said(error: BaseException, tool: str) -> str:
+def _said(error: BaseException, tool: str, arguments: Collection[str]) -> str:
+    def spelled(name: str, value: object) -> str:
+        return f"{name}: {json.dumps(value)}" if name in arguments else ""
+
     match error:
         case ValidationError():
             wrong = "; ".join(map(_wrong, error.errors(include_url=False, include_input=False)))
             fix = "" if "Fix: " in wrong else " Fix: see its input schema."
             return f"{tool} can't be called so: {wrong}.{fix}"
         case PerdureError():
-            said = str(error)
-            for fix, better in _FIXES.items():
-                said = said.replace(fix, better)
-            return said
+            return error.message(spelled)
         case OSError():
             return (
                 f"the system refused: {error.strerror or 'it did not say why'}. "

@@ -1,10 +1,13 @@
-"""`plan`."""
+"""`perdure plan`."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 import click
 
-from perdure.app.projects import ProjectState
+from perdure.app.projects import ProjectState, changing_state, open_state, to_read
 from perdure.errors import HarnessError, PlanNameError
 from perdure.harness import (
     DEFAULT,
@@ -21,7 +24,6 @@ from perdure.harness import (
 )
 from perdure.harness.state import read_in
 from perdure.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
-from perdure.surfaces.harness.opening import changing_project, reading_project
 from perdure.surfaces.telling import (
     counted,
     mention,
@@ -31,6 +33,37 @@ from perdure.surfaces.telling import (
     tell_table,
     tell_text,
 )
+
+Rest = ParamSpec("Rest")
+Asking = Callable[Concatenate[ProjectState, Rest], None]
+
+
+def reading_project(command: Asking[Rest]) -> Callable[Rest, None]:
+    """Give a command the project that it is run in, or that `--cwd` names, to be read."""
+
+    @wraps(command)
+    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
+        cwd = str(kwargs.pop("cwd"))
+        command(open_state(os.environ, cwd, to_read), *args, **kwargs)
+
+    return in_folder(run)
+
+
+def changing_project(command: Asking[Rest]) -> Callable[Rest, None]:
+    """As `reading_project`, to be changed."""
+
+    @wraps(command)
+    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
+        with changing_state(os.environ, str(kwargs.pop("cwd"))) as opened:
+            command(opened, *args, **kwargs)
+
+    return in_folder(run)
+
+
+def in_folder(command: Callable[Rest, None]) -> Callable[Rest, None]:
+    return click.option(
+        "--cwd", metavar="FOLDER", default=".", help="The folder of the project; this one."
+    )(command)
 
 
 @click.group("plan")

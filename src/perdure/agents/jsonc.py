@@ -1,19 +1,134 @@
-"""Adding to and taking from a text of JSON, and leaving every other character as it is."""
+"""JSON with comments and trailing commas: where everything is, and changes that leave the rest."""
 
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from perdure.errors import InvalidValueError
-from perdure.surfaces.install.jsonc import Container, Element, parse
 
 Path = tuple[str, ...]
-_BLANK = " \t\r\n"
+_BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"', re.DOTALL)
+_PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_DEEPEST = 64
+_WHITE = " \t\r\n"
 _DEFAULT_UNIT = "  "
 _ENDS_IN_COMMENT = re.compile(r"//[^\n]*\Z")
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A value, and where it stands."""
+
+    start: int
+    end: int
+    plain: object
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A member of an object, or an item of an array, which has no key."""
+
+    start: int
+    key: str
+    value: Span
+    comma: int | None = None
+    """Where the comma behind it is, if there is one."""
+
+    @property
+    def end(self) -> int:
+        return self.value.end
+
+
+@dataclass(frozen=True, slots=True)
+class Container(Span):
+    elements: tuple[Element, ...] = field(default=())
+
+
+def parse(text: str) -> Span:
+    """Return what a text says; `InvalidValueError` tells the line and column where it says none."""
+    reader = _Reader(text)
+    value = reader.value(reader.blank(0), 0)
+    rest = reader.blank(value.end)
+    if rest != len(text):
+        raise reader.wrong(rest, "something stands behind the end")
+    return value
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def wrong(self, at: int, what: str) -> InvalidValueError:
+        line = self.text.count("\n", 0, at) + 1
+        column = at - (self.text.rfind("\n", 0, at) + 1) + 1
+        return InvalidValueError(f"line {line}, column {column}: {what}")
+
+    def blank(self, at: int) -> int:
+        """Return where the next thing stands that is neither blank nor a comment."""
+        found = _BLANK.match(self.text, at)
+        return found.end() if found else at
+
+    def value(self, at: int, depth: int) -> Span:
+        opening = self.text[at : at + 1]
+        if depth > _DEEPEST:
+            raise self.wrong(at, "it is nested too deeply")
+        if opening in {"{", "["}:
+            return self._container(at, depth, "}" if opening == "{" else "]")
+        if opening == '"':
+            end = self._string_end(at)
+            return Span(at, end, self._said(at, end))
+        found = _PLAIN.match(self.text, at)
+        if found is None:
+            raise self.wrong(at, "there is no value")
+        return Span(at, found.end(), self._said(at, found.end()))
+
+    def _said(self, start: int, end: int) -> object:
+        try:
+            return json.loads(self.text[start:end])
+        except ValueError as error:
+            raise self.wrong(start, "there is no value") from error
+
+    def _string_end(self, at: int) -> int:
+        found = _STRING.match(self.text, at)
+        if found is None:
+            raise self.wrong(at, "a text is not ended")
+        return found.end()
+
+    def _container(self, start: int, depth: int, closing: str) -> Container:
+        elements: list[Element] = []
+        at = self.blank(start + 1)
+        while self.text[at : at + 1] != closing:
+            if elements and elements[-1].comma is None:
+                raise self.wrong(at, "a comma is missing")
+            element = self._element(at, depth, is_member=closing == "}")
+            behind = self.blank(element.end)
+            if self.text[behind : behind + 1] == ",":
+                element = Element(element.start, element.key, element.value, behind)
+                behind = self.blank(behind + 1)
+            elements.append(element)
+            at = behind
+        if closing == "}":
+            plain: object = {each.key: each.value.plain for each in elements}
+        else:
+            plain = [each.value.plain for each in elements]
+        return Container(start, at + 1, plain, tuple(elements))
+
+    def _element(self, at: int, depth: int, *, is_member: bool) -> Element:
+        if not is_member:
+            return Element(at, "", self.value(at, depth + 1))
+        if self.text[at : at + 1] != '"':
+            raise self.wrong(at, "a name in quotes is missing")
+        end = self._string_end(at)
+        colon = self.blank(end)
+        if self.text[colon : colon + 1] != ":":
+            raise self.wrong(colon, "a colon is missing")
+        value = self.value(self.blank(colon + 1), depth + 1)
+        return Element(at, str(self._said(at, end)), value)
+
+
+# ---------------------------------------------------------------- changes
 def at(text: str, path: Path) -> Container | None:
     """Return the object or array at a place; None if nothing is there.
 
@@ -74,7 +189,7 @@ def _filled(text: str, container: Container, name: str, value: object, style: "S
     """Return the text with the first element of something that is empty."""
     start, end = container.start + 1, container.end - 1
     inner = text[start:end]
-    inner = inner.rstrip(_BLANK) if inner.strip(_BLANK) else ""  # a comment stays
+    inner = inner.rstrip(_WHITE) if inner.strip(_WHITE) else ""  # a comment stays
     if style.is_one_line and not inner:
         return f"{text[:start]}{name}{json.dumps(value, ensure_ascii=False)}{text[end:]}"
     line = text[: container.start].rpartition("\n")[2]
@@ -96,7 +211,7 @@ class Style:
     def of(cls, text: str) -> "Style":
         newline = "\r\n" if "\r\n" in text else "\n"
         found = re.search(r"^[ \t]+(?=\S)", text, re.MULTILINE)
-        is_one_line = "\n" not in text.strip(_BLANK) and bool(text.strip("{}[]" + _BLANK))
+        is_one_line = "\n" not in text.strip(_WHITE) and bool(text.strip("{}[]" + _WHITE))
         return cls(newline, found[0] if found else _DEFAULT_UNIT, is_one_line)
 
     def dumped(self, value: object, outer: str) -> str:
@@ -123,7 +238,7 @@ def _without_one(text: str, container: Container, number: int) -> str:
     start = _start_of(text, container, number)
     if len(elements) == 1:
         end = _behind(gone)
-        return text[:start] + text[end:].lstrip(_BLANK)
+        return text[:start] + text[end:].lstrip(_WHITE)
     if number < len(elements) - 1:
         return text[:start] + text[_behind(gone) :]
     if gone.comma is not None:  # the one before keeps its comma, as the last has one here
@@ -139,7 +254,7 @@ def _behind(element: Element) -> int:
 
 def _blank_before(text: str, position: int) -> str:
     start = position
-    while start and text[start - 1] in _BLANK:
+    while start and text[start - 1] in _WHITE:
         start -= 1
     return text[start:position]
 

@@ -4,12 +4,11 @@ import codecs
 import io
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from perdure.engine.importing.json_items import Malformed, lines
 from perdure.errors import InvalidUriError, InvalidValueError, UnreadableSourceError
@@ -18,7 +17,6 @@ from perdure.model import slugify
 from perdure.model.messages import read_messages
 from perdure.model.transcript import Message
 from perdure.model.uri import check_id
-from perdure.surfaces.nodes.given import STDIN
 
 MOST_BYTES = 256_000_000
 _KEYS = ("role", "content", "name", "time")
@@ -45,6 +43,8 @@ class Fault(NamedTuple):
     where: str
     what: str
     """With its fix."""
+    is_passable: bool = False
+    """Whether `lenient` passes over it."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -60,34 +60,33 @@ class Conversation:
     """The keys that no message has, and that were passed over."""
 
 
-# ---------------------------------------------------------------- files
-def bytes_of(path: str) -> bytes:
-    """Return what is in a file, or comes on stdin; `StorageError` if it can't be read."""
-    try:
-        data = _read(path)
-    except OSError as error:
-        place = Path(path)
-        raise explain_reading(error, str(place.parent), place.name) from error
-    if len(data) > MOST_BYTES:
-        raise UnreadableSourceError(
-            f"{_told(path)} has more than {MOST_BYTES:,} bytes. Fix: split it into several "
-            "sessions."
-        )
-    return data.removeprefix(codecs.BOM_UTF8)
+def read_conversation(source: Path | BinaryIO, *, lenient: bool = False) -> Conversation:
+    """Read messages from a file or from stdin, and what is wrong with those that are none.
+
+    Unknown keys, and what can't be kept of messages as SDKs have them, are faults, unless `lenient`
+    passes over them. A file of another program is refused; `StorageError` if it can't be read.
+    """
+    name = ascii(str(source)) if isinstance(source, Path) else "what came on stdin"
+    data = _bytes_of(source, name)
+    messages: list[dict[str, object]] = []
+    faults: list[Fault] = []
+    left_out: set[str] = set()
+    for where, found in _items(data, name):
+        if _is_sdks(found):
+            _refuse_foreign(found, name)
+            said, what, is_passable = found, "" if lenient else _unkept(found), True
+        else:
+            said = _known(found, left_out) if lenient else found
+            what, is_passable = _fault(said)
+        if not what and isinstance(said, dict):
+            messages.append(said)
+            continue
+        _refuse_foreign(found, name)
+        faults.append(Fault(where, what, is_passable))
+    return Conversation(tuple(messages), tuple(faults), tuple(sorted(left_out)))
 
 
-def _read(path: str) -> bytes:
-    if path == STDIN:
-        return sys.stdin.buffer.read(MOST_BYTES + 1)
-    with Path(path).open("rb") as file:
-        return file.read(MOST_BYTES + 1)
-
-
-def _told(path: str) -> str:
-    return "what came on stdin" if path == STDIN else ascii(path)
-
-
-def session_of(path: str) -> str:
+def session_id_for(path: str) -> str:
     """Return the id of the session that a file has: its name or, if that can't be one, like it."""
     name = Path(path).name
     stem = name.removesuffix(".jsonl").removesuffix(".json") or name
@@ -100,45 +99,39 @@ def session_of(path: str) -> str:
     return f"{slugify(stem)[:_SLUG].strip('-')}-{digest}"
 
 
-# ---------------------------------------------------------------- messages
-def conversation(data: bytes, path: str, *, lenient: bool) -> Conversation:
-    """Read messages, and what is wrong with those that are none.
-
-    Unknown keys, and what can't be kept of messages as SDKs have them, are faults unless somebody
-    is lenient. A file of another program is refused.
-    """
-    messages: list[dict[str, object]] = []
-    faults: list[Fault] = []
-    left_out: set[str] = set()
-    for where, found in _items(data, path):
-        if _is_sdks(found):
-            _refuse_foreign(found, path)
-            said, fault = found, "" if lenient else _unkept(found)
+def _bytes_of(source: Path | BinaryIO, name: str) -> bytes:
+    try:
+        if isinstance(source, Path):
+            with source.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
         else:
-            said = _known(found, left_out) if lenient else found
-            fault = _fault(said)
-        if not fault and isinstance(said, dict):
-            messages.append(said)
-            continue
-        _refuse_foreign(found, path)
-        faults.append(Fault(where, fault))
-    return Conversation(tuple(messages), tuple(faults), tuple(sorted(left_out)))
+            data = source.read(MOST_BYTES + 1)
+    except OSError as error:
+        place = source if isinstance(source, Path) else Path("-")
+        raise explain_reading(error, str(place.parent), place.name) from error
+    if len(data) > MOST_BYTES:
+        raise UnreadableSourceError(
+            f"{name} has more than {MOST_BYTES:,} bytes. Fix: split it into several sessions."
+        )
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
-def _refuse_foreign(found: object, path: str) -> None:
+def _refuse_foreign(found: object, name: str) -> None:
     """Refuse the file of another program, which has a command of its own."""
-    programs = [name for key, name in _PROGRAMS.items() if isinstance(found, dict) and key in found]
+    programs = [
+        program for key, program in _PROGRAMS.items() if isinstance(found, dict) and key in found
+    ]
     if programs:
         raise UnreadableSourceError(
-            f"{_told(path)} looks like a file of {programs[0]}, and not like messages. "
+            f"{name} looks like a file of {programs[0]}, and not like messages. "
             "Fix: `perdure import` takes it in."
         )
 
 
-def _items(data: bytes, path: str) -> Iterator[tuple[str, object]]:
+def _items(data: bytes, name: str) -> Iterator[tuple[str, object]]:
     """Yield each thing that should be a message, with its place; a list must be whole."""
     if data.lstrip()[:1] == b"[":
-        for number, value in enumerate(_listed(data, path), start=1):
+        for number, value in enumerate(_listed(data, name), start=1):
             yield f"message {number}", value
         return
     for found in lines(io.BytesIO(data)):
@@ -146,7 +139,7 @@ def _items(data: bytes, path: str) -> Iterator[tuple[str, object]]:
         yield f"line {found.number}", value
 
 
-def _listed(data: bytes, path: str) -> Iterable[object]:
+def _listed(data: bytes, name: str) -> Iterable[object]:
     try:
         listed: list[object] = json.loads(data.decode())
     except UnicodeDecodeError as error:
@@ -160,7 +153,7 @@ def _listed(data: bytes, path: str) -> Iterable[object]:
         what = "it has a number that is too long"
     else:
         return listed
-    raise UnreadableSourceError(f"{_told(path)} is no list of messages: {what}. Fix: correct it.")
+    raise UnreadableSourceError(f"{name} is no list of messages: {what}. Fix: correct it.")
 
 
 def _known(found: object, left_out: set[str]) -> object:
@@ -180,25 +173,25 @@ def _is_sdks(found: object) -> bool:
 
 
 def _unkept(found: object) -> str:
-    """Say what of an SDK's message can't be kept; nothing if all of it can."""
+    """Return what of an SDK's message can't be kept; nothing if all of it can."""
     left_out = [f"{each.what}: {each.why}" for each in read_messages([found]).left_out]
     if not left_out:
         return ""
-    return f"{'; '.join(left_out)}. Fix: take it out, or add --lenient to pass it over."
+    return f"{'; '.join(left_out)}. Fix: take it out"
 
 
-def _fault(found: object) -> str:
-    """Say what is wrong with a message, and how to mend it; nothing if nothing is."""
+def _fault(found: object) -> tuple[str, bool]:
+    """Return what is wrong with a message, if anything, and whether it can be passed over."""
     if isinstance(found, Malformed):
         what = _PLACE.sub(r" at column \1", found.what)
-        return f"{what}. Fix: {_MEND}."
+        return f"{what}. Fix: {_MEND}.", False
     if isinstance(found, Mapping):
         unknown = found.keys() - set(_KEYS)
         if unknown and {"role", "content"} <= found.keys():
             names = ", ".join(map(ascii, sorted(map(str, unknown))[:3]))
-            return f"a message has no {names}. Fix: take it out, or add --lenient to pass it over."
+            return f"a message has no {names}. Fix: take it out", True
     try:
         Message.from_mapping(found)  # type: ignore[arg-type] # which it checks
     except InvalidValueError as error:
-        return _LINE_BREAK.sub(" ", str(error))
-    return ""
+        return _LINE_BREAK.sub(" ", str(error)), False
+    return "", False

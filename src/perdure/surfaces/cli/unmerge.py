@@ -1,13 +1,12 @@
-"""`unmerge`."""
+"""`perdure unmerge`."""
 
 import click
 
-from perdure.model import Uri
+from perdure import Memory
 from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.cli.caller import NAMES, with_memory
 from perdure.surfaces.nodes.describing import version_line
-from perdure.surfaces.nodes.opening import NAMES, Memory, with_memory
-from perdure.surfaces.saving.words import said
-from perdure.surfaces.telling import tell_json, tell_line
+from perdure.surfaces.telling import shown_words, tell_json, tell_line
 
 
 @click.command("unmerge", epilog=NAMES)
@@ -22,15 +21,15 @@ def unmerge_command(memory: Memory, node: str, statement: str, *, as_json: bool)
     CID as `perdure why` tells it. The node is what it was before, what was merged is a memory of
     its own, and what was superseded holds again. The two are not merged another time.
     """
-    place = memory.node_place(node)
-    memory.node(place)
-    done = memory.context.memory.for_caller(memory.request).unmerge(str(place), statement)
-    now, apart = memory.node(place), memory.node(Uri.parse(done.apart))
+    done = memory.unmerge(node, statement)
+    now, apart = memory.read(done.uri), memory.read(done.apart)
     if as_json:
         back = list(done.back)
         tell_json({"uri": now.uri, "version": now.version, "apart": apart.uri, "back": back})
         return
     tell_line(version_line(now.uri, now.version))
-    tell_line(f"{memory.name(apart.place)} is now by itself: {said(apart.content)}")
+    tell_line(f"{memory.name(apart.uri)} is now by itself: {shown_words(apart.content)}")
     if done.back:
-        tell_line(f"{memory.name(place)} says again what was superseded: {said(now.content)}")
+        tell_line(
+            f"{memory.name(now.uri)} says again what was superseded: {shown_words(now.content)}"
+        )

@@ -1,15 +1,13 @@
-"""`queue`."""
+"""`perdure queue`."""
 
 import os
 from collections.abc import Iterator
 
 import click
 
-from perdure.app.projects import device_of
-from perdure.config import load_config
+from perdure.app.projects import queue_of
 from perdure.harness.plans import PlanText
-from perdure.harness.queue import Queued, queued
-from perdure.storage import select_backend
+from perdure.harness.queue import Queued
 from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import mention, shown, tell_json, tell_table
 
@@ -19,8 +17,7 @@ from perdure.surfaces.telling import mention, shown, tell_json, tell_table
 @as_json(OBJECT_PER_LINE)
 def queue_command(*, everything: bool, as_json: bool) -> None:
     """Say what is to do: the plans of all registered repositories."""
-    config = load_config(os.environ)
-    found = queued(select_backend(config.storage), device_of(config))
+    found = queue_of(os.environ)
     rows = [
         (each, plan)
         for each in found

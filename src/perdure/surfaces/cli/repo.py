@@ -1,4 +1,4 @@
-"""`repo`."""
+"""`perdure repo`."""
 
 import os
 

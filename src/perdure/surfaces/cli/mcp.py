@@ -1,34 +1,30 @@
-"""`mcp`."""
+"""`perdure mcp`."""
 
 import os
-from typing import TYPE_CHECKING, Unpack
+from dataclasses import replace
 
 import click
 
 from perdure.errors import PackageMissingError
-from perdure.surfaces.mcp.opened import Opened
-from perdure.surfaces.nodes.opening import Caller, asked_by
-
-if TYPE_CHECKING:
-    from perdure.surfaces.mcp.server import Server
+from perdure.model import Role
+from perdure.surfaces.cli.caller import caller_in, caller_options
 
 
 @click.command("mcp")
-@asked_by
-def mcp_command(**caller: Unpack[Caller]) -> None:
+@caller_options
+def mcp_command(as_role: str | None, **options: str | None) -> None:
     """Let an agent use memory, over the Model Context Protocol on stdin and stdout.
 
     An agent starts this itself: `perdure install` tells it how. It ends with its input, or when it
     is told to. Memory is opened by the first tool that is called. The agent reaches what --user
     does and no more, unless --as-role says so.
     """
-    with Opened(os.environ, caller) as opened:
-        _server(opened).serve()
-
-
-def _server(opened: Opened) -> "Server":
+    caller = caller_in({**options, "as_role": as_role})
+    if as_role is None:
+        caller = replace(caller, role=Role.MEMBER)
     try:
         from perdure.surfaces.mcp.server import Server
+        from perdure.surfaces.mcp.tools import Tools
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "perdure":
             raise
@@ -36,4 +32,5 @@ def _server(opened: Opened) -> "Server":
             "what speaks the Model Context Protocol is not installed. "
             "Fix: pip install '.[mcp]' from a checkout."
         ) from error
-    return Server(opened)
+    with Tools(os.environ, caller) as tools:
+        Server(tools).serve()

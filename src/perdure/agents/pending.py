@@ -1,0 +1,273 @@
+"""Sessions that are to be kept: noted by a hook, and kept by one process at a time.
+
+A note is a small file, so that a hook is done in a moment, and what is killed later is done by the
+next. What goes wrong is in a log of bounded size, because nobody reads what hooks print.
+"""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from perdure.engine.whole_file import write_whole
+from perdure.errors import AbsentError, InvalidValueError, NodeExistsError, PerdureError
+from perdure.model.values import shortened, visible
+
+if TYPE_CHECKING:
+    from perdure.app import Context
+    from perdure.engine.importing.contract import Conversation
+    from perdure.engine.importing.sessions import SessionImporter
+
+MOST = 1_000
+"""More notes than that are not looked at in one go."""
+_SUFFIX = ".json"
+MOST_LOG_BYTES = 256 * 1024
+_LONGEST_LINE = 1_000
+_MOST_BRANCHES = 20
+_GIVEN_UP_SECONDS = 7 * 24 * 3600.0
+_RUN = "from perdure.agents.hooks import run; run(['drain'])"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A session of an agent that memory should know of."""
+
+    agent: str
+    session_id: str
+    transcript: str
+    mark: str = field(default_factory=lambda: uuid4().hex)
+    """Tells this note from a later one of the same session."""
+
+
+class Pending:
+    """The notes in a home. Any number of processes may use them at once."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = folder_of(home) / "pending"
+
+    def add(self, waiting: Waiting) -> None:
+        """Note a session; it is there when this returns, once for each session."""
+        write_whole(self._path(waiting), json.dumps(asdict(waiting)).encode())
+
+    def __iter__(self) -> Iterator[Waiting]:
+        """Yield what waits, the oldest first; what is no note is left alone."""
+        for path in sorted(self._files(), key=_age)[:MOST]:
+            waiting = _read(path)
+            if waiting is not None:
+                yield waiting
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self._files())
+
+    def done(self, waiting: Waiting) -> None:
+        """Take a note away, unless somebody wrote another in its place since.
+
+        Between the look and the removal a hook may note the session once more. So it is taken
+        aside first, and put back if it is not the one that was meant.
+        """
+        path = self._path(waiting)
+        aside = path.with_name(f".{path.stem}.{uuid4().hex}")
+        with suppress(FileNotFoundError):
+            path.replace(aside)
+            if _read(aside) == waiting or path.exists():
+                aside.unlink()
+            else:
+                aside.replace(path)
+
+    def is_older(self, waiting: Waiting, seconds: float) -> bool:
+        """Whether a note has been there for so long."""
+        try:
+            return self._path(waiting).stat().st_mtime < time.time() - seconds
+        except OSError:
+            return False
+
+    def _files(self) -> Iterator[Path]:
+        with suppress(OSError):
+            for entry in os.scandir(self._folder):
+                if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
+                    yield Path(entry.path)
+
+    def _path(self, waiting: Waiting) -> Path:
+        named = json.dumps([waiting.agent, waiting.session_id])
+        return self._folder / (sha256(named.encode()).hexdigest()[:32] + _SUFFIX)
+
+
+def _read(path: Path) -> Waiting | None:
+    try:
+        waiting = Waiting(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return waiting if all(isinstance(each, str) for each in asdict(waiting).values()) else None
+
+
+def _age(path: Path) -> tuple[float, str]:
+    try:
+        return path.stat().st_mtime, path.name
+    except OSError:
+        return 0.0, path.name
+
+
+# ---------------------------------------------------------------- one process at a time
+def start_draining(home: Path, environ: Mapping[str, str]) -> None:
+    """Let a process of its own keep what waits, unless one is at it.
+
+    That one looks again after it has let the lock go, so it sees what was noted before this.
+    """
+    with locked(home) as is_ours:
+        if not is_ours:
+            return
+    subprocess.Popen(  # noqa: S603 - ourselves
+        [sys.executable, "-c", _RUN],
+        env=dict(environ),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # it may outlive the agent
+    )
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[bool]:
+    """Say whether nobody else keeps sessions now; if so, nobody does until this ends."""
+    folder = folder_of(home)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+def drain(home: Path, environ: Mapping[str, str]) -> None:
+    """Keep what waits, until nothing does but what failed; what fails is told in the log."""
+    failed: set[str] = set()
+    while True:
+        with locked(home) as is_ours:
+            if not is_ours:
+                return
+            _drain_once(home, environ, failed)
+        if all(waiting.mark in failed for waiting in Pending(home)):
+            return
+
+
+def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> None:
+    from perdure.app import open_context
+
+    pending = Pending(home)
+    with open_context(environ) as context:
+        for waiting in pending:
+            if waiting.mark in failed:
+                continue
+            try:
+                keep(context, waiting)
+            except (PerdureError, OSError) as error:
+                note(home, f"{waiting.agent} session {waiting.session_id}: {error}")
+                if _may_go_better(error, pending, waiting):
+                    failed.add(waiting.mark)
+                else:
+                    pending.done(waiting)
+            else:
+                pending.done(waiting)
+        context.memory.settle()
+
+
+def _may_go_better(error: Exception, pending: Pending, waiting: Waiting) -> bool:
+    """Whether it is worth another try: not if the transcript is what is wrong, nor for ever."""
+    is_its_fault = isinstance(error, InvalidValueError | AbsentError)
+    return not is_its_fault and not pending.is_older(waiting, _GIVEN_UP_SECONDS)
+
+
+def keep(context: "Context", waiting: Waiting) -> None:
+    """Keep what a transcript says, and learn from it; what is known already changes nothing."""
+    from perdure.engine.importing.choosing import FORMATS
+    from perdure.engine.importing.contract import Conversation, Finding
+    from perdure.engine.importing.sessions import SessionImporter
+    from perdure.engine.importing.sources import Source
+
+    if waiting.agent not in FORMATS:
+        raise InvalidValueError(f"nobody reads transcripts of {waiting.agent!a}. Fix: none needed.")
+    importer = SessionImporter(context.memory, context.nodes, learn=True)
+    with closing(Source(Path(waiting.transcript))) as source:
+        for item in FORMATS[waiting.agent].items(source):
+            if isinstance(item, Conversation) and item.messages:
+                _refuse_another(waiting, item)
+                _put(importer, item)
+            elif isinstance(item, Finding) and item.refused:
+                note(context.config.home, f"{waiting.agent}: {item}")
+
+
+def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
+    """Refuse a file that is not of the session: then something else was meant to be read."""
+    if waiting.session_id not in {item.source_id, Path(waiting.transcript).stem[-36:]}:
+        raise InvalidValueError(
+            f"the transcript is of the session {item.source_id[:80]!a}, not of "
+            f"{waiting.session_id[:80]!a}. Fix: none needed; it was left alone."
+        )
+
+
+def _put(importer: "SessionImporter", item: "Conversation") -> None:
+    """Keep a conversation; who went back in it and took another way has it under another name."""
+    for number in range(1, _MOST_BRANCHES + 1):
+        named = item.source_id if number == 1 else f"{item.source_id}.{number}"
+        try:
+            importer.put(replace(item, source_id=named), dry_run=False)
+        except NodeExistsError:
+            if number == _MOST_BRANCHES:
+                raise
+        else:
+            return
+
+
+# ---------------------------------------------------------------- the log
+def folder_of(home: Path) -> Path:
+    """Return where hooks keep what is theirs."""
+    return home / "hooks"
+
+
+def note(home: Path, what: str) -> None:
+    """Add a line; if even that can't be done, nothing is."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    line = f"{now} {visible(shortened(' '.join(what.split()), _LONGEST_LINE))}\n"
+    with suppress(OSError):
+        _append(_made(folder_of(home)) / "log", line.encode(errors="backslashreplace"))
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Write a line at once, so that lines of many processes do not mix."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.fstat(descriptor).st_size > MOST_LOG_BYTES:
+            path.replace(path.with_name("log.1"))  # what comes later begins anew
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def noted(home: Path) -> tuple[int, str]:
+    """Return how many troubles there are, and the last; none is 0 and nothing."""
+    try:
+        lines = (folder_of(home) / "log").read_text(errors="replace").splitlines()
+    except OSError:
+        return 0, ""
+    return len(lines), lines[-1] if lines else ""

@@ -1,0 +1,342 @@
+"""`perdure why`."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import click
+
+from perdure import Claim, Former, Memory, Merged, Provenance, Quote, Said, Version, presentable
+from perdure.errors import InvalidUriError
+from perdure.model import Action, RelationEdge, Uri
+from perdure.model.values import shortened
+from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.nodes.completing import node_names
+from perdure.surfaces.nodes.describing import day, stamp, time, told_edges
+from perdure.surfaces.telling import (
+    counted,
+    local_time,
+    mention,
+    shown,
+    shown_words,
+    styled,
+    tell,
+    tell_json,
+    utc_time,
+    width_of,
+    wrapped,
+)
+
+_LEAST_WIDTH = 20
+_MOST_VERSIONS = 10
+_LONGEST_NAME = 80
+_HANDS = "written by hand; no conversation is behind it"
+_NO_LONGER = "it no longer holds"
+
+
+@click.command("why", epilog=NAMES)
+@click.argument("node", shell_complete=node_names)
+@as_json(ONE_OBJECT)
+@with_memory
+def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
+    """Say why memory says what it says.
+
+    Prints each statement of a node with the words that it rests on, and looks whether they are
+    still where they were said; then what it superseded, what went into it, its relations and its
+    versions. What you may not see is counted, or not told of at all.
+    """
+    found = memory.why(node)
+    for problem in found.problems:
+        mention(f"problem: {shown(problem)}")
+    if as_json:
+        tell_json(_json(found))
+    else:
+        tell("".join(f"{line}\n" for line in _lines(_Reasons(memory, found).tree())))
+    if not found.holds:
+        mention("some of it can't be proved any more; see what is marked NOT PROVED")
+
+
+# ---------------------------------------------------------------- for people
+@dataclass(frozen=True, slots=True)
+class _Twig:
+    """A line of a tree, and what hangs from it."""
+
+    text: str
+    below: tuple["_Twig", ...] = ()
+    style: str = ""
+
+
+def _lines(tree: _Twig) -> Iterator[str]:
+    """Yield a tree line by line; on a terminal, no line is wider than that is."""
+    yield styled(tree.text, bold=True)
+    yield from _hanging(tree.below, "")
+
+
+def _hanging(twigs: Sequence[_Twig], before: str) -> Iterator[str]:
+    for twig in twigs:
+        last = twig is twigs[-1]
+        under = before + ("    " if last else "│   ")
+        first, *rest = _fitted(twig.text, width_of(under))
+        yield f"{before}{'└── ' if last else '├── '}{_styled(first, twig.style)}"
+        for more in rest:
+            yield f"{under if not twig.below else under + '│ '}{_styled(more, twig.style)}"
+        yield from _hanging(twig.below, under)
+
+
+def _fitted(text: str, used: int) -> list[str]:
+    if not sys.stdout.isatty():
+        return [text]
+    room = max(_LEAST_WIDTH, shutil.get_terminal_size().columns - used - 2)
+    return list(wrapped(room, text)) or [""]
+
+
+def _styled(text: str, style: str) -> str:
+    return styled(text, fg=style) if style else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Reasons:
+    """Puts into words where a node comes from."""
+
+    memory: Memory
+    found: Provenance
+
+    def tree(self) -> _Twig:
+        found = self.found
+        parts = (
+            *self._ended(),
+            *self._origin(),
+            *(self._claim(each) for each in found.claims),
+            *_part("it superseded", [self._former(each) for each in found.superseded]),
+            *_part(self._merges(), [self._merged(each) for each in found.merges]),
+            *_part("relations", [*self._edges()]),
+            *_part("versions of its text", [*self._versions()]),
+        )
+        head = f"{self._name(found.uri)}, version {found.version} of {time(found.updated_at)}"
+        return _Twig(head, parts)
+
+    # ------------------------------------------------------------ what it is
+    def _ended(self) -> Iterator[_Twig]:
+        for each in self.found.superseded_by:
+            why = (_Twig(shown_words(each.reason)),) if each.reason else ()
+            yield _Twig(f"{_NO_LONGER}: superseded by {self._name(each.uri)}", why, "yellow")
+
+    def _origin(self) -> Iterator[_Twig]:
+        if self.found.source:
+            yield _Twig(f"imported from {shown(self.found.source)}")
+        if self.found.kind.value == "session":
+            number = counted(self.found.messages, "message")
+            yield _Twig(f"what was said, word for word: {number}; memories rest on it")
+        elif self.found.kind.value == "document":
+            yield _Twig("a document; no conversation is behind it")
+
+    # ------------------------------------------------------------ statements
+    def _claim(self, claim: Claim) -> _Twig:
+        since = f" (since {claim.since})" if claim.since else ""
+        return _Twig(f"{shown_words(claim.text)}{since}", tuple(self._grounds(claim)))
+
+    def _grounds(self, claim: Claim) -> Iterator[_Twig]:
+        if not claim.extracted:
+            yield _Twig(_HANDS)
+            return
+        yield _Twig(_learned(claim))
+        for each in claim.said:
+            yield from self._said(each)
+        if claim.out_of_reach:
+            places = counted(claim.out_of_reach, "place")
+            yield _Twig(f"said in {places} out of your reach")
+
+    def _said(self, each: Said) -> Iterator[_Twig]:
+        for quote in each.quotes:
+            yield _quoted(quote, shown_words(each.speaker), self._session(each.session))
+        if each.wording:
+            yield _Twig(f"understood as: {shown_words(each.wording)}")
+
+    # ------------------------------------------------------------ before, and since
+    def _former(self, former: Former) -> _Twig:
+        why = (_Twig(shown_words(former.reason)),) if former.reason else ()
+        grounds = (twig for claim in former.claims for twig in self._grounds(claim))
+        more = (self._former(each) for each in former.superseded)
+        text = f"{shown_words(former.text)} ({_held(former)}{self._name(former.uri)})"
+        return _Twig(text, (*why, *grounds, *more))
+
+    def _merges(self) -> str:
+        can = any(each.undoable for each in self.found.merges)
+        return f"what went into it{'; `perdure unmerge` takes it out' if can else ''}"
+
+    def _merged(self, merged: Merged) -> _Twig:
+        when = f" of {time(merged.when)}" if merged.when else ""
+        what = (
+            f'"{shown_words(merged.text)}"' if merged.text else "something that is no longer there"
+        )
+        undoable = " (can be undone)" if merged.undoable else ""
+        return _Twig(f"version {merged.version}{when}: {self._did(merged)} {what}{undoable}")
+
+    def _did(self, merged: Merged) -> str:
+        if merged.former:
+            return f"put in the place of {', '.join(map(self._name, merged.former))}:"
+        return "said again:" if merged.action == Action.MERGE.value else "added:"
+
+    def _edges(self) -> Iterator[_Twig]:
+        for edge in self.found.edges:
+            yield _Twig(f"leads to {self._related(edge, edge.to_uri)}")
+        for edge in self.found.incoming:
+            yield _Twig(f"led to by {self._related(edge, edge.from_uri)}")
+
+    def _related(self, edge: RelationEdge, uri: str) -> str:
+        why = f": {shown_words(edge.reason)}" if edge.reason else ""
+        return f"{self._name(uri)}, {shown(edge.relation_type)} {edge.weight:g}{why}"
+
+    def _versions(self) -> Iterator[_Twig]:
+        earlier = len(self.found.versions) - _MOST_VERSIONS
+        if earlier > 0:
+            key = shown(self.memory.key(self.found.uri))
+            yield _Twig(f"{earlier} earlier; `perdure history log {key}` lists them")
+        for version in self.found.versions[-_MOST_VERSIONS:]:
+            yield _Twig(_version(version))
+        if self.found.unrecorded:
+            yield _Twig("edited by hand since, and not recorded yet")
+
+    def _session(self, session: str) -> str:
+        try:
+            place = Uri(self.memory.caller.account_id, ("sessions", session))
+        except InvalidUriError:  # somebody wrote that by hand
+            return shortened(shown(session), _LONGEST_NAME)
+        return self.memory.name(str(place))
+
+    def _name(self, uri: str) -> str:
+        return self.memory.name(uri)
+
+
+def _part(name: str, twigs: Sequence[_Twig]) -> Iterator[_Twig]:
+    if twigs:
+        yield _Twig(name, tuple(twigs))
+
+
+def _learned(claim: Claim) -> str:
+    sure = f", {claim.confidence:.0%} sure" if claim.confidence is not None else ""
+    when = f", last said {day(claim.when)}" if claim.when else ""
+    topic = f", topic {shown(claim.topic)}" if claim.topic else ""
+    return f"learned from what was said{sure}{when}{topic}"
+
+
+def _quoted(quote: Quote, speaker: str, session: str) -> _Twig:
+    text, place = f'{speaker}: "{shown_words(quote.text)}"', f"{session}, message {quote.message}"
+    if quote.holds:
+        return _Twig(f"{text} ({place}: found there)", style="green")
+    return _Twig(f"NOT PROVED: {text} ({place}: {quote.trouble})", style="red")
+
+
+def _held(former: Former) -> str:
+    start = f"from {_date(former.valid_from)} " if former.valid_from else ""
+    end = f"until {_date(former.valid_until)}" if former.valid_until else ""
+    held = f"{start}{end}".strip()
+    return f"held {held}; " if held else ""
+
+
+def _date(moment: datetime) -> str:
+    return moment.date().isoformat()
+
+
+def _version(version: Version) -> str:
+    who = shown(version.actor or version.origin)
+    why = f", {shown_words(version.reason)}" if version.reason else ""
+    what = "removed" if version.cid is None else str(version.cid)
+    return f"{version.number}  {local_time(version.time)}  {who}{why}  {what}"
+
+
+# ---------------------------------------------------------------- for programs
+def _json(found: Provenance) -> dict[str, object]:
+    return {
+        "uri": found.uri,
+        "title": found.title,
+        "kind": found.kind.value,
+        "version": found.version,
+        "created_at": stamp(found.created_at),
+        "updated_at": stamp(found.updated_at),
+        "holds": found.holds,
+        "messages": found.messages,
+        "source": found.source or None,
+        "statements": [_claim_json(each) for each in found.claims],
+        "merges": [_merged_json(each) for each in found.merges],
+        "superseded": [_former_json(each) for each in found.superseded],
+        "superseded_by": [{"uri": each.uri, "reason": each.reason} for each in found.superseded_by],
+        "edges": told_edges(found.edges),
+        "incoming": told_edges(found.incoming),
+        "versions": [_version_json(each) for each in found.versions],
+        "unrecorded": found.unrecorded,
+    }
+
+
+def _claim_json(claim: Claim) -> dict[str, object]:
+    return {
+        "text": presentable(claim.text),
+        "cid": claim.cid,
+        "extracted": claim.extracted,
+        "since": claim.since.isoformat() if claim.since else None,
+        "when": _stamp(claim.when),
+        "confidence": claim.confidence,
+        "topic": claim.topic or None,
+        "holds": claim.holds if claim.extracted else None,
+        "said": [_said_json(each) for each in claim.said],
+        "out_of_reach": claim.out_of_reach,
+    }
+
+
+def _said_json(each: Said) -> dict[str, object]:
+    return {
+        "session": each.session,
+        "speaker": presentable(each.speaker),
+        "wording": presentable(each.wording) or None,
+        "quotes": [
+            {
+                "message": quote.message,
+                "quote": presentable(quote.text),
+                "holds": quote.holds,
+                "trouble": quote.trouble or None,
+            }
+            for quote in each.quotes
+        ],
+    }
+
+
+def _merged_json(merged: Merged) -> dict[str, object]:
+    return {
+        "version": merged.version,
+        "action": merged.action,
+        "statement": merged.statement or None,
+        "text": presentable(merged.text) or None,
+        "time": _stamp(merged.when),
+        "former": list(merged.former),
+        "undoable": merged.undoable,
+    }
+
+
+def _former_json(former: Former) -> dict[str, object]:
+    return {
+        "uri": former.uri,
+        "text": presentable(former.text),
+        "reason": former.reason,
+        "valid_from": _stamp(former.valid_from),
+        "valid_until": _stamp(former.valid_until),
+        "statements": [_claim_json(each) for each in former.claims],
+        "superseded": [_former_json(each) for each in former.superseded],
+    }
+
+
+def _version_json(version: Version) -> dict[str, object]:
+    return {
+        "version": version.number,
+        "time": utc_time(version.time),
+        "actor": version.actor,
+        "origin": version.origin,
+        "reason": version.reason,
+        "cid": None if version.cid is None else str(version.cid),
+    }
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return stamp(moment) if moment else None

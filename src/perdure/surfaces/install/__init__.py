@@ -1,1 +1,0 @@
-"""Telling coding agents of memory, in their own config files, and taking that back."""
