@@ -20,6 +20,7 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
+    from perdure.artifacts.proof import Proven
     from perdure.engine.answering import Lag
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.browse import Edges, Entry
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.outcome import SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.validate.texts import Note
+    from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
     from perdure.engine.write import Written
     from perdure.errors import (
         AbsentError,
@@ -115,11 +117,13 @@ if TYPE_CHECKING:
         VersionMismatchError,
     )
     from perdure.model.messages import LeftOut
+    from perdure.storage.history import BlamedLine, Event, Version
 else:
     __getattr__ = exports(
         __name__,
         {
             "artifacts.cid": "CID",
+            "artifacts.proof": "Proven",
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
@@ -135,6 +139,7 @@ else:
             "engine.saving.outcome": "SessionCommit",
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note",
+            "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.write": "Written",
             "errors": (
                 "AbsentError AccessDeniedError AccessRefusedError "
@@ -165,6 +170,7 @@ else:
                 "VersionMismatchError "
             ),
             "model.messages": "LeftOut",
+            "storage.history": "BlamedLine Event Version",
         },
     )
 
@@ -190,6 +196,7 @@ __all__ = [
     "ContextError",
     "CycleError",
     "DamageError",
+    "BlamedLine",
     "Deleted",
     "DeterminismError",
     "DirectoryInTheWayError",
@@ -202,6 +209,7 @@ __all__ = [
     "Erased",
     "ErasurePlan",
     "EvidenceError",
+    "Event",
     "Fate",
     "FileAboveError",
     "FileInTheWayError",
@@ -209,6 +217,7 @@ __all__ = [
     "Forgotten",
     "FuturePositionError",
     "HarnessError",
+    "Garbage",
     "Hint",
     "HintKind",
     "Hit",
@@ -225,6 +234,7 @@ __all__ = [
     "LinkRefusedError",
     "LockLostError",
     "LockTimeout",
+    "Log",
     "Memory",
     "ModelDamagedError",
     "ModelNotInstalledError",
@@ -246,6 +256,8 @@ __all__ = [
     "ProjectError",
     "ProofError",
     "ProtocolError",
+    "Proof",
+    "Proven",
     "RecallResult",
     "Repaired",
     "RepoRegistryError",
@@ -273,7 +285,10 @@ __all__ = [
     "UnreadableSourceError",
     "UnregisteredError",
     "VersionMismatchError",
+    "Verified",
+    "Version",
     "Written",
+    "check_proof",
     "open",
     "open_async",
 ]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.saving.learning import Learning
+    from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
 
 
@@ -142,6 +143,17 @@ class Context:
             self.recorded, derived, self._folder, lambda: signing_key(self.config), tenants
         )
         return Erasing(self.nodes, means)
+
+    def log(self, actor: str) -> "Log":
+        from perdure.engine.versions import Log
+
+        return Log(
+            self._folder,
+            lambda: self.recorded.history,
+            actor=actor,
+            signing_key=self.signing_key,
+            recorded=self.recorded,
+        )
 
     def signing_key(self) -> "SigningKey":
         from perdure.app.signing import signing_key

@@ -1,8 +1,8 @@
 """From a user's environment to the parts that work for it."""
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from perdure.artifacts.keys import SigningKey
     from perdure.engine.carrying.arriving import Arriving
     from perdure.engine.memory import Memory
+    from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
-    from perdure.storage.history import History
     from perdure.storage.wrappers.recorded import Recorded
 
 ACCOUNT = "local"
@@ -143,11 +143,37 @@ def user_name(environ: Mapping[str, str]) -> str:
         return f"uid-{os.getuid()}"
 
 
-def open_history(environ: Mapping[str, str]) -> "History":
-    """Open the history alone: its texts are not looked at."""
+@contextmanager
+def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log]":
+    """Open the log of all accounts, with the texts if they can be had.
+
+    Without the texts nothing can be restored, and `Log.refusal` says why they can't be had. The
+    log itself is opened when it is first read, so that a damaged one can be verified.
+    """
+    from perdure.engine.versions import Log
     from perdure.storage.history import History
 
-    return History.open(str(find_history(environ)))
+    with ExitStack() as closing:
+        recorded = refusal = None
+        try:
+            recorded = closing.enter_context(open_recorded(environ)) if texts else None
+        except StorageSelectionError as error:
+            refusal = error
+        folder = find_history(environ)
+
+        def history() -> History:
+            if recorded is not None:
+                return recorded.history
+            return closing.enter_context(History.open(str(folder)))
+
+        yield Log(
+            folder,
+            history,
+            actor=user_name(environ),
+            signing_key=lambda: open_signing_key(environ),
+            recorded=recorded,
+            refusal=refusal,
+        )
 
 
 def find_history(environ: Mapping[str, str]) -> Path:
@@ -197,7 +223,7 @@ def history_folder(home: Path, identity: str) -> Path:
 
 
 def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
-    """Return the key that this user signs with; the first time makes it."""
+    """Return the key that this user signs with; the first call makes it."""
     return signing_key(load_config(environ))
 
 

@@ -15,7 +15,13 @@ from perdure.engine.past import Past, When
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import RecallResult
 from perdure.engine.worker import Worker
-from perdure.errors import ClosedError, EmbeddingError, InvalidValueError, StorageError
+from perdure.errors import (
+    AccessDeniedError,
+    ClosedError,
+    EmbeddingError,
+    InvalidValueError,
+    StorageError,
+)
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.values import JSON, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.saving import Wishes
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.unmerging import Unmerged
+    from perdure.engine.versions import Log
     from perdure.engine.why.provenance import Provenance
     from perdure.engine.write import Written
     from perdure.model import RelationEdge
@@ -505,6 +512,16 @@ class Memory(Readable):
         return check(text, self._parts.recorded.history, public)
 
     # ------------------------------------------------------------ history
+    @property
+    def log(self) -> "Log":
+        """Every version of every text of all accounts, by key; only for ROOT."""
+        if self.caller.role is not Role.ROOT:
+            raise AccessDeniedError(
+                f"{self.caller.user_id[:80]!a} is {self.caller.role.value} and may not read the "
+                "log: it has the texts of all accounts. Fix: use history, blame and restore."
+            )
+        return self._parts.log(self.caller.user_id)
+
     def history(self, uri: str) -> "list[Version]":
         """Return the versions of the content of a node, oldest first."""
         return self._parts.recorded.history.versions(self._content_file(uri))

@@ -6,8 +6,7 @@ from pathlib import Path
 from perdure.app import open_arriving
 from perdure.artifacts.importing import How
 from perdure.engine.carrying.folder import demand_whole
-from perdure.surfaces.history.telling import progress
-from perdure.surfaces.telling import counted, tell_json, tell_line
+from perdure.surfaces.telling import counted, progress, tell_json, tell_line
 
 _TOLD = {
     How.RESTORED: "this memory is now the same as that one",

@@ -6,9 +6,8 @@ import click
 
 from perdure.engine.carrying.exporting import Exported
 from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.history.telling import progress
 from perdure.surfaces.nodes.opening import Caller, opened, with_caller
-from perdure.surfaces.telling import counted, shown, sized, tell_json, tell_line
+from perdure.surfaces.telling import counted, progress, shown, sized, tell_json, tell_line
 
 
 @click.command("export")

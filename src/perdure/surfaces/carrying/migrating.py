@@ -10,8 +10,7 @@ from perdure.engine.carrying.migrating import Migrated, MigrationPlan
 from perdure.errors import ArchiveError
 from perdure.storage import registry
 from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
-from perdure.surfaces.history.telling import progress
-from perdure.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
+from perdure.surfaces.telling import counted, mention, progress, shown, sized, tell_json, tell_line
 
 _MOST = 10
 

@@ -96,9 +96,8 @@ SECTIONS = {
         "status": Later(
             f"{_HERE}.status:status_command", "Say what is stored where, and how it stands with it."
         ),
-        "history": Later(
-            f"{_HERE}.history:history",
-            "See, compare, restore and prove every version of every text.",
+        "history": _command(
+            "history", "See, compare, restore and prove every version of every text."
         ),
         "lint": _command("lint", "Find what is wrong with notes by their own words."),
         "migrate": Later(

@@ -11,7 +11,6 @@ from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
 from perdure.model.values import shown as briefly
 from perdure.surfaces.asking import ONE_OBJECT, as_json
 from perdure.surfaces.ending import INTERRUPTED
-from perdure.surfaces.history.telling import progress
 from perdure.surfaces.nodes.given import STDIN
 from perdure.surfaces.nodes.opening import Memory, with_memory
 from perdure.surfaces.saving import outcomes
@@ -22,7 +21,7 @@ from perdure.surfaces.saving.conversation import (
     conversation,
     session_of,
 )
-from perdure.surfaces.telling import counted, mention, shown, tell_json
+from perdure.surfaces.telling import counted, mention, progress, shown, tell_json
 
 _FAILED = "what was said is kept. Fix: mend what stands in the way, then commit it --again."
 _MOST_FAULTS = 20
