@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from perdure.engine.answering import Lag
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.browse import Edges, Entry
+    from perdure.engine.carrying.folder import is_export
+    from perdure.engine.carrying.migrating import Migrated, MigrationPlan
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
+    from perdure.engine.importing.choosing import import_formats
+    from perdure.engine.importing.importing import Imported
     from perdure.engine.lint.problem import Problem
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted
@@ -127,8 +131,12 @@ else:
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
+            "engine.carrying.folder": "is_export",
+            "engine.carrying.migrating": "Migrated MigrationPlan",
             "engine.edits": "Edits",
             "engine.erasing.plan": "Erased ErasurePlan Forgotten",
+            "engine.importing.choosing": "import_formats",
+            "engine.importing.importing": "Imported",
             "engine.lint.problem": "Problem",
             "engine.memory": "Memory PastMemory",
             "engine.namespaces": "Deleted",
@@ -227,6 +235,7 @@ __all__ = [
     "InvalidLocatorError",
     "InvalidUriError",
     "InvalidValueError",
+    "Imported",
     "Lag",
     "LanguageModelError",
     "LeaseError",
@@ -242,6 +251,8 @@ __all__ = [
     "NodeNotFoundError",
     "NotShownError",
     "NotTextError",
+    "Migrated",
+    "MigrationPlan",
     "Note",
     "OperationError",
     "OptionError",
@@ -289,6 +300,8 @@ __all__ = [
     "Version",
     "Written",
     "check_proof",
+    "import_formats",
+    "is_export",
     "open",
     "open_async",
 ]

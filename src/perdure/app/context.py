@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from perdure.context.outbox.sqlite import SqliteOutbox
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
-    from perdure.engine.carrying.exporting import Exporting
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
@@ -122,12 +121,6 @@ class Context:
             **llm_tenant_data(self.config, self._folder),
         }
         return NamespaceManager(backend, holders)
-
-    def exporting_all(self) -> "Exporting":
-        """Return who exports everything there is, of all accounts, for the owner of the machine."""
-        from perdure.engine.carrying.exporting import Exporting
-
-        return Exporting(self.recorded, None, "everything")
 
     @cached_property
     def erasing(self) -> "Erasing":

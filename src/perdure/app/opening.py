@@ -24,7 +24,8 @@ from perdure.storage import (
 if TYPE_CHECKING:
     from perdure.app.context import Context
     from perdure.artifacts.keys import SigningKey
-    from perdure.engine.carrying.arriving import Arriving
+    from perdure.artifacts.verify import Progress
+    from perdure.engine.carrying.arriving import Arrived, Arriving
     from perdure.engine.memory import Memory
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
@@ -225,6 +226,28 @@ def history_folder(home: Path, identity: str) -> Path:
 def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
     """Return the key that this user signs with; the first call makes it."""
     return signing_key(load_config(environ))
+
+
+def import_memory(
+    environ: Mapping[str, str],
+    folder: Path,
+    *,
+    dry_run: bool = False,
+    progress: "Progress | None" = None,
+) -> "Arrived":
+    """Let the memory of this user become one that was exported to a folder.
+
+    Every byte of the export is compared first; a dry run does only that. The memory is empty, or
+    an earlier state of the exported one. If it is interrupted, do it again.
+    """
+    from perdure.engine.carrying.arriving import Arrived
+    from perdure.engine.carrying.folder import demand_whole
+
+    if dry_run:
+        manifest = demand_whole(folder)
+        return Arrived(None, manifest.history, manifest.position, len(manifest.files))
+    with open_arriving(environ) as arriving:
+        return arriving.from_folder(folder, progress)
 
 
 def open_arriving(environ: Mapping[str, str]) -> "Arriving":

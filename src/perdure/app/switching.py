@@ -13,6 +13,7 @@ from perdure.engine.carrying.arriving import Arriving
 from perdure.engine.carrying.migrating import Migrated, Migrating
 from perdure.engine.whole_file import write_whole
 from perdure.errors import AbsentError, ConcurrentModificationError, DamageError
+from perdure.storage import registry
 from perdure.storage.wrappers.recorded import Recorded
 
 _NOTE = "migration.json"
@@ -44,6 +45,11 @@ class Target:
     @property
     def _path(self) -> str:
         return str(Path(self.vault or "").expanduser().absolute())
+
+
+def backends() -> list[str]:
+    """Return the names of the backends that a memory can go to."""
+    return list(registry.protocols())
 
 
 @contextmanager
