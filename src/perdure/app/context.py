@@ -142,7 +142,6 @@ class Context:
 
         return Log(
             self._folder,
-            lambda: self.recorded.history,
             actor=actor,
             signing_key=self.signing_key,
             recorded=self.recorded,

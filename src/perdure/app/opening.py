@@ -152,7 +152,6 @@ def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log
     log itself is opened when it is first read, so that a damaged one can be verified.
     """
     from perdure.engine.versions import Log
-    from perdure.storage.history import History
 
     with ExitStack() as closing:
         recorded = refusal = None
@@ -160,21 +159,15 @@ def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log
             recorded = closing.enter_context(open_recorded(environ)) if texts else None
         except StorageSelectionError as error:
             refusal = error
-        folder = find_history(environ)
-
-        def history() -> History:
-            if recorded is not None:
-                return recorded.history
-            return closing.enter_context(History.open(str(folder)))
-
-        yield Log(
-            folder,
-            history,
+        log = Log(
+            find_history(environ),
             actor=user_name(environ),
             signing_key=lambda: open_signing_key(environ),
             recorded=recorded,
             refusal=refusal,
         )
+        closing.callback(log.close)
+        yield log
 
 
 def find_history(environ: Mapping[str, str]) -> Path:
@@ -246,16 +239,12 @@ def import_memory(
     if dry_run:
         manifest = demand_whole(folder)
         return Arrived(None, manifest.history, manifest.position, len(manifest.files))
-    with open_arriving(environ) as arriving:
+    with arriving_into(load_config(environ)) as arriving:
         return arriving.from_folder(folder, progress)
 
 
-def open_arriving(environ: Mapping[str, str]) -> "Arriving":
-    """Open the place that a memory can be taken into: the one that this user configured."""
-    return arriving_into(load_config(environ))
-
-
 def arriving_into(config: Config) -> "Arriving":
+    """Open the place that a memory can be taken into: the one that a config chooses."""
     from perdure.engine.carrying.arriving import Arriving
     from perdure.storage.history import History
 

@@ -126,10 +126,9 @@ class Log:
     be opened.
     """
 
-    def __init__(  # noqa: PLR0913 - what it is made of, each by its name
+    def __init__(
         self,
         folder: Path,
-        history: Callable[[], History],
         *,
         actor: str,
         signing_key: Callable[[], SigningKey],
@@ -139,7 +138,6 @@ class Log:
         self.refusal = refusal
         """Why the texts can't be had; None if they can."""
         self._folder = folder
-        self._open = history
         self._actor = actor
         self._signing_key = signing_key
         self._recorded = recorded
@@ -147,7 +145,14 @@ class Log:
 
     @cached_property
     def _history(self) -> History:
-        return self._open()
+        """Opened when it is first read, so that a damaged log can be verified."""
+        texts = self._recorded
+        return History.open(str(self._folder)) if texts is None else texts.history
+
+    def close(self) -> None:
+        """Close the log if it was opened without texts; else it is closed with them."""
+        if self._recorded is None and "_history" in vars(self):
+            self._history.close()
 
     def record_edits(self) -> Edits:
         """Record every edit made outside Perdure as a version; return what was found."""
