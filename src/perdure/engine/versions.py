@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -165,7 +165,7 @@ class Log:
     # ------------------------------------------------------------ versions
     def entries(
         self, key: str | None = None, *, after: int | None = None, limit: int | None = None
-    ) -> Iterable[Event]:
+    ) -> Iterator[Event]:
         """Return what happened, oldest first; with a key, the versions of that text.
 
         `after` is a position, or the number of a version. `limit` keeps the last entries or, with
@@ -174,9 +174,9 @@ class Log:
         found: Iterable[Event] = (
             self._history.changes(after or 0) if key is None else self.versions(key)[after or 0 :]
         )
-        if limit is None:
-            return found
-        return deque(found, limit) if after is None else islice(found, limit)
+        if limit is not None:
+            found = deque(found, limit) if after is None else islice(found, limit)
+        return iter(found)
 
     def versions(self, key: str) -> list[Version]:
         """Return the versions of a text, oldest first; `AbsentError` if it never had any."""

@@ -24,9 +24,8 @@ from perdure.engine.importing.documents import DocumentImporter
 from perdure.engine.importing.memories import GraphImporter, StatementImporter
 from perdure.engine.importing.sessions import SessionImporter
 from perdure.engine.importing.sources import Source
-from perdure.engine.importing.standing import SOURCE_ID, State
+from perdure.engine.importing.standing import SOURCE_ID, State, Verbs
 from perdure.engine.importing.texts import digest
-from perdure.engine.memory import Memory
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import refuse_secrets
 from perdure.errors import (
@@ -138,7 +137,7 @@ class Importing:
     """
 
     def __init__(
-        self, memory: Memory, nodes: Nodes, relations: Relations, wishes: Wishes | None = None
+        self, memory: Verbs, nodes: Nodes, relations: Relations, wishes: Wishes | None = None
     ) -> None:
         self._memory = memory
         self._nodes = nodes
