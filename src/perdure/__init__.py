@@ -20,12 +20,17 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
+    from perdure.artifacts.proof import Proven
     from perdure.engine.answering import Lag
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.browse import Edges, Entry
+    from perdure.engine.carrying.folder import is_export
+    from perdure.engine.carrying.migrating import Migrated, MigrationPlan
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
+    from perdure.engine.importing.choosing import import_formats
+    from perdure.engine.importing.importing import Imported
     from perdure.engine.lint.problem import Problem
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.validate.texts import Note, presentable
+    from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
     from perdure.engine.why.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.write import Written
     from perdure.errors import (
@@ -118,18 +124,23 @@ if TYPE_CHECKING:
     )
     from perdure.model import ContextNode
     from perdure.model.messages import LeftOut
-    from perdure.storage.history import Version
+    from perdure.storage.history import BlamedLine, Event, Version
 else:
     __getattr__ = exports(
         __name__,
         {
             "artifacts.cid": "CID",
+            "artifacts.proof": "Proven",
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
             "engine.conversation": "Conversation read_conversation session_id_for",
+            "engine.carrying.folder": "is_export",
+            "engine.carrying.migrating": "Migrated MigrationPlan",
             "engine.edits": "Edits",
             "engine.erasing.plan": "Erased ErasurePlan Forgotten",
+            "engine.importing.choosing": "import_formats",
+            "engine.importing.importing": "Imported",
             "engine.lint.problem": "Problem",
             "engine.memory": "Memory PastMemory",
             "engine.namespaces": "Deleted",
@@ -142,6 +153,7 @@ else:
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note presentable",
             "engine.why.provenance": "Claim Former Merged Provenance Quote Said",
+            "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.write": "Written",
             "errors": (
                 "AbsentError AccessDeniedError AccessRefusedError "
@@ -173,7 +185,7 @@ else:
             ),
             "model": "ContextNode",
             "model.messages": "LeftOut",
-            "storage.history": "Version",
+            "storage.history": "BlamedLine Event Version",
         },
     )
 
@@ -192,6 +204,7 @@ __all__ = [
     "AsyncMemory",
     "AsyncPastMemory",
     "BeforeSnapshotError",
+    "BlamedLine",
     "BrokenNodeError",
     "CapabilityMismatchError",
     "Claim",
@@ -214,6 +227,7 @@ __all__ = [
     "Entry",
     "Erased",
     "ErasurePlan",
+    "Event",
     "EvidenceError",
     "Fate",
     "FileAboveError",
@@ -222,10 +236,12 @@ __all__ = [
     "Forgotten",
     "Former",
     "FuturePositionError",
+    "Garbage",
     "HarnessError",
     "Hint",
     "HintKind",
     "Hit",
+    "Imported",
     "InstallError",
     "InvalidArtifactError",
     "InvalidCIDError",
@@ -239,8 +255,11 @@ __all__ = [
     "LinkRefusedError",
     "LockLostError",
     "LockTimeout",
+    "Log",
     "Memory",
     "Merged",
+    "Migrated",
+    "MigrationPlan",
     "ModelDamagedError",
     "ModelNotInstalledError",
     "NodeExistsError",
@@ -260,8 +279,10 @@ __all__ = [
     "PluginError",
     "Problem",
     "ProjectError",
+    "Proof",
     "ProofError",
     "ProtocolError",
+    "Proven",
     "Provenance",
     "Quote",
     "RecallResult",
@@ -291,9 +312,13 @@ __all__ = [
     "UnknownSnapshotError",
     "UnreadableSourceError",
     "UnregisteredError",
+    "Verified",
     "Version",
     "VersionMismatchError",
     "Written",
+    "check_proof",
+    "import_formats",
+    "is_export",
     "open",
     "open_async",
     "presentable",

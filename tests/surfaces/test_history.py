@@ -529,7 +529,7 @@ class TestMishaps:
         self, plan: Path
     ) -> None:
         plan.write_bytes(b"\xff\xfe")
-        assert "no text any more, and left alone: plan.md" in history("log").stderr
+        assert "not text any more, and left alone: plan.md" in history("log").stderr
         before = len(history("log", "--json").stdout.splitlines())
 
         refused = history("restore", PLAN, "1")

@@ -18,7 +18,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode
 from perdure.surfaces.cli import cli
-from perdure.surfaces.history import history
+from perdure.surfaces.cli.history import history_command as history
 from perdure.surfaces.lazy import Commands
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, told

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from perdure.context.outbox.sqlite import SqliteOutbox
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
-    from perdure.engine.carrying.exporting import Exporting
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.saving.learning import Learning
+    from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
 
 
@@ -122,12 +122,6 @@ class Context:
         }
         return NamespaceManager(backend, holders)
 
-    def exporting_all(self) -> "Exporting":
-        """Return who exports everything there is, of all accounts, for the owner of the machine."""
-        from perdure.engine.carrying.exporting import Exporting
-
-        return Exporting(self.recorded, None, "everything")
-
     @cached_property
     def erasing(self) -> "Erasing":
         """Return who erases; what was begun and not ended is finished by whoever has the memory."""
@@ -142,6 +136,16 @@ class Context:
             self.recorded, derived, self._folder, lambda: signing_key(self.config), tenants
         )
         return Erasing(self.nodes, means)
+
+    def log(self, actor: str) -> "Log":
+        from perdure.engine.versions import Log
+
+        return Log(
+            self._folder,
+            actor=actor,
+            signing_key=self.signing_key,
+            recorded=self.recorded,
+        )
 
     def signing_key(self) -> "SigningKey":
         from perdure.app.signing import signing_key

@@ -1,8 +1,8 @@
 """From a user's environment to the parts that work for it."""
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -24,11 +24,12 @@ from perdure.storage import (
 if TYPE_CHECKING:
     from perdure.app.context import Context
     from perdure.artifacts.keys import SigningKey
-    from perdure.engine.carrying.arriving import Arriving
+    from perdure.artifacts.verify import Progress
+    from perdure.engine.carrying.arriving import Arrived, Arriving
     from perdure.engine.memory import Memory
+    from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
-    from perdure.storage.history import History
     from perdure.storage.wrappers.recorded import Recorded
 
 ACCOUNT = "local"
@@ -143,11 +144,30 @@ def user_name(environ: Mapping[str, str]) -> str:
         return f"uid-{os.getuid()}"
 
 
-def open_history(environ: Mapping[str, str]) -> "History":
-    """Open the history alone: its texts are not looked at."""
-    from perdure.storage.history import History
+@contextmanager
+def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log]":
+    """Open the log of all accounts, with the texts if they can be had.
 
-    return History.open(str(find_history(environ)))
+    Without the texts nothing can be restored, and `Log.refusal` says why they can't be had. The
+    log itself is opened when it is first read, so that a damaged one can be verified.
+    """
+    from perdure.engine.versions import Log
+
+    with ExitStack() as closing:
+        recorded = refusal = None
+        try:
+            recorded = closing.enter_context(open_recorded(environ)) if texts else None
+        except StorageSelectionError as error:
+            refusal = error
+        log = Log(
+            find_history(environ),
+            actor=user_name(environ),
+            signing_key=lambda: open_signing_key(environ),
+            recorded=recorded,
+            refusal=refusal,
+        )
+        closing.callback(log.close)
+        yield log
 
 
 def find_history(environ: Mapping[str, str]) -> Path:
@@ -197,16 +217,34 @@ def history_folder(home: Path, identity: str) -> Path:
 
 
 def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
-    """Return the key that this user signs with; the first time makes it."""
+    """Return the key that this user signs with; the first call makes it."""
     return signing_key(load_config(environ))
 
 
-def open_arriving(environ: Mapping[str, str]) -> "Arriving":
-    """Open the place that a memory can be taken into: the one that this user configured."""
-    return arriving_into(load_config(environ))
+def import_memory(
+    environ: Mapping[str, str],
+    folder: Path,
+    *,
+    dry_run: bool = False,
+    progress: "Progress | None" = None,
+) -> "Arrived":
+    """Let the memory of this user become one that was exported to a folder.
+
+    Every byte of the export is compared first; a dry run does only that. The memory is empty, or
+    an earlier state of the exported one. If it is interrupted, do it again.
+    """
+    from perdure.engine.carrying.arriving import Arrived
+    from perdure.engine.carrying.folder import demand_whole
+
+    if dry_run:
+        manifest = demand_whole(folder)
+        return Arrived(None, manifest.history, manifest.position, len(manifest.files))
+    with arriving_into(load_config(environ)) as arriving:
+        return arriving.from_folder(folder, progress)
 
 
 def arriving_into(config: Config) -> "Arriving":
+    """Open the place that a memory can be taken into: the one that a config chooses."""
     from perdure.engine.carrying.arriving import Arriving
     from perdure.storage.history import History
 

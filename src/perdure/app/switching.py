@@ -9,11 +9,10 @@ from pathlib import Path
 from perdure.app.configuring import Entries, Place, put, spliced
 from perdure.app.opening import arriving_into, open_recorded
 from perdure.config import FILE_NAME, Config, ConfigFile, load_config
-from perdure.engine.carrying.arriving import Arriving
 from perdure.engine.carrying.migrating import Migrated, Migrating
 from perdure.engine.whole_file import write_whole
 from perdure.errors import AbsentError, ConcurrentModificationError, DamageError
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage import registry
 
 _NOTE = "migration.json"
 
@@ -46,16 +45,17 @@ class Target:
         return str(Path(self.vault or "").expanduser().absolute())
 
 
+def backends() -> list[str]:
+    """Return the names of the backends that a memory can go to."""
+    return list(registry.protocols())
+
+
 @contextmanager
 def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migrating]:
     """Open the memory of this user, and the place that it is to go to."""
     config = load_config(environ)
     with open_recorded(environ) as source, arriving_into(target.config(config)) as arriving:
-        yield _migrating(source, arriving, config)
-
-
-def _migrating(source: Recorded, target: Arriving, config: Config) -> Migrating:
-    return Migrating(source, target, config.home / "histories")
+        yield Migrating(source, arriving, config.home / "histories")
 
 
 # ---------------------------------------------------------------- the config

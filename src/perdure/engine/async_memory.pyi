@@ -1,18 +1,20 @@
 # Generated from the signatures of `Memory` by `make stubs`; do not edit.
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Self
 
 from perdure.artifacts import CID
+from perdure.artifacts.verify import Progress
 from perdure.engine.answering import Lag
 from perdure.engine.browse import Edges, Entry
 from perdure.engine.carrying.exporting import Exported
 from perdure.engine.edits import Edits
 from perdure.engine.erasing.plan import Forgotten
 from perdure.engine.erasing.receipts import Checked
+from perdure.engine.importing.importing import Imported
 from perdure.engine.lint.linting import Linted
 from perdure.engine.memory import Memory
 from perdure.engine.past import When
@@ -23,11 +25,37 @@ from perdure.engine.save import Saved
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.sessions import SessionInfo
 from perdure.engine.unmerging import Unmerged
+from perdure.engine.versions import Difference, Garbage, Proof, Restored, Verified
 from perdure.engine.why.provenance import Provenance
 from perdure.engine.write import Written
 from perdure.model import ContextNode, RelationEdge, RequestContext
 from perdure.model.values import JSON
-from perdure.storage.history import BlamedLine, Version
+from perdure.storage.history import BlamedLine, Event, Version
+
+class AsyncLog:
+    async def close(self) -> None: ...
+    async def record_edits(self) -> Edits: ...
+    def entries(
+        self, key: str | None = None, *, after: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[Event]: ...
+    async def versions(self, key: str) -> builtins.list[Version]: ...
+    async def version(
+        self, key: str, which: int | CID | str | None = None, *, at: When | None = None
+    ) -> Version: ...
+    async def text(self, version: Version) -> str: ...
+    async def diff(
+        self, key: str, old: int | CID | str | None = None, new: int | CID | str | None = None
+    ) -> Difference: ...
+    async def blame(self, key: str) -> builtins.list[BlamedLine]: ...
+    async def restore(
+        self, key: str, version: int | CID | str, *, reason: str | None = None, force: bool = False
+    ) -> Restored: ...
+    async def prove(
+        self, what: str, version: int | None = None, *, at: When | None = None
+    ) -> Proof: ...
+    async def verify(self, progress: Progress | None = None) -> Verified: ...
+    async def plan_gc(self, before: When | None = None) -> Garbage: ...
+    async def gc(self, plan: Garbage) -> Garbage: ...
 
 class AsyncPastMemory:
     async def uri(self, name: str) -> str: ...
@@ -158,14 +186,33 @@ class AsyncMemory:
         self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
     ) -> Forgotten: ...
     async def verify_receipt(self, text: str, key: str | None = None) -> Checked: ...
+    @property
+    def log(self) -> AsyncLog: ...
     async def history(self, uri: str) -> builtins.list[Version]: ...
     async def blame(self, uri: str) -> builtins.list[BlamedLine]: ...
     async def why(self, uri: str) -> Provenance: ...
     async def restore(self, uri: str, version: CID | When) -> ContextNode: ...
     async def rewind(self, when: When, folder: str = "", *, dry_run: bool = False) -> Rewound: ...
     async def export(
-        self, folder: Path | str, *, progress: Callable[[int, int], None] | None = None
+        self,
+        folder: Path | str,
+        *,
+        everything: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Exported: ...
+    async def import_from(
+        self,
+        path: Path | str,
+        *,
+        format: str | None = None,
+        into: str = "",
+        of: str = "",
+        archive_gone: bool = False,
+        learn: bool = False,
+        mask_secrets: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Imported: ...
     @property
     def home(self) -> Path: ...
     async def lag(self) -> Lag: ...

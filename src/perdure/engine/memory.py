@@ -15,7 +15,13 @@ from perdure.engine.past import Past, When
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import RecallResult
 from perdure.engine.worker import Worker
-from perdure.errors import ClosedError, EmbeddingError, InvalidValueError, StorageError
+from perdure.errors import (
+    AccessDeniedError,
+    ClosedError,
+    EmbeddingError,
+    InvalidValueError,
+    StorageError,
+)
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.values import JSON, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Forgotten
     from perdure.engine.erasing.receipts import Checked
+    from perdure.engine.importing.importing import Imported
     from perdure.engine.lint.linting import Linted
     from perdure.engine.parts import Parts
     from perdure.engine.past import Pasts
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.saving import Wishes
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.unmerging import Unmerged
+    from perdure.engine.versions import Log
     from perdure.engine.why.provenance import Provenance
     from perdure.engine.write import Written
     from perdure.model import RelationEdge
@@ -506,6 +514,19 @@ class Memory(Readable):
         return check(text, self._parts.recorded.history, public)
 
     # ------------------------------------------------------------ history
+    @property
+    def log(self) -> "Log":
+        """Every version of every text of all accounts, by key; only for ROOT."""
+        self._demand_root("read the log of all accounts", "use history, blame and restore")
+        return self._parts.log(self.caller.user_id)
+
+    def _demand_root(self, what: str, fix: str) -> None:
+        if self.caller.role is not Role.ROOT:
+            raise AccessDeniedError(
+                f"{self.caller.user_id[:80]!a} is {self.caller.role.value} and may not {what}. "
+                f"Fix: {fix}."
+            )
+
     def history(self, uri: str) -> "list[Version]":
         """Return the versions of the content of a node, oldest first."""
         return self._parts.recorded.history.versions(self._content_file(uri))
@@ -566,9 +587,15 @@ class Memory(Readable):
 
     # ------------------------------------------------------------ transfer
     def export(
-        self, folder: Path | str, *, progress: Callable[[int, int], None] | None = None
+        self,
+        folder: Path | str,
+        *,
+        everything: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> "Exported":
         """Write all that the caller reaches in this account into a folder, with its history.
+
+        With `everything`, which is only for ROOT, it is all that there is in all accounts.
 
         Memories are there as Markdown for people, and as one archive that `perdure import` takes
         in on another machine. The folder is empty, or an earlier export, of which only what
@@ -577,9 +604,38 @@ class Memory(Readable):
         from perdure.engine.carrying.exporting import Exporting
         from perdure.engine.carrying.reaching import Reachable
 
-        reach = Reachable.by(self.caller, self._parts.recorded.history, self._parts.nodes)
-        exporting = Exporting(self._parts.recorded, reach, reach.said(self.caller))
-        return exporting.run(Path(folder), progress)
+        recorded = self._parts.recorded
+        if everything:
+            self._demand_root("export all accounts", "export without everything=True")
+            return Exporting(recorded, None, "everything").run(Path(folder), progress)
+        reach = Reachable.by(self.caller, recorded.history, self._parts.nodes)
+        return Exporting(recorded, reach, reach.said(self.caller)).run(Path(folder), progress)
+
+    def import_from(  # noqa: PLR0913 - as `save`
+        self,
+        path: Path | str,
+        *,
+        format: str | None = None,  # noqa: A002 - as the command's option
+        into: str = "",
+        of: str = "",
+        archive_gone: bool = False,
+        learn: bool = False,
+        mask_secrets: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> "Imported":
+        """Import what another program remembers; what is there already is passed over.
+
+        The format is detected unless it is named. Documents go `into` a folder of resources, and
+        `archive_gone` archives those whose files are gone; `of` takes only one user's memories;
+        `learn` learns from conversations. Items with a secret are refused unless `mask_secrets`. A
+        dry run writes nothing, and returns what would be done.
+        """
+        from perdure.engine.importing.importing import Importing, Wishes, import_from
+
+        wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets)
+        importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)
+        return import_from(importing, Path(path), format, progress)
 
     # ------------------------------------------------------------ upkeep
     @property

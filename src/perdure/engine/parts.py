@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.repair import Repair
     from perdure.engine.saving.learning import Learning
+    from perdure.engine.versions import Log
     from perdure.model import RequestContext
     from perdure.storage.wrappers.recorded import Recorded
 
@@ -77,6 +78,9 @@ class Parts(Protocol):
 
     def learning(self, caller: "RequestContext") -> "Learning":
         """Return the extractors and the judge for a caller's sessions."""
+
+    def log(self, actor: str) -> "Log":
+        """Return the log of all accounts; `actor` is named in what is restored."""
 
     def signing_key(self) -> "SigningKey":
         """Return the key that this user signs with; the first call makes it."""

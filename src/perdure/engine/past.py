@@ -60,21 +60,7 @@ class Pasts:
         self._kept: OrderedDict[int, Past] = OrderedDict()
 
     def state(self, when: When) -> IndexState:
-        """Return the state that a moment means: of the last commit at or before it.
-
-        Times are shown to the second, so a text without a fraction means all of its second.
-        """
-        if isinstance(when, str):
-            when = _parsed(when)
-        if isinstance(when, int) and not isinstance(when, bool):
-            when = IndexState(0, when)
-        if isinstance(when, IndexState):
-            return self._history.store.whole(when)
-        if not isinstance(when, date):  # a datetime is a date too
-            raise InvalidValueError(
-                f"{str(when)[:80]!a} is not a moment. Fix: give a time, a date or a position."
-            )
-        return self._history.store.whole(self._history.state_at(when))
+        return state_of(self._history, when)
 
     def at(self, when: When) -> "Past":
         state = self.state(when)
@@ -188,6 +174,24 @@ class Past:
         self._unkept().following.build(account_id, position=self.state.position)
         text = f"the index of that moment could not be kept: {error}"
         self._why_unkept[account_id] = Hint(HintKind.NOT_KEPT, text)
+
+
+def state_of(history: History, when: When) -> IndexState:
+    """Return the state that a moment means: of the last commit at or before it.
+
+    Times are shown to the second, so a text without a fraction means all of its second.
+    """
+    if isinstance(when, str):
+        when = _parsed(when)
+    if isinstance(when, int) and not isinstance(when, bool):
+        when = IndexState(0, when)
+    if isinstance(when, IndexState):
+        return history.store.whole(when)
+    if not isinstance(when, date):  # a datetime is a date too
+        raise InvalidValueError(
+            f"{str(when)[:80]!a} is not a moment. Fix: give a time, a date or a position."
+        )
+    return history.store.whole(history.state_at(when))
 
 
 def _parsed(text: str) -> int | date:

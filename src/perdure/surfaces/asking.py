@@ -7,9 +7,7 @@ from typing import TypeVar
 
 import click
 
-from perdure.artifacts import IndexState
 from perdure.errors import AccessRefusedError
-from perdure.storage.history import History
 from perdure.surfaces.telling import mention
 
 Moment = int | date
@@ -67,12 +65,6 @@ def at_moment(command: Command) -> Command:
         metavar="MOMENT",
         help="As it was then: a date, a time or a position.",
     )(command)
-
-
-def state_at(history: History, when: Moment) -> IndexState:
-    """Return the state of a moment; `StateError` if it can't be asked for."""
-    state = IndexState(0, when) if isinstance(when, int) else history.state_at(when)
-    return history.store.whole(state)
 
 
 def with_reason(command: Command) -> Command:

@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from unicodedata import combining, east_asian_width
@@ -152,6 +153,21 @@ def animated() -> bool:
 def _is_lively() -> bool:
     """Whether a terminal may be sent more than text."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function of what is done and of the whole, which moves a bar on a terminal."""
+    if not animated():
+        yield lambda _done, _whole: None
+        return
+    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
+
+        def show(done: int, whole: int) -> None:
+            bar.length = max(whole, 1)
+            bar.update(done - bar.pos)
+
+        yield show
 
 
 def styled(text: str, **style: bool | str) -> str:

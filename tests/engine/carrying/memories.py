@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from perdure.app import Context, open_context
-from perdure.app.opening import open_arriving
+from perdure.app import Context, import_memory, open_context
 from perdure.engine.carrying.arriving import Arrived
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import RequestContext, Role
@@ -36,8 +35,7 @@ class Machine:
             yield context
 
     def take_in(self, folder: Path) -> Arrived:
-        with open_arriving(self.environ) as arriving:
-            return arriving.from_folder(folder)
+        return import_memory(self.environ, folder)
 
     def files(self) -> dict[str, bytes]:
         return files_in(self.texts)

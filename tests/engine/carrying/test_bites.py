@@ -56,7 +56,7 @@ def _edits(tmp_path: Path) -> None:
 def _interrupted(tmp_path: Path) -> None:
     machine, folder = _machine(tmp_path), tmp_path / "export"
     with machine.opened() as context:
-        context.exporting_all().run(folder)
+        context.memory.export(folder, everything=True)
     test_hostile.test_killed_anywhere_while_it_arrives_doing_it_again_ends_it(
         folder, tmp_path / "killed"
     )
@@ -65,7 +65,7 @@ def _interrupted(tmp_path: Path) -> None:
 def _damaged(tmp_path: Path) -> None:
     machine, folder = _machine(tmp_path), tmp_path / "export"
     with machine.opened() as context:
-        context.exporting_all().run(folder)
+        context.memory.export(folder, everything=True)
     test_hostile.test_what_is_not_whole_is_refused_and_leaves_nothing(
         "a note was edited", folder, tmp_path
     )

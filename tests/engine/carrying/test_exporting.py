@@ -2,13 +2,14 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from perdure.artifacts import IndexState
 from perdure.artifacts.importing import How
-from perdure.errors import FileInTheWayError, NodeNotFoundError
+from perdure.errors import AccessDeniedError, FileInTheWayError, NodeNotFoundError
 from perdure.model import RequestContext
 from tests.engine.carrying.memories import (
     ACME,
@@ -45,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 def export_all(machine: Machine, folder: Path) -> None:
     with machine.opened() as context:
-        context.exporting_all().run(folder)
+        context.memory.export(folder, everything=True)
 
 
 @pytest.mark.parametrize("backend", ["device-local", "vault"])
@@ -87,12 +88,12 @@ def test_to_export_again_writes_only_what_changed(machine: Machine, folder: Path
     export_all(machine, folder)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     with machine.opened() as context:
-        assert context.exporting_all().run(folder).written == 0
+        assert context.memory.export(folder, everything=True).written == 0
         kept = {p: p.stat().st_mtime_ns for p in before if p.name != "perdure.json"}
         assert kept == {p: before[p] for p in kept}
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
         context.nodes.delete_node("ctx://acme/users/eve/memories/profile", ACME)
-        done = context.exporting_all().run(folder)
+        done = context.memory.export(folder, everything=True)
 
     assert (done.written, done.removed) == (1, 1)
     assert not (folder / "notes" / "acme").exists()
@@ -109,7 +110,7 @@ def test_a_copy_goes_on_with_a_later_export(machine: Machine, folder: Path, tmp_
         of(context, ROOT).forget(
             "ctx://local/users/ana/memories/preference/indentation", erase=True
         )
-        context.exporting_all().run(folder)
+        context.memory.export(folder, everything=True)
 
     assert there.take_in(folder).how is How.CONTINUED
     assert there.files() == machine.files()
@@ -215,7 +216,8 @@ def test_a_folder_with_something_else_in_it_is_left_as_it_is(
     (folder / "mine.txt").write_text("mine")
 
     with machine.opened() as context:
-        for exporting in (context.exporting_all().run, of(context, ANA).export):
+        everything = partial(context.memory.export, everything=True)
+        for exporting in (everything, of(context, ANA).export):
             with pytest.raises(FileInTheWayError):
                 exporting(folder)
 
@@ -233,7 +235,7 @@ def test_what_somebody_edited_in_an_export_is_not_overwritten(
     with machine.opened() as context:
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
         with pytest.raises(FileInTheWayError, match=r"coffee\.md"):
-            context.exporting_all().run(folder)
+            context.memory.export(folder, everything=True)
 
     assert files_in(folder) == before
 
@@ -250,6 +252,12 @@ def test_a_link_in_an_export_is_not_followed(
     with machine.opened() as context:
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
         with pytest.raises(FileInTheWayError):
-            context.exporting_all().run(folder)
+            context.memory.export(folder, everything=True)
 
     assert files_in(outside) == before
+
+
+def test_only_the_owner_of_all_accounts_exports_everything(machine: Machine, folder: Path) -> None:
+    with machine.opened() as context, pytest.raises(AccessDeniedError):
+        of(context, ANA).export(folder, everything=True)
+    assert not folder.exists()

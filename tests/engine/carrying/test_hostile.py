@@ -23,7 +23,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     machine = Machine(folder.parent / "here", "device-local")
     with machine.opened() as context:
         fill(context)
-        context.exporting_all().run(folder)
+        context.memory.export(folder, everything=True)
     return folder
 
 
@@ -41,7 +41,7 @@ def _other_archive(folder: Path) -> None:
     other = Machine(folder.parent / "other", "device-local")
     with other.opened() as context:
         of(context, ANA).save("Something else.", category="event", slug="else")
-        context.exporting_all().run(folder.parent / "other-export")
+        context.memory.export(folder.parent / "other-export", everything=True)
     shutil.copy(folder.parent / "other-export" / "history.perdure", folder)
     say(folder, archive=manifest(folder.parent / "other-export")["archive"])
 
@@ -220,10 +220,10 @@ def test_an_export_that_was_interrupted_leaves_no_file_that_is_not_of_it(
         with monkeypatch.context() as patch:
             patch.setattr("perdure.engine.carrying.folder.Manifest.write", _fail)
             with pytest.raises(KeyboardInterrupt):
-                context.exporting_all().run(target)
+                context.memory.export(target, everything=True)
         assert (target / NOTE).exists()
         context.nodes.delete_node("ctx://local/users/ana/memories/preference/coffee", ANA)
-        context.exporting_all().run(target)
+        context.memory.export(target, everything=True)
 
     assert not (target / NOTE).exists()
     assert not (target / ".unfinished.json").exists()

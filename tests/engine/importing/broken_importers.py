@@ -5,7 +5,7 @@ from typing import Any
 
 from perdure.engine.importing.contract import Conversation, Finding, Format, Item, Relation
 from perdure.engine.importing.documents import DocumentImporter
-from perdure.engine.importing.importing import Importing, Report, Wishes
+from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sessions import SessionImporter
 from perdure.engine.importing.sources import Source
 from perdure.engine.importing.standing import State
@@ -60,7 +60,7 @@ class StopsAtTheFirstFinding(Importing):
 
 
 class ForgetsTheFirst(Importing):
-    def _take(self, item: Item, documents: DocumentImporter, report: Report) -> None:
+    def _take(self, item: Item, documents: DocumentImporter, report: Imported) -> None:
         if self._seen:
             super()._take(item, documents, report)
         self._seen.setdefault((type(item).__name__, item.source_id), "")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from perdure.app import Context
 from perdure.engine.importing.choosing import FORMATS
-from perdure.engine.importing.importing import Importing, Report, Wishes
+from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
 from perdure.engine.importing.standing import State
 from perdure.model import RequestContext, Role
@@ -41,7 +41,7 @@ def take(  # noqa: PLR0913 - each test names what it is about
     wishes: Wishes | None = None,
     make: Make = Importing,
     ctx: RequestContext = OWNER,
-) -> Report:
+) -> Imported:
     """Import a folder of this format."""
     memory = context.memory.for_caller(ctx)
     importing = make(memory, context.nodes, context.relations, wishes)
@@ -49,14 +49,16 @@ def take(  # noqa: PLR0913 - each test names what it is about
         return importing.run(FORMATS[name], source)
 
 
-def taken(context: Context, place: Path, name: str, files: samples.Files, **more: object) -> Report:
+def taken(
+    context: Context, place: Path, name: str, files: samples.Files, **more: object
+) -> Imported:
     """Import these files, laid out anew."""
     for old in sorted(place.rglob("*"), reverse=True):
         old.rmdir() if old.is_dir() else old.unlink()
     return take(context, laid_out(place, files), name, **more)  # type: ignore[arg-type]
 
 
-def counted(report: Report) -> dict[str, dict[str, int]]:
+def counted(report: Imported) -> dict[str, dict[str, int]]:
     """Return how many there were of each kind in each state, without those that are none."""
     return {
         kind: {state.value: counts[state] for state in State if counts[state]}

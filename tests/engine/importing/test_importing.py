@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from perdure.app import Context
 from perdure.engine.importing.importing import Wishes
-from perdure.errors import NodeNotFoundError
+from perdure.errors import NodeNotFoundError, UnreadableSourceError
 from perdure.model import ContextNode, RequestContext
 from perdure.model.transcript import parse
-from perdure.testing.importer import CHANGES, spoilt
+from perdure.testing.importer import CHANGES, laid_out, spoilt
 from tests.engine.importing import checks, samples
 from tests.engine.importing.samples import as_json, as_lines, chatgpt, chatgpt_node
 from tests.engine.importing.taking import EVERYTHING, OWNER, counted, position, taken
@@ -517,3 +517,22 @@ def test_a_long_title_fits_once_it_is_clean(context: Context, place: Path) -> No
     note = context.nodes.read_node("ctx://local/sessions/chatgpt-boat/origin", OWNER)
     assert len(note.abstract) <= 200
     assert done_by_viewing(note.content) == []
+
+
+# ---------------------------------------------------------------- the verb
+def test_the_format_is_detected_and_named_in_the_result(context: Context, tmp_path: Path) -> None:
+    folder = laid_out(tmp_path / "source", EVERYTHING["chatgpt"])
+    read: list[tuple[int, int]] = []
+    done = context.memory.import_from(folder, progress=lambda *each: read.append(each))
+
+    assert done.format == "chatgpt"
+    assert done.totals() == {"sessions": {"new": 2, "changed": 0, "same": 0, "refused": 0}}
+    assert read[-1][0] == read[-1][1] > 0
+
+
+def test_a_whole_memory_is_not_imported_item_by_item(context: Context, tmp_path: Path) -> None:
+    context.memory.save("Prefers tabs.", category="preference")
+    context.memory.export(tmp_path / "export")
+
+    with pytest.raises(UnreadableSourceError, match="is a whole memory"):
+        context.memory.import_from(tmp_path / "export")

@@ -42,11 +42,12 @@ _SUFFIX = ".arriving.json"
 class Arrived:
     """What taking in a memory did."""
 
-    how: How
+    how: How | None
+    """None in a dry run."""
     history: str
     position: int
     files: int
-    """How many were written."""
+    """How many were written or, in a dry run, are there."""
 
 
 def note_of(history_folder: Path) -> Path:

@@ -129,7 +129,7 @@ class Migrating:
         with self._alone():
             for _ in range(_ATTEMPTS):
                 sweep(self._source)
-                self._demand_room()
+                self.demand_room()
                 position = self._source.history.store.current().position
                 written += self._copy(progress)
                 with self._source.joint.alone():  # nobody of ours writes meanwhile
@@ -141,7 +141,8 @@ class Migrating:
             "right, and something is missing. Fix: stop them, and do it again."
         )
 
-    def _demand_room(self) -> None:
+    def demand_room(self) -> None:
+        """Refuse if something stands in the way at the target."""
         found = list(self._conflicts(self._relation()[0], self._bound()))
         if found:
             raise ArchiveError(

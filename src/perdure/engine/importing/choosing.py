@@ -1,9 +1,7 @@
 """Which format some files have."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from perdure.engine.carrying.folder import is_export
 from perdure.engine.importing.contract import Format
 from perdure.engine.importing.formats.chatgpt import ChatGpt
 from perdure.engine.importing.formats.claude import Claude
@@ -26,18 +24,11 @@ _EVERY: tuple[Format, ...] = (
     Markdown(),
 )
 FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
-EXPORT = "perdure"
-"""A memory that was exported; it is taken in whole, and not item by item."""
 
 
-def is_memory(path: Path, named: str | None) -> bool:
-    """Whether a path is to be taken in as an exported memory."""
-    return named == EXPORT or (named is None and is_export(path))
-
-
-def is_installed(name: str) -> bool:
-    """Whether an installed package offers a format of this name."""
-    return name in offered(Group.IMPORTER)
+def import_formats() -> tuple[str, ...]:
+    """Return the names of all formats: ours, then those that installed packages offer."""
+    return (*FORMATS, *sorted(offered(Group.IMPORTER) - FORMATS.keys()))
 
 
 def format_named(name: str) -> Format:
@@ -54,7 +45,7 @@ def detected(source: Source) -> Format:
     """
     found = [each for each in _EVERY if each.detect(source)]
     if not found:
-        others = map(format_named, sorted(offered(Group.IMPORTER) - FORMATS.keys()))
+        others = map(format_named, import_formats()[len(FORMATS) :])
         found = [each for each in others if each.detect(source)]
     if len(found) == 1:
         return found[0]

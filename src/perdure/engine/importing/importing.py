@@ -2,10 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.engine.carrying.folder import is_export
+from perdure.engine.importing.choosing import detected, format_named
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -20,12 +24,16 @@ from perdure.engine.importing.documents import DocumentImporter
 from perdure.engine.importing.memories import GraphImporter, StatementImporter
 from perdure.engine.importing.sessions import SessionImporter
 from perdure.engine.importing.sources import Source
-from perdure.engine.importing.standing import SOURCE_ID, State
+from perdure.engine.importing.standing import SOURCE_ID, State, Verbs
 from perdure.engine.importing.texts import digest
-from perdure.engine.memory import Memory
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import refuse_secrets
-from perdure.errors import ContextError, NodeExistsError, UnregisteredError
+from perdure.errors import (
+    ContextError,
+    NodeExistsError,
+    UnreadableSourceError,
+    UnregisteredError,
+)
 
 MOST_FINDINGS = 1_000
 _KINDS: dict[type[Item], str] = {
@@ -60,9 +68,10 @@ class Wishes:
 
 
 @dataclass(slots=True)
-class Report:
-    """What became of everything."""
+class Imported:
+    """What became of everything that a source holds."""
 
+    format: str
     counts: dict[str, Counter[State]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     more: int = 0
@@ -86,9 +95,38 @@ class Report:
         else:
             self.more += 1
 
+    def totals(self) -> dict[str, dict[str, int]]:
+        """Return by kind how many items are new, changed, the same, and refused."""
+        return {
+            kind: {state.value: counts[state] for state in State}
+            for kind, counts in self.counts.items()
+        }
+
     @property
     def refused(self) -> int:
         return sum(counts[State.REFUSED] for counts in self.counts.values())
+
+
+def import_from(
+    importing: "Importing",
+    path: Path,
+    name: str | None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Imported:
+    """Import the files at a path; without the name of a format, as what they look like.
+
+    `progress` is called with the bytes that were read, and all bytes.
+    """
+    if name is None and is_export(path):
+        raise UnreadableSourceError(
+            f"{str(path)!a} is a whole memory. Fix: `perdure import`, where there is none yet."
+        )
+    with closing(Source(path)) as source:
+        format_ = detected(source) if name is None else format_named(name)
+        if progress is None:
+            return importing.run(format_, source)
+        show, size = progress, source.size
+        return importing.run(format_, source, lambda: show(source.bytes_read, size))
 
 
 class Importing:
@@ -99,7 +137,7 @@ class Importing:
     """
 
     def __init__(
-        self, memory: Memory, nodes: Nodes, relations: Relations, wishes: Wishes | None = None
+        self, memory: Verbs, nodes: Nodes, relations: Relations, wishes: Wishes | None = None
     ) -> None:
         self._memory = memory
         self._nodes = nodes
@@ -113,9 +151,9 @@ class Importing:
 
     def run(
         self, format_: Format, source: Source, progress: Callable[[], None] = lambda: None
-    ) -> Report:
+    ) -> Imported:
         """Import all that is there; `progress` is called after each item."""
-        report = Report()
+        report = Imported(format_.name)
         documents = self._documents(source)
         for found in self._found(format_, source):
             if isinstance(found, Finding):
@@ -152,7 +190,7 @@ class Importing:
                 yield found
 
     # ------------------------------------------------------------ one item
-    def _take(self, item: Item, documents: DocumentImporter, report: Report) -> None:
+    def _take(self, item: Item, documents: DocumentImporter, report: Imported) -> None:
         kind = _KINDS[type(item)]
         if isinstance(item, Conversation) and not item.messages:
             report.tell(kind, item.finding("nothing was said in it", "nothing", refused=False))
@@ -202,7 +240,7 @@ class Importing:
 
     # ------------------------------------------------------------ what went away
     def _tell_gone(
-        self, format_: Format, source: Source, documents: DocumentImporter, report: Report
+        self, format_: Format, source: Source, documents: DocumentImporter, report: Imported
     ) -> None:
         """Say which documents have no file any more, and put them away if that is wished for."""
         if source.unlisted:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.engine.importing.contract import Entity, Relation, Statement
-from perdure.engine.importing.standing import State, known_at, origin, stand
+from perdure.engine.importing.standing import State, Verbs, known_at, origin, stand
 from perdure.engine.importing.texts import stable_name, stable_slug
-from perdure.engine.memory import Memory
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import cleaned_line, count_masked, refuse_secrets
 from perdure.engine.validate.validating import safe
@@ -25,7 +24,7 @@ _MOST_OF_A_KIND = 100
 class StatementImporter:
     """Saves what was remembered elsewhere, under a slug that is made of its id there."""
 
-    def __init__(self, memory: Memory, nodes: Nodes, secrets: SecretPolicy) -> None:
+    def __init__(self, memory: Verbs, nodes: Nodes, secrets: SecretPolicy) -> None:
         self._memory = memory
         self._nodes = nodes
         self._secrets = secrets
@@ -58,7 +57,7 @@ class GraphImporter:
     """Saves entities, each as one memory; relations wait until all entities are there."""
 
     def __init__(
-        self, memory: Memory, nodes: Nodes, relations: Relations, secrets: SecretPolicy
+        self, memory: Verbs, nodes: Nodes, relations: Relations, secrets: SecretPolicy
     ) -> None:
         self._memory = memory
         self._nodes = nodes

@@ -8,10 +8,9 @@ from hashlib import sha256
 
 from perdure.context.nodes import Nodes
 from perdure.engine.importing.contract import Conversation, Said
-from perdure.engine.importing.standing import SOURCE_DIGEST, State, known_at, origin
+from perdure.engine.importing.standing import SOURCE_DIGEST, State, Verbs, known_at, origin
 from perdure.engine.importing.texts import stable_name
 from perdure.engine.masking import kept_messages, same
-from perdure.engine.memory import Memory
 from perdure.engine.sessions import ORIGIN, Sessions, clean_title
 from perdure.engine.validate.texts import count_masked
 from perdure.errors import NodeExistsError
@@ -24,7 +23,7 @@ _COUNT = "source_messages"
 class SessionImporter:
     """Archives conversations. One that grew is continued; one that differs is left alone."""
 
-    def __init__(self, memory: Memory, nodes: Nodes, *, learn: bool = False) -> None:
+    def __init__(self, memory: Verbs, nodes: Nodes, *, learn: bool = False) -> None:
         self._memory = memory
         self._nodes = nodes
         self._learn = learn

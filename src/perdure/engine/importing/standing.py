@@ -1,10 +1,13 @@
 """How what is to be imported stands to what is there: nobody's edit is ever overwritten."""
 
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from typing import Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.engine.importing.contract import Item
 from perdure.engine.importing.texts import digest
+from perdure.engine.saving.outcome import SessionCommit
 from perdure.errors import InvalidValueError, NodeExistsError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.model.values import JSON, MAX_CONTENT
@@ -22,6 +25,22 @@ class State(Enum):
     CHANGED = "changed"
     SAME = "same"
     REFUSED = "refused"
+
+
+class Verbs(Protocol):
+    """The verbs of `Memory` that importers call."""
+
+    caller: RequestContext
+
+    def save(
+        self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
+    ) -> object: ...
+
+    def commit_session(
+        self, messages: Iterable[Mapping[str, object]], *, session_id: str, extract: bool
+    ) -> SessionCommit: ...
+
+    def settle(self) -> None: ...
 
 
 def origin(item: Item, content: str) -> dict[str, JSON]:

@@ -52,12 +52,11 @@ SECTIONS = {
         "forget": _command("forget", "Put away what nobody is to find; or erase it."),
         "relate": _command("relate", "Relate a node to another, or list its relations."),
         "import": Later(
-            f"{_HERE}.importing:import_command",
+            f"{_HERE}.cli.import_:import_command",
             "Take in what other programs remember, or a memory that was exported.",
         ),
-        "export": Later(
-            f"{_HERE}.carrying.exporting:export_command",
-            "Write the whole memory into FOLDER: Markdown, and its history.",
+        "export": _command(
+            "export", "Write the whole memory into FOLDER: Markdown, and its history."
         ),
     },
     "Agents": {
@@ -80,15 +79,11 @@ SECTIONS = {
         "status": Later(
             f"{_HERE}.status:status_command", "Say what is stored where, and how it stands with it."
         ),
-        "history": Later(
-            f"{_HERE}.history:history",
-            "See, compare, restore and prove every version of every text.",
+        "history": _command(
+            "history", "See, compare, restore and prove every version of every text."
         ),
         "lint": _command("lint", "Find what is wrong with notes by their own words."),
-        "migrate": Later(
-            f"{_HERE}.carrying.migrating:migrate_command",
-            "Copy the memory to another backend, with its history.",
-        ),
+        "migrate": _command("migrate", "Copy the memory to another backend, with its history."),
         "repair": _command("repair", "Find what is wrong with nodes, and mend it."),
         "index": _finder("indexing", "index", "Look after the index by which memories are found."),
         "worker": _finder("working", "worker", "Keep the index up to date, for all accounts."),

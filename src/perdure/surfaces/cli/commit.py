@@ -25,11 +25,11 @@ from perdure.surfaces.asking import ONE_OBJECT, as_json
 from perdure.surfaces.cli.caller import with_memory
 from perdure.surfaces.cli.secrets import mention_number_masked
 from perdure.surfaces.ending import INTERRUPTED
-from perdure.surfaces.history.telling import progress
 from perdure.surfaces.nodes.given import STDIN
 from perdure.surfaces.telling import (
     counted,
     mention,
+    progress,
     shown,
     shown_words,
     tell_diff,

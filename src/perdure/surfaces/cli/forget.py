@@ -11,7 +11,7 @@ from perdure.errors import ProofError
 from perdure.model.values import JSON
 from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
 from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.history.files import reading, writing
+from perdure.surfaces.cli.files import read_signed, writing
 from perdure.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
 
 _LONGEST = 1 << 28
@@ -130,13 +130,7 @@ def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
 
 # ---------------------------------------------------------------- receipts
 def _verify(memory: Memory, path: str, key: str | None, *, as_json: bool) -> None:
-    with reading(path) as file:
-        data = file.read(_LONGEST + 1)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise ProofError("a receipt is JSON, and this is not. Fix: copy it whole.") from error
-    said, found = memory.verify_receipt(text, key)
+    said, found = memory.verify_receipt(read_signed(path, "receipt", _LONGEST), key)
     if as_json:
         tell_json({"signed": True, "said": said, "differences": list(found)})
     else:

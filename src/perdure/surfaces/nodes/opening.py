@@ -10,14 +10,13 @@ from typing import Any, Concatenate, ParamSpec, TypedDict
 import click
 
 from perdure.app import Context, default_request, open_context
-from perdure.context.backlinks import ScannedLinks
 from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.short_names import name_for, place_named
-from perdure.surfaces.asking import Command, Moment, state_at
+from perdure.surfaces.asking import Command
 from perdure.surfaces.telling import mention
 
 Rest = ParamSpec("Rest")
@@ -30,26 +29,12 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory as one caller sees it, now or at a moment of the past."""
+    """A memory as one caller sees it."""
 
     context: Context
     request: RequestContext
     reader: NodeReader
     relations: RelationReader
-    then: Moment | None = None
-
-    def at(self, moment: Moment | None) -> "Memory":
-        """Return the memory as it was; what others did to its files is recorded before."""
-        if moment is None:
-            return self
-        from perdure.storage.wrappers.view import View
-        from perdure.surfaces.noticing import record_edits
-
-        record_edits(self.context.recorded)
-        history = self.context.recorded.history
-        reader = NodeReader(View(history, state_at(history, moment)))
-        relations = RelationReader(reader, ScannedLinks(reader))
-        return replace(self, reader=reader, relations=relations, then=moment)
 
     # ------------------------------------------------------------ names
     def place(self, text: str) -> Uri:
@@ -87,9 +72,8 @@ class Memory:
             return None
 
     def absent(self, place: Uri) -> NodeNotFoundError:
-        when = "" if self.then is None else f" at {self.then}"
         return NodeNotFoundError(
-            f"no node {'is' if self.then is None else 'was'} at {str(place)!a}{when}. "
+            f"no node is at {str(place)!a}. "
             f"Fix: {self._alike(place) or self._look_in(place.parent)}."
         )
 
@@ -108,8 +92,7 @@ class Memory:
     def _look_in(self, folder: Uri) -> str:
         while folder.path and not self.is_there(folder):
             folder = folder.parent
-        when = "" if self.then is None else f" --at {self.then}"
-        return f"`perdure list {self.name(folder)}{when}` shows what is there"
+        return f"`perdure list {self.name(folder)}` shows what is there"
 
     def _alike(self, place: Uri) -> str:
         from difflib import get_close_matches
@@ -181,17 +164,6 @@ def caller_in(options: dict[str, Any]) -> Caller:
     """Take out of the options of a command those that say who asks."""
     caller: Caller = {name: options.pop(name) for name in Caller.__annotations__}  # type: ignore[assignment] # click has checked them
     return caller
-
-
-def with_caller(command: Callable[Rest, None]) -> Callable[Rest, None]:
-    """Give a command `caller`, from the options that say who asks; it opens what it needs."""
-
-    @wraps(command)
-    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
-        kwargs["caller"] = caller_in(kwargs)
-        command(*args, **kwargs)
-
-    return asked_by(run)
 
 
 def asked_by(command: Command) -> Command:

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from perdure.errors import PackageMissingError, StorageSelectionError
+from perdure.surfaces.cli.caller import mention_edits
 from perdure.surfaces.nodes.opening import Memory, demand_governing, with_memory
-from perdure.surfaces.noticing import record_edits
 from perdure.surfaces.recall.taking import Taking
 from perdure.surfaces.recall.working import until_told
 from perdure.surfaces.telling import shown, tell_line
@@ -32,7 +32,7 @@ def watch_command(memory: Memory) -> None:
     with until_told() as ending:
         for number, paths in enumerate(_changes(root, ending)):
             if number == 0:  # now nothing is missed any more: what was edited before is looked for
-                record_edits(memory.context.recorded)
+                mention_edits(memory.context.memory.record_edits())
                 tell_line(f"watching {shown(str(root))}")
                 taking.begin()
             taking.take_in(paths)

@@ -3,15 +3,18 @@
 import os
 import secrets
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import copyfileobj
 from typing import BinaryIO
 
-from perdure.errors import AbsentError, FileInTheWayError, PerdureError
-from perdure.faults import explain, explain_reading
+from perdure.errors import (
+    AbsentError,
+    AccessRefusedError,
+    FileInTheWayError,
+    PerdureError,
+    ProofError,
+)
 
 STANDARD = "-"
 
@@ -20,9 +23,9 @@ _MINE = 0o600
 
 @contextmanager
 def writing(path: str, *, force: bool) -> Iterator[BinaryIO]:
-    """Yield what becomes the file when all went well; before that, there is nothing of this name.
+    """Yield a file that gets its name when it is whole; only the user may read it.
 
-    `FileInTheWayError` if there is something already, unless `force`. Only the user may read it.
+    `FileInTheWayError` if there is something of this name already, unless `force`.
     """
     if path == STANDARD:
         yield sys.stdout.buffer
@@ -34,7 +37,7 @@ def writing(path: str, *, force: bool) -> Iterator[BinaryIO]:
     unfinished = Path(folder, f".{name}.{secrets.token_hex(4)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        with _explained(path):
+        with _named(path, reading=False):
             with os.fdopen(os.open(unfinished, flags, _MINE), "wb") as file:
                 yield file
                 file.flush()
@@ -52,39 +55,44 @@ def _name(unfinished: Path, path: str, *, force: bool) -> None:
         os.link(unfinished, path)
     except FileExistsError:
         raise _in_the_way(path) from None
-    except OSError:  # this disk has no links, so nobody can be kept from being quicker
+    except OSError:  # this disk has no links, so a quicker writer can't be noticed
         if os.path.lexists(path):
             raise _in_the_way(path) from None
         unfinished.replace(path)
 
 
-@contextmanager
-def reading(path: str) -> Iterator[BinaryIO]:
-    """Yield a file that can be read more than once, also if it comes through a pipe."""
-    if path != STANDARD:
-        with _explained(path, only_read=True):
-            opened = Path(path).open("rb")  # noqa: SIM115 - what fails inside is not ours to explain
-        with opened as file:
-            yield file
-        return
-    with tempfile.TemporaryFile() as file:
-        copyfileobj(sys.stdin.buffer, file)
-        file.seek(0)
-        yield file
+def read_signed(path: str, what: str, limit: int) -> str:
+    """Return the text of a proof or a receipt; of a longer file, a little more than `limit`."""
+    if path == STANDARD:
+        data = sys.stdin.buffer.read(limit + 1)
+    else:
+        with _named(path, reading=True), Path(path).open("rb") as file:
+            data = file.read(limit + 1)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ProofError(f"a {what} is JSON, and this is not. Fix: copy it whole.") from error
 
 
 @contextmanager
-def _explained(path: str, *, only_read: bool = False) -> Iterator[None]:
+def _named(path: str, *, reading: bool) -> Iterator[None]:
+    """Let an error of the system name the file that the user named."""
+    folder, name = str(Path(path).parent), Path(path).name
     try:
         yield
     except PerdureError:
         raise
     except FileNotFoundError as error:
-        missing = path if only_read else str(Path(path).parent)
+        missing = path if reading else folder
         raise AbsentError(f"{missing!a} is not there. Fix: check its name, or make it.") from error
     except OSError as error:
-        meaning = explain_reading if only_read else explain
-        raise meaning(error, str(Path(path).parent), Path(path).name) from error
+        if reading and isinstance(error, PermissionError):
+            raise AccessRefusedError(
+                f"{name!a} in {folder!a}: it may not be read. Fix: make the folder and its files "
+                "readable for this user."
+            ) from error
+        error.filename, error.filename2 = path, None
+        raise
 
 
 def _in_the_way(path: str) -> FileInTheWayError:

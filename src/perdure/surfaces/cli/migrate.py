@@ -1,17 +1,15 @@
-"""`migrate`."""
+"""`perdure migrate`."""
 
 import os
+from dataclasses import asdict
 from typing import TypedDict, Unpack
 
 import click
 
-from perdure.app.switching import Target, open_migrating, roll_back, switch
-from perdure.engine.carrying.migrating import Migrated, MigrationPlan
-from perdure.errors import ArchiveError
-from perdure.storage import registry
+from perdure import Migrated, MigrationPlan
+from perdure.app.switching import Target, backends, open_migrating, roll_back, switch
 from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
-from perdure.surfaces.history.telling import progress
-from perdure.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
+from perdure.surfaces.telling import counted, mention, progress, shown, sized, tell_json, tell_line
 
 _MOST = 10
 
@@ -56,7 +54,7 @@ def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
         if wishes["dry_run"]:
             _tell_plan(plan, as_json=as_json)
             return
-        _demand_room(plan)
+        migrating.demand_room()
         if not wishes["yes"]:
             ask_first("\n".join(_planned(plan)), "nothing was copied")
         done = migrating.apply(show)
@@ -69,20 +67,12 @@ def _target(wishes: Wishes) -> Target:
     to = wishes["to"]
     if to is None:
         raise click.UsageError("Missing --to BACKEND. Fix: say where the memory is to go.")
-    if to not in registry:
-        known = ", ".join(registry.protocols())
+    if to not in backends():
+        known = ", ".join(backends())
         raise click.UsageError(f"no backend is called {to!a}. Fix: use one of {known}.")
     if wishes["vault"] is not None and to != "vault":
         raise click.UsageError("--vault goes with --to vault. Fix: leave it out.")
     return Target(to, wishes["vault"])
-
-
-def _demand_room(plan: MigrationPlan) -> None:
-    if plan.conflicts:
-        raise ArchiveError(
-            f"the memory can't go to {plan.target!a}: {plan.conflicts[0]}. Nothing was changed. "
-            "Fix: --dry-run shows all that is in the way; name a place with no memory in it."
-        )
 
 
 def _planned(plan: MigrationPlan) -> list[str]:
@@ -105,26 +95,13 @@ def _tell_plan(plan: MigrationPlan, *, as_json: bool) -> None:
         for line in _planned(plan):
             tell_line(line)
         return
-    tell_json(
-        {
-            "source": plan.source,
-            "target": plan.target,
-            "texts": plan.texts,
-            "bytes": plan.size,
-            "versions": plan.versions,
-            "position": plan.position,
-            "known": plan.known,
-            "conflicts": list(plan.conflicts),
-        }
-    )
+    fields = asdict(plan)
+    tell_json({("bytes" if name == "size" else name): fields[name] for name in fields})
 
 
 def _tell_done(done: Migrated, target: Target, *, switched: bool, as_json: bool) -> None:
     if as_json:
-        told = {"history": done.history, "position": done.position, "texts": done.texts}
-        tell_json(
-            {**told, "versions": done.versions, "written": done.written, "switched": switched}
-        )
+        tell_json({**asdict(done), "switched": switched})
         return
     same = f"{counted(done.texts, 'text')} and {counted(done.versions, 'version')}"
     tell_line(f"the same on both sides: {same}, {counted(done.position, 'entry')} of history")

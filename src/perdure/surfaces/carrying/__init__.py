@@ -1,1 +1,0 @@
-"""`perdure export` and `perdure migrate`, and what `perdure import` does with a whole memory."""

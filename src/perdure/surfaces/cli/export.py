@@ -1,0 +1,45 @@
+"""`perdure export`."""
+
+from pathlib import Path
+from typing import Unpack
+
+import click
+
+from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.cli.caller import Caller, caller_in, caller_options, opened
+from perdure.surfaces.telling import counted, progress, shown, sized, tell_json, tell_line
+
+
+@click.command("export")
+@click.argument("folder", type=click.Path(path_type=Path))
+@as_json(ONE_OBJECT)
+@caller_options
+def export_command(folder: Path, *, as_json: bool, **named: Unpack[Caller]) -> None:
+    """Write the whole memory into FOLDER: Markdown, and its history.
+
+    `perdure import FOLDER` on another machine gives the same memory. With --account it is only
+    that one, with --user what that user reaches. FOLDER is empty, or an earlier export, of which
+    only what changed is written.
+    """
+    everything = named["account"] is named["user"] is named["as_role"] is None
+    with opened(caller_in(dict(named))) as memory, progress("exporting") as show:
+        done = memory.export(folder, everything=everything, progress=show)
+    if as_json:
+        tell_json(
+            {
+                "folder": str(folder),
+                "history": done.manifest.history,
+                "position": done.manifest.position,
+                "accounts": done.manifest.accounts,
+                "files": len(done.manifest.files),
+                "written": done.written,
+                "removed": done.removed,
+                "bytes": done.size,
+            }
+        )
+        return
+    total = counted(len(done.manifest.files), "file")
+    changed = f"{counted(done.written, 'file')} written, {done.removed} removed"
+    tell_line(
+        f"exported to {shown(str(folder))}: {total} ({changed}), history of {sized(done.size)}"
+    )

@@ -1,0 +1,126 @@
+"""`perdure import`."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perdure import Imported, import_formats, is_export
+from perdure.app import import_memory
+from perdure.errors import InvalidValueError
+from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.cli.caller import caller_in, caller_options, opened
+from perdure.surfaces.cli.secrets import mention_number_masked
+from perdure.surfaces.telling import (
+    counted,
+    mention,
+    progress,
+    shown,
+    tell_json,
+    tell_line,
+    tell_table,
+)
+
+_EXPORT = "perdure"
+"""The format of a memory that was exported; it is taken in whole, and not item by item."""
+_ARRIVED = {
+    "restored": "this memory is now the same as that one",
+    "continued": "this memory now goes on as that one does",
+    "known": "nothing in it is new",
+}
+
+
+class _FormatName(click.Choice[str]):
+    """A format of ours, or one of a package that may have been installed since."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value if value in import_formats() else super().convert(value, param, ctx)
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    type=_FormatName([*import_formats(), _EXPORT]),
+    help="What it is; seen by its files.",
+)
+@click.option("--into", metavar="NAME", default="", help="Documents: into which resources.")
+@click.option("--of", metavar="ID", default="", help="Memories: only this user's, as named there.")
+@click.option("--archive-gone", is_flag=True, help="Documents: put away those without a file.")
+@click.option("--learn", is_flag=True, help="Conversations: make memories of what was said.")
+@click.option("--mask-secrets", is_flag=True, help="Mask secrets; else what has one is refused.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
+@as_json(ONE_OBJECT)
+@caller_options
+def import_command(path: Path, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as click has checked them
+    """Take in what other programs remember, or a memory that was exported.
+
+    PATH is a data export of ChatGPT or Claude (the archive as it is, or conversations.json),
+    sessions of Claude Code or Codex, an export of mem0, memory.json of MCP's memory server, or a
+    folder of Markdown. What is there already is passed over: import as often as you like. A folder
+    that `perdure export` wrote becomes the memory here, with its history, if there is none yet.
+    """
+    caller, dry_run = caller_in(options), options["dry_run"]
+    if options["format"] == _EXPORT or (options["format"] is None and is_export(path)):
+        _import_memory(path, dry_run=dry_run, as_json=as_json)
+        return
+    with opened(caller) as memory, progress("importing") as show:
+        done = memory.import_from(path, progress=show, **options)
+    if as_json:
+        tell_json(_json(done, dry_run=dry_run))
+    else:
+        _tell(done, dry_run=dry_run, archive_gone=options["archive_gone"])
+    if done.refused:
+        raise InvalidValueError(
+            f"{counted(done.refused, 'item')} did not go in; the rest did. "
+            "Fix: see above, then import again."
+        )
+
+
+def _tell(done: Imported, *, dry_run: bool, archive_gone: bool) -> None:
+    if dry_run:
+        mention("nothing is written; this is what would be")
+    rows = [(kind, *map(str, states.values())) for kind, states in done.totals().items()]
+    if not tell_table((done.format, *next(iter(done.totals().values()), ())), rows):
+        tell_line("there is nothing to import")
+    if archive_gone and done.gone:
+        tell_line(f"{counted(done.gone, 'document')} without a file put away")
+    if done.learned:
+        told = ", ".join(f"{count} {name}" for name, count in done.learned.items())
+        tell_line(f"learned: {told}")
+    mention_number_masked(done.masked, [])
+    for finding in done.findings:
+        mention(f"{'refused' if finding.refused else 'told'}: {shown(str(finding))}")
+    if done.more:
+        mention(f"and {done.more:,} more")
+
+
+def _json(done: Imported, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "format": done.format,
+        "dry_run": dry_run,
+        "counts": done.totals(),
+        "refused": done.refused,
+        "gone": done.gone,
+        "learned": dict(done.learned),
+        "masked": done.masked,
+        "findings": [asdict(each) for each in done.findings],
+    }
+
+
+def _import_memory(folder: Path, *, dry_run: bool, as_json: bool) -> None:
+    with progress("importing") as show:
+        done = import_memory(os.environ, folder, dry_run=dry_run, progress=show)
+    number = counted(done.files, "file")
+    if done.how is None:
+        sentence = f"whole: {number}, history up to entry {done.position}"
+    else:
+        sentence = f"{_ARRIVED[done.how.value]}: wrote {number}"
+    if not as_json:
+        tell_line(sentence)
+    elif done.how is None:
+        tell_json({"dry_run": True, "position": done.position, "files": done.files})
+    else:
+        tell_json({**asdict(done), "how": done.how.value})

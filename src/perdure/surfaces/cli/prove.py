@@ -1,0 +1,131 @@
+"""`perdure history prove`."""
+
+import os
+from typing import TypedDict, Unpack
+
+import click
+
+from perdure import CID, Proven, check_proof
+from perdure.app import open_log, open_signing_key
+from perdure.errors import InvalidCIDError
+from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, parse_moment
+from perdure.surfaces.cli.files import STANDARD, read_signed, writing
+from perdure.surfaces.telling import (
+    local_time,
+    mention,
+    shown,
+    tell,
+    tell_json,
+    tell_line,
+    utc_time,
+)
+
+_LONGEST = 1 << 21
+_DIGESTS = {"SHA2_256": "sha256", "BLAKE3": "blake3"}
+"""The names of the tools that compute the same from a file."""
+
+
+class Options(TypedDict):
+    version: int | None
+    at: Moment | None
+    output: str
+    force: bool
+
+
+@click.command("prove")
+@click.argument("what", metavar="[KEY|CID]", required=False)
+@click.option("--version", type=click.IntRange(min=1), metavar="N", help="Of KEY; else the last.")
+@click.option(
+    "--at",
+    type=parse_moment,
+    metavar="MOMENT",
+    help="By the log as it was then: a date, a time or a position.",
+)
+@click.option("--output", "-o", metavar="FILE", default=STANDARD, help="Write the proof here.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.option("--check", metavar="FILE", help="Check the proof in FILE instead; needs --key.")
+@click.option("--key", metavar="PUBLICKEY", help="Of whoever gave you the proof.")
+@click.option("--public-key", is_flag=True, help="Print your public key instead.")
+@as_json(ONE_OBJECT)
+def prove_command(
+    what: str | None,
+    check: str | None,
+    key: str | None,
+    *,
+    public_key: bool,
+    as_json: bool,
+    **options: Unpack[Options],
+) -> None:
+    """Prove that KEY had its text, and since when.
+
+    Or that CID was kept. Give others the proof and, by a way that they trust, your --public-key.
+    They check it with --check and --key, and need neither your memory nor this machine. If they
+    also give KEY or CID, the proof must be about that.
+    """
+    if public_key:
+        mine = str(open_signing_key(os.environ).public)
+        tell_json({"public_key": mine}) if as_json else tell_line(mine)
+    elif check is not None:
+        if key is None:
+            raise click.UsageError("--check needs --key PUBLICKEY. Fix: ask the owner for it.")
+        proven = check_proof(read_signed(check, "proof", _LONGEST), key, what)
+        tell_json(_json(proven)) if as_json else _tell(proven)
+    elif what is None:
+        raise click.UsageError("Missing KEY or CID. Fix: say what is to be proved.")
+    elif key is not None:
+        raise click.UsageError("--key goes with --check. Fix: leave it out; you sign with yours.")
+    elif options["version"] is not None and _is_cid(what):
+        raise click.UsageError("a CID has no versions. Fix: give a KEY, or no --version.")
+    else:
+        _prove(what, options, as_json=as_json)
+
+
+def _is_cid(what: str) -> bool:
+    try:
+        return bool(CID.parse(what))
+    except InvalidCIDError:
+        return False
+
+
+def _prove(what: str, options: Options, *, as_json: bool) -> None:
+    with open_log(os.environ, texts=False) as log:
+        proof = log.prove(what, options["version"], at=options["at"])
+    output = options["output"]
+    if output != STANDARD:
+        with writing(output, force=options["force"]) as file:
+            file.write(proof.text.encode())
+    if as_json:
+        where = {"proof": proof.text} if output == STANDARD else {"output": output}
+        tell_json({**_json(proof.proven), "public_key": proof.public_key, **where})
+    elif output == STANDARD:
+        tell(proof.text)
+    else:
+        mention(f"wrote {shown(output)}; whoever has it checks it with:")
+        mention(f"perdure history prove --check {shown(output)} --key {proof.public_key}")
+
+
+def _tell(proven: Proven) -> None:
+    tell_line(f"proven: {_sentence(proven)}")
+    tell_line(f"    at {local_time(proven.time)}, by the clock of its owner")
+    tell_line(f"    as entry {proven.position} of {proven.size} in the log {proven.origin}")
+    if proven.cid is not None:
+        tell_line(f"    content {proven.cid}")
+        tell_line(f"    {_DIGESTS[proven.cid.hash.name]} {proven.cid.digest.hex()}")
+
+
+def _sentence(proven: Proven) -> str:
+    if proven.name is None:
+        return f"the content {proven.cid} was kept"
+    predicate = "was removed" if proven.cid is None else "had the content below"
+    return f"{proven.name!a} {predicate}"
+
+
+def _json(proven: Proven) -> dict[str, object]:
+    return {
+        "key": proven.name,
+        "cid": None if proven.cid is None else str(proven.cid),
+        "position": proven.position,
+        "time": utc_time(proven.time),
+        "entries": proven.size,
+        "origin": proven.origin,
+    }
