@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
+    from perdure.engine.health import Check, Checkup, Severity, StatusPart
     from perdure.engine.lint.problem import Problem
+    from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
-    from perdure.engine.namespaces import Deleted
+    from perdure.engine.namespaces import Deleted, TenantKind, Tenants
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.repair import Finding, Repaired
@@ -36,8 +38,17 @@ if TYPE_CHECKING:
     from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
+    from perdure.engine.upkeep import (
+        IndexProof,
+        IndexStatus,
+        IndexUpkeep,
+        ListedIndex,
+        OutboxUpkeep,
+    )
     from perdure.engine.validate.texts import Note, presentable
+    from perdure.engine.watch import WatchKind, WatchReport
     from perdure.engine.why.provenance import Claim, Former, Merged, Provenance, Quote, Said
+    from perdure.engine.work import Worked, WorkKind, WorkReport
     from perdure.engine.write import Written
     from perdure.errors import (
         AbsentError,
@@ -130,9 +141,11 @@ else:
             "engine.conversation": "Conversation read_conversation session_id_for",
             "engine.edits": "Edits",
             "engine.erasing.plan": "Erased ErasurePlan Forgotten",
+            "engine.health": "Check Checkup Severity StatusPart",
             "engine.lint.problem": "Problem",
+            "engine.llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
-            "engine.namespaces": "Deleted",
+            "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.repair": "Finding Repaired",
@@ -142,6 +155,9 @@ else:
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note presentable",
             "engine.why.provenance": "Claim Former Merged Provenance Quote Said",
+            "engine.upkeep": "IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep",
+            "engine.watch": "WatchKind WatchReport",
+            "engine.work": "Worked WorkKind WorkReport",
             "engine.write": "Written",
             "errors": (
                 "AbsentError AccessDeniedError AccessRefusedError "
@@ -194,6 +210,8 @@ __all__ = [
     "BeforeSnapshotError",
     "BrokenNodeError",
     "CapabilityMismatchError",
+    "Check",
+    "Checkup",
     "Claim",
     "ClosedError",
     "ConcurrentModificationError",
@@ -201,6 +219,7 @@ __all__ = [
     "ContextError",
     "ContextNode",
     "Conversation",
+    "Cost",
     "CycleError",
     "DamageError",
     "Deleted",
@@ -226,6 +245,9 @@ __all__ = [
     "Hint",
     "HintKind",
     "Hit",
+    "IndexProof",
+    "IndexStatus",
+    "IndexUpkeep",
     "InstallError",
     "InvalidArtifactError",
     "InvalidCIDError",
@@ -237,6 +259,7 @@ __all__ = [
     "LeaseError",
     "LeftOut",
     "LinkRefusedError",
+    "ListedIndex",
     "LockLostError",
     "LockTimeout",
     "Memory",
@@ -249,6 +272,7 @@ __all__ = [
     "Note",
     "OperationError",
     "OptionError",
+    "OutboxUpkeep",
     "Outcome",
     "OverBudgetError",
     "PackageMissingError",
@@ -277,22 +301,31 @@ __all__ = [
     "ServiceUnreachableError",
     "SessionCommit",
     "SessionInfo",
+    "Severity",
     "SlugTakenError",
     "StaleIndexError",
     "StateError",
     "StateModeError",
     "StateUnavailableError",
+    "StatusPart",
     "StorageError",
     "StorageFaultError",
     "StorageFullError",
     "StorageSelectionError",
     "StorageUnavailableError",
+    "TenantKind",
+    "Tenants",
     "UnknownContentError",
     "UnknownSnapshotError",
     "UnreadableSourceError",
     "UnregisteredError",
     "Version",
     "VersionMismatchError",
+    "WatchKind",
+    "WatchReport",
+    "WorkKind",
+    "WorkReport",
+    "Worked",
     "Written",
     "open",
     "open_async",
