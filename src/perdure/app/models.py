@@ -9,7 +9,7 @@ from perdure.errors import ModelDamagedError, ModelNotInstalledError
 from perdure.index.models.installed import InstalledModel, demand, find
 from perdure.index.models.installing import install
 
-__all__ = ["InstalledModel", "find_model", "install_model", "model_damage"]
+__all__ = ["InstalledModel", "find_model", "install_model"]
 
 
 def install_model(
@@ -21,20 +21,16 @@ def install_model(
     return install(_folder(environ), source, report)
 
 
-def find_model(environ: Mapping[str, str]) -> InstalledModel | None:
-    """Return the installed model; None if there is none, or not all of it."""
-    return find(_folder(environ))
-
-
-def model_damage(environ: Mapping[str, str]) -> str:
-    """Return what is wrong with the bytes of the model; empty if nothing is, or without one."""
+def find_model(environ: Mapping[str, str]) -> tuple[InstalledModel | None, str]:
+    """Return the installed model, None without a whole one, and what is wrong with its bytes."""
+    found, damage = find(_folder(environ)), ""
     try:
         demand(_folder(environ)).verify()
     except ModelDamagedError as error:
-        return str(error)
+        damage = str(error)
     except ModelNotInstalledError:
         pass
-    return ""
+    return found, damage
 
 
 def _folder(environ: Mapping[str, str]) -> Path:

@@ -48,27 +48,18 @@ class IndexSet(Protocol):
     """The indexes of a memory, one for each embedder that it has had."""
 
     @property
-    def name(self) -> str:
-        """The name of the index of the configured embedder."""
-
+    def name(self) -> str: ...
     @property
     def embedder(self) -> "Embedder | None": ...
-
     @property
     def upkeep(self) -> "Upkeep":
         """What verifies and rebuilds the index of the configured embedder."""
 
-    def present(self, account_id: str) -> "Present":
-        """Return what answers questions about an account now."""
-
     def progress(self, account_id: str) -> tuple[int, int]:
-        """Return how many places the index of the embedder has by now, and of how many."""
+        """Return how many places that index has by now, and of how many."""
 
-    def listed(self, account_id: str) -> "list[ListedIndex]":
-        """Return each index that has something of an account."""
-
-    def prune(self) -> list[tuple[str, int]]:
-        """Remove the indexes that answer for nobody; return their names and bytes."""
+    def listed(self, account_id: str) -> "list[ListedIndex]": ...
+    def prune(self) -> list[tuple[str, int]]: ...
 
 
 class Parts(Protocol):

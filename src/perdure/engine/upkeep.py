@@ -110,7 +110,7 @@ class IndexUpkeep:
         indexes, account = self._parts.indexes, self._account
         following = indexes.upkeep.following
         events = [event for _, event in self._parts.outbox.list_unfinished(account)]
-        present = indexes.present(account)
+        present = self._parts.present(account)
         return IndexStatus(
             index=unquote(indexes.name),
             semantic=indexes.embedder is not None,

