@@ -663,7 +663,7 @@ class Memory(Readable):
         """The accounts, users and agents that the caller may create, list and delete."""
         from perdure.engine.namespaces import Tenants
 
-        return Tenants(self._parts.namespaces, self.caller)
+        return Tenants(self._parts, self.caller)
 
 
 class PastMemory(Readable):

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from perdure.context.contract import TenantData
 from perdure.context.deletions import Deletions
@@ -14,6 +14,9 @@ from perdure.model import RequestContext, Role, Uri
 from perdure.model.uri import check_id, name_of
 from perdure.storage import ABSENT, ConcurrentModificationError, Locator, TransactionalBackend
 from perdure.storage.walk import is_directory
+
+if TYPE_CHECKING:
+    from perdure.engine.parts import Parts
 
 _RECORD = ".namespace.json"
 _ROOT = Locator("")
@@ -166,8 +169,8 @@ class Tenants:
     Users and agents are those of the caller's account.
     """
 
-    def __init__(self, manager: NamespaceManager, caller: RequestContext) -> None:
-        self._manager = manager
+    def __init__(self, parts: "Parts", caller: RequestContext) -> None:
+        self._parts = parts
         self._caller = caller
 
     def uri(self, kind: TenantKind, name: str) -> str:
@@ -181,33 +184,33 @@ class Tenants:
         uri, caller = self.uri(kind, name), self._caller
         match kind:
             case "account":
-                self._manager.create_account(name, caller)
+                self._parts.namespaces.create_account(name, caller)
             case "user":
-                self._manager.create_user(caller.account_id, name, caller)
+                self._parts.namespaces.create_user(caller.account_id, name, caller)
             case "agent":
-                self._manager.create_agent(caller.account_id, name, caller)
+                self._parts.namespaces.create_agent(caller.account_id, name, caller)
         return uri
 
     def list(self, kind: TenantKind) -> "list[str]":
         """Return the names of the tenants that the caller may see."""
         match kind:
             case "account":
-                return self._manager.list_accounts(self._caller)
+                return self._parts.namespaces.list_accounts(self._caller)
             case "user":
-                return self._manager.list_users(self._caller.account_id, self._caller)
+                return self._parts.namespaces.list_users(self._caller.account_id, self._caller)
             case "agent":
-                return self._manager.list_agents(self._caller.account_id, self._caller)
+                return self._parts.namespaces.list_agents(self._caller.account_id, self._caller)
 
     def delete(self, kind: TenantKind, name: str) -> Deleted:
         """Remove a tenant with all that belongs to it; return what that was."""
         caller = self._caller
         match kind:
             case "account":
-                return self._manager.delete_account(name, caller)
+                return self._parts.namespaces.delete_account(name, caller)
             case "user":
-                return self._manager.delete_user(caller.account_id, name, caller)
+                return self._parts.namespaces.delete_user(caller.account_id, name, caller)
             case "agent":
-                return self._manager.delete_agent(caller.account_id, name, caller)
+                return self._parts.namespaces.delete_agent(caller.account_id, name, caller)
 
 
 def _governs(ctx: RequestContext, account_id: str) -> bool:

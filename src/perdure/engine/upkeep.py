@@ -168,19 +168,19 @@ class OutboxUpkeep:
 
     def __init__(self, parts: "Parts", caller: RequestContext) -> None:
         caller.demand_governing("look after its outbox")
-        self._outbox = parts.outbox
+        self._parts = parts
         self._account = caller.account_id
 
     def list(self) -> tuple[OutboxEvent, ...]:
         """Return the events that are not done, oldest first."""
-        return tuple(event for _, event in self._outbox.list_unfinished(self._account))
+        return tuple(event for _, event in self._parts.outbox.list_unfinished(self._account))
 
     def dead(self, ids: Sequence[str] = ()) -> tuple[OutboxEvent, ...]:
         """Return the events that failed too often: all, or those with these ids.
 
         `NodeNotFoundError` if an id is not one of a dead event.
         """
-        dead = {event.event_id: event for _, event in self._outbox.list_dead(self._account)}
+        dead = {event.event_id: event for _, event in self._parts.outbox.list_dead(self._account)}
         for each in ids:
             if each not in dead:
                 raise NodeNotFoundError(
@@ -190,11 +190,11 @@ class OutboxUpkeep:
 
     def requeue(self, ids: Sequence[str] = ()) -> int:
         """Let dead events be tried again, all or some; return how many."""
-        return self._outbox.requeue(self._account, [e.event_id for e in self.dead(ids)])
+        return self._parts.outbox.requeue(self._account, [e.event_id for e in self.dead(ids)])
 
     def purge(self, ids: Sequence[str] = ()) -> int:
         """Delete dead events, all or some; return how many."""
-        return self._outbox.purge(self._account, [e.event_id for e in self.dead(ids)])
+        return self._parts.outbox.purge(self._account, [e.event_id for e in self.dead(ids)])
 
 
 class Upkeep:
