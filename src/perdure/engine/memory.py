@@ -637,7 +637,7 @@ class Memory(Readable):
         *,
         once: bool = True,
         ending: Event | None = None,
-        report: "Callable[[WorkReport], None]" = lambda _: None,
+        report: "Callable[[WorkReport], None] | None" = None,
     ) -> "Worked":
         """Bring the indexes of all accounts up to date, and build that of a new model.
 

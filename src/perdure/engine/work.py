@@ -64,11 +64,11 @@ class Worked:
 
 
 def work(
-    parts: "Parts", caller: "RequestContext", ending: Event, report: Report, *, once: bool
+    parts: "Parts", caller: "RequestContext", ending: Event, report: Report | None, *, once: bool
 ) -> Worked:
     """Work until nothing waits, or on and on; in either case until `ending` is set."""
     caller.demand_governing("work for all accounts")
-    loop = _Loop(parts, ending, report)
+    loop = _Loop(parts, ending, report or (lambda _: None))
     total = loop.work()
     while not once and not ending.wait(_PAUSE_SECONDS):
         total += loop.work()
