@@ -1,9 +1,10 @@
 # Generated from the signatures of `Memory` by `make stubs`; do not edit.
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
+from threading import Event
 from typing import Self
 
 from perdure.artifacts import CID
@@ -13,8 +14,12 @@ from perdure.engine.carrying.exporting import Exported
 from perdure.engine.edits import Edits
 from perdure.engine.erasing.plan import Forgotten
 from perdure.engine.erasing.receipts import Checked
+from perdure.engine.health import Checkup, StatusPart
 from perdure.engine.lint.linting import Linted
+from perdure.engine.llm.ledger import Cost
+from perdure.engine.made import Caught
 from perdure.engine.memory import Memory
+from perdure.engine.namespaces import Deleted, TenantKind
 from perdure.engine.past import When
 from perdure.engine.recall.result import RecallResult
 from perdure.engine.repair import Repaired
@@ -23,11 +28,34 @@ from perdure.engine.save import Saved
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.sessions import SessionInfo
 from perdure.engine.unmerging import Unmerged
+from perdure.engine.upkeep import Counting, IndexProof, IndexStatus
+from perdure.engine.watch import WatchReport
 from perdure.engine.why.provenance import Provenance
+from perdure.engine.work import Worked, WorkReport
 from perdure.engine.write import Written
-from perdure.model import ContextNode, RelationEdge, RequestContext
+from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
 from perdure.model.values import JSON
 from perdure.storage.history import BlamedLine, Version
+
+class AsyncTenants:
+    async def uri(self, kind: TenantKind, name: str) -> str: ...
+    async def create(self, kind: TenantKind, name: str) -> str: ...
+    async def list(self, kind: TenantKind) -> builtins.list[str]: ...
+    async def delete(self, kind: TenantKind, name: str) -> Deleted: ...
+
+class AsyncOutboxUpkeep:
+    async def list(self) -> tuple[OutboxEvent, ...]: ...
+    async def dead(self, ids: Sequence[str] = ()) -> tuple[OutboxEvent, ...]: ...
+    async def requeue(self, ids: Sequence[str] = ()) -> int: ...
+    async def purge(self, ids: Sequence[str] = ()) -> int: ...
+
+class AsyncIndexUpkeep:
+    async def status(self) -> IndexStatus: ...
+    async def rebuild(self, *, progress: Counting | None = None) -> Caught: ...
+    async def verify(
+        self, *, heal: bool = False, progress: Counting | None = None
+    ) -> IndexProof: ...
+    async def prune(self) -> tuple[tuple[str, int], ...]: ...
 
 class AsyncPastMemory:
     async def uri(self, name: str) -> str: ...
@@ -169,3 +197,20 @@ class AsyncMemory:
     @property
     def home(self) -> Path: ...
     async def lag(self) -> Lag: ...
+    async def status(self, *, exact: bool = False) -> tuple[StatusPart, ...]: ...
+    async def doctor(self) -> Checkup: ...
+    async def cost(self, by: str = "day", *, since: datetime | None = None) -> tuple[Cost, ...]: ...
+    @property
+    def index(self) -> AsyncIndexUpkeep: ...
+    @property
+    def outbox(self) -> AsyncOutboxUpkeep: ...
+    async def work(
+        self,
+        *,
+        once: bool = True,
+        ending: Event | None = None,
+        report: Callable[[WorkReport], None] | None = None,
+    ) -> Worked: ...
+    def watch(self, ending: Event) -> AsyncIterator[WatchReport]: ...
+    @property
+    def tenants(self) -> AsyncTenants: ...

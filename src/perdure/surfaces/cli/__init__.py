@@ -27,10 +27,6 @@ def _tenants(name: str, told: str) -> Later:
     return Later(f"{_HERE}.cli.tenants:{name}_command", told)
 
 
-def _finder(module: str, name: str, told: str) -> Later:
-    return Later(f"{_HERE}.recall.{module}:{name}_command", told)
-
-
 SECTIONS = {
     "Memories": {
         "recall": _command("recall", "Find what memory has to say to a question."),
