@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
+    from perdure.engine.health import Check, Checkup, Severity, StatusPart
     from perdure.engine.importing.choosing import import_formats
     from perdure.engine.importing.importing import Imported
     from perdure.engine.lint.problem import Problem
+    from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
-    from perdure.engine.namespaces import Deleted
+    from perdure.engine.namespaces import Deleted, TenantKind, Tenants
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.repair import Finding, Repaired
@@ -41,9 +43,18 @@ if TYPE_CHECKING:
     from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
+    from perdure.engine.upkeep import (
+        IndexProof,
+        IndexStatus,
+        IndexUpkeep,
+        ListedIndex,
+        OutboxUpkeep,
+    )
     from perdure.engine.validate.texts import Note, presentable
     from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
+    from perdure.engine.watch import WatchKind, WatchReport
     from perdure.engine.why.provenance import Claim, Former, Merged, Provenance, Quote, Said
+    from perdure.engine.work import Worked, WorkKind, WorkReport
     from perdure.engine.write import Written
     from perdure.errors import (
         AbsentError,
@@ -141,9 +152,11 @@ else:
             "engine.erasing.plan": "Erased ErasurePlan Forgotten",
             "engine.importing.choosing": "import_formats",
             "engine.importing.importing": "Imported",
+            "engine.health": "Check Checkup Severity StatusPart",
             "engine.lint.problem": "Problem",
+            "engine.llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
-            "engine.namespaces": "Deleted",
+            "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.repair": "Finding Repaired",
@@ -154,6 +167,9 @@ else:
             "engine.validate.texts": "Note presentable",
             "engine.why.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.versions": "Garbage Log Proof Verified check_proof",
+            "engine.upkeep": "IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep",
+            "engine.watch": "WatchKind WatchReport",
+            "engine.work": "WorkKind WorkReport Worked",
             "engine.write": "Written",
             "errors": (
                 "AbsentError AccessDeniedError AccessRefusedError "
@@ -207,6 +223,8 @@ __all__ = [
     "BlamedLine",
     "BrokenNodeError",
     "CapabilityMismatchError",
+    "Check",
+    "Checkup",
     "Claim",
     "ClosedError",
     "ConcurrentModificationError",
@@ -214,6 +232,7 @@ __all__ = [
     "ContextError",
     "ContextNode",
     "Conversation",
+    "Cost",
     "CycleError",
     "DamageError",
     "Deleted",
@@ -242,6 +261,9 @@ __all__ = [
     "HintKind",
     "Hit",
     "Imported",
+    "IndexProof",
+    "IndexStatus",
+    "IndexUpkeep",
     "InstallError",
     "InvalidArtifactError",
     "InvalidCIDError",
@@ -253,6 +275,7 @@ __all__ = [
     "LeaseError",
     "LeftOut",
     "LinkRefusedError",
+    "ListedIndex",
     "LockLostError",
     "LockTimeout",
     "Log",
@@ -268,6 +291,7 @@ __all__ = [
     "Note",
     "OperationError",
     "OptionError",
+    "OutboxUpkeep",
     "Outcome",
     "OverBudgetError",
     "PackageMissingError",
@@ -298,16 +322,20 @@ __all__ = [
     "ServiceUnreachableError",
     "SessionCommit",
     "SessionInfo",
+    "Severity",
     "SlugTakenError",
     "StaleIndexError",
     "StateError",
     "StateModeError",
     "StateUnavailableError",
+    "StatusPart",
     "StorageError",
     "StorageFaultError",
     "StorageFullError",
     "StorageSelectionError",
     "StorageUnavailableError",
+    "TenantKind",
+    "Tenants",
     "UnknownContentError",
     "UnknownSnapshotError",
     "UnreadableSourceError",
@@ -315,6 +343,11 @@ __all__ = [
     "Verified",
     "Version",
     "VersionMismatchError",
+    "WatchKind",
+    "WatchReport",
+    "WorkKind",
+    "WorkReport",
+    "Worked",
     "Written",
     "check_proof",
     "import_formats",

@@ -43,9 +43,11 @@ class PythonDoor:
         self._home = home / ".perdure"
 
     def ask(self, verb: str, arguments: Arguments) -> Answer:
-        with perdure.open(user="ana", home=self._home) as memory:
+        given = dict(arguments)
+        user = None if given.pop("owner", False) else "ana"
+        with perdure.open(user=user, home=self._home) as memory:
             try:
-                return PYTHON[verb](memory, **arguments)
+                return PYTHON[verb](memory, **given)
             except (PerdureError, ValueError) as error:
                 return refused(str(error))
 
@@ -196,7 +198,31 @@ def _repair(memory: Memory, *, apply: bool = False) -> Answer:
     return [(f.uri, f.state.value, f.action.value) for f in memory.repair(apply=apply).findings]
 
 
+_INDEX = ("index", "semantic", "built", "position", "newest", "places", "behind", "waiting", "dead")
+_PROOF = ("root", "places", "records", "notes")
+
+
+def _status(memory: Memory) -> Answer:
+    parts = {part.name: part.facts for part in memory.status()}
+    return {name: parts[name] for name in ("config", "storage", "nodes", "history", "index", "llm")}
+
+
+def _work(memory: Memory) -> Answer:
+    done = memory.work().round
+    return {"done": done.done, "failed": done.failed, "dead": done.dead, "indexed": done.indexed}
+
+
 PYTHON: dict[str, Callable[..., Answer]] = {
+    "status": _status,
+    "index status": lambda memory: {n: getattr(memory.index.status(), n) for n in _INDEX},
+    "index heal": lambda memory: {n: getattr(memory.index.verify(heal=True), n) for n in _PROOF},
+    "index rebuild": lambda memory: {"indexed": len(memory.index.rebuild().places)},
+    "outbox list": lambda memory: [(e.uri, e.event_type.value) for e in memory.outbox.list()],
+    "outbox requeue": lambda memory, event: {"requeued": memory.outbox.requeue([event])},
+    "work": _work,
+    "tenants": lambda memory, kind: memory.tenants.list(kind),
+    "create": lambda memory, kind, name: memory.tenants.create(kind, name),
+    "delete tenant": lambda memory, kind, name: memory.tenants.delete(kind, name).counts,
     "recall": _recall,
     "read": _read,
     "list": _list,
@@ -230,8 +256,10 @@ class CommandDoor:
         self._home = home
 
     def ask(self, verb: str, arguments: Arguments) -> Answer:
-        words, decode = COMMANDS[verb](**arguments)
-        user = [] if verb == "history" else ["--user", "ana"]  # it is for the owner of the machine
+        given = dict(arguments)
+        owner = given.pop("owner", False) or verb == "history"  # the owner of the machine
+        words, decode = COMMANDS[verb](**given)
+        user = [] if owner else ["--user", "ana"]
         done = run_command(*words, "--json", *user)
         if done.exit_code == 2:  # click's own refusal of an argument
             return refused(re.sub(r"(?s).*Error: (?:Invalid value[^:]*: )?", "", done.stderr))
@@ -347,7 +375,31 @@ def _write_command(uri: str, text: str | None = None, **more: Any) -> Command:  
     return words, _picked("uri", "version", "written", "created")
 
 
+def _status_command() -> Command:
+    def decode(found: list[dict[str, Any]]) -> Answer:
+        names = ("config", "storage", "nodes", "history", "index", "llm")
+        return {
+            name: {key: each for key, each in found[0][name].items() if key != "trouble"}
+            for name in names
+        }
+
+    return ["status"], decode
+
+
 COMMANDS: dict[str, Callable[..., Command]] = {
+    "status": _status_command,
+    "index status": lambda: (["index", "status"], _picked(*_INDEX)),
+    "index heal": lambda: (["index", "verify", "--heal"], _picked(*_PROOF)),
+    "index rebuild": lambda: (["index", "rebuild"], _picked("indexed")),
+    "outbox list": lambda: (["outbox", "list"], _rows("uri", "type")),
+    "outbox requeue": lambda event: (["outbox", "requeue", event], _picked("requeued")),
+    "work": lambda: (["worker", "--once"], _picked("done", "failed", "dead", "indexed")),
+    "tenants": lambda kind: ([kind, "list"], lambda found: [each["id"] for each in found]),
+    "create": lambda kind, name: ([kind, "create", name], lambda found: found[0]["uri"]),
+    "delete tenant": lambda kind, name: (
+        [kind, "delete", name, "--yes"],
+        lambda found: found[0]["deleted"],
+    ),
     "recall": _recall_command,
     "read": _read_command,
     "list": lambda folder="", **more: (

@@ -13,7 +13,7 @@ from perdure.app import indexes, kept, moments, tenants
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
-from perdure.engine import indexing, logged, past, sessions, summaries, upkeep, worker
+from perdure.engine import indexing, logged, past, sessions, summaries, upkeep, work, worker
 from perdure.engine.answering import Answering
 from perdure.engine.building import Building
 from perdure.engine.indexing import Following, Indexer
@@ -569,7 +569,7 @@ def takes_the_end_for_the_beginning(patch: Patch) -> None:
 
 def lets_events_wait(patch: Patch) -> None:
     patch.setattr(
-        worker.Background,
+        work.Background,
         "go_on",
         lambda self, account, goes_on, progress: self._wanted.build_on(account, goes_on, progress),
     )

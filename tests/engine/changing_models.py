@@ -7,7 +7,8 @@ from shutil import copytree
 
 from perdure.app import Context, adopt_history
 from perdure.engine.made import Caught
-from perdure.engine.worker import Background, Worker
+from perdure.engine.work import Background
+from perdure.engine.worker import Worker
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode
 from tests.engine.remembering import ANA, opened

@@ -18,6 +18,7 @@ STUB = Path(str(perdure.engine.async_memory.__file__)).with_suffix(".pyi")
 _HEAD = """# Generated from the signatures of `Memory` by `make stubs`; do not edit.
 
 import builtins
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Self
 """
@@ -63,6 +64,9 @@ class _Module:
                     yield alias.asname or alias.name, node.module
             elif isinstance(node, ast.ClassDef):
                 yield node.name, self.name
+        for node in self._tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                yield node.targets[0].id, self.name
 
     def home_of(self, name: str) -> str:
         return self._imported.get(name, self.name)

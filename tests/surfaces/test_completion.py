@@ -9,7 +9,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from perdure.surfaces.cli import SECTIONS, cli
-from perdure.surfaces.completion import SHELLS
+from perdure.surfaces.cli.completion import SHELLS
 from tests.surfaces.terminals import PERDURE, environment, perdure
 
 TYPING = """

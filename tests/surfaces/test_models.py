@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from perdure.errors import InstallError
-from perdure.surfaces.models import models_command
+from perdure.surfaces.cli.models import models_command
 from tests.index.minilm_cache import installed_model, published_files
 
 NAME = "all-MiniLM-L6-v2"

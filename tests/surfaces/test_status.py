@@ -104,7 +104,7 @@ def test_only_who_governs_an_account_is_told(folder: Path) -> None:
     done = perdure("status", "--user", "ben")
 
     assert done.exit_code == 1
-    assert "Fix: ask somebody who may" in str(done.exception)
+    assert "Fix: ask an admin, or" in str(done.exception)
 
 
 # ---------------------------------------------------------------- broken parts

@@ -262,12 +262,3 @@ def _append(path: Path, line: bytes) -> None:
 def _made(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
-
-
-def noted(home: Path) -> tuple[int, str]:
-    """Return how many troubles there are, and the last; none is 0 and nothing."""
-    try:
-        lines = (folder_of(home) / "log").read_text(errors="replace").splitlines()
-    except OSError:
-        return 0, ""
-    return len(lines), lines[-1] if lines else ""

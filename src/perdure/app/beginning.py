@@ -1,5 +1,6 @@
 """Sets up a home: a config file, and a store that can be written."""
 
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,7 +18,14 @@ from perdure.errors import (
     StorageFaultError,
     StorageSelectionError,
 )
-from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, select_backend
+from perdure.storage import (
+    ABSENT,
+    Locator,
+    StorageBackend,
+    content_hash,
+    registry,
+    select_backend,
+)
 from perdure.storage.walk import is_directory
 
 _FOLDER = Locator(".perdure-init")
@@ -26,8 +34,11 @@ _PROBE = _FOLDER.child("check.md")
 """Written, read and removed again. What a crash left of it is removed by the next."""
 PROBED = "Perdure looks whether it can write here; this may be removed.\n"
 
-BACKEND: Place = ("storage", "backend")
-VAULT: Place = ("storage", "vault", "path")
+_BACKEND: Place = ("storage", "backend")
+_VAULT: Place = ("storage", "vault", "path")
+
+_LISTS = (".config/obsidian/obsidian.json", "Library/Application Support/obsidian/obsidian.json")
+"""Where Obsidian keeps the list of its vaults, below a user's home."""
 
 TEMPLATE = """\
 # What Perdure is to do otherwise than it does by itself. All of it can be left out.
@@ -50,6 +61,11 @@ TEMPLATE = """\
 """
 
 
+def backends() -> tuple[str, ...]:
+    """Return the names of the backends that can be configured."""
+    return registry.protocols()
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """What was done to set up a home."""
@@ -64,12 +80,21 @@ class Begun:
     """Where every version is kept."""
 
 
-def begin(environ: Mapping[str, str], wanted: Entries, *, force: bool = False) -> Begun:
-    """Make sure that there is a config file that has these entries, and a store that works.
+def begin(
+    environ: Mapping[str, str],
+    *,
+    vault: str | None = None,
+    backend: str | None = None,
+    force: bool = False,
+) -> Begun:
+    """Make sure that there is a config file that names this storage, and a store that works.
 
     The store is opened and written first: nothing is configured that could not be used. What the
     file says otherwise is an error, unless it is to be changed by force.
     """
+    wanted: dict[Place, str] = {} if backend is None else {_BACKEND: backend}
+    if vault is not None:
+        wanted = {_BACKEND: "vault", _VAULT: str(Path(vault).expanduser().absolute())}
     _refuse_no_folder(wanted)
     file, new, config = _planned(environ, wanted, force=force)
     try:
@@ -81,8 +106,8 @@ def begin(environ: Mapping[str, str], wanted: Entries, *, force: bool = False) -
     with alone_in(config.home):
         file, new, config = _planned(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
-        backend = select_backend(config.storage)
-        _try_writing(backend)
+        storage = select_backend(config.storage)
+        _try_writing(storage)
         with recorded_of(config) as recorded:
             recorded.history.position()
             history = history_folder(config.home, recorded.identity)
@@ -94,9 +119,28 @@ def begin(environ: Mapping[str, str], wanted: Entries, *, force: bool = False) -
         was_there,
         new.changed,
         config.storage.protocol,
-        backend.whereabouts,
+        storage.whereabouts,
         history,
     )
+
+
+def find_vault() -> str:
+    """Return the one vault that Obsidian has on this machine; `AbsentError` unless it is one."""
+    vaults = sorted({path for each in _LISTS for path in _listed(Path.home() / each)})
+    if len(vaults) == 1:
+        return vaults[0]
+    said = ", ".join(map(ascii, vaults))
+    what = f"Obsidian has several vaults: {said}" if vaults else "Obsidian knows of no vault here"
+    raise AbsentError(f"{what}. Fix: name the folder with --vault.")
+
+
+def _listed(file: Path) -> list[str]:
+    with suppress(OSError, ValueError, RecursionError):
+        match json.loads(file.read_bytes()):
+            case {"vaults": dict(vaults)}:
+                paths = (each.get("path") for each in vaults.values() if isinstance(each, dict))
+                return [path for path in paths if isinstance(path, str) and Path(path).is_dir()]
+    return []
 
 
 def _planned(
@@ -111,7 +155,7 @@ def _planned(
 
 
 def _refuse_no_folder(wanted: Entries) -> None:
-    path = wanted.get(VAULT)
+    path = wanted.get(_VAULT)
     if path is not None and os.path.lexists(path) and not Path(path).is_dir():
         raise ConfigError(
             f"the vault {path!a} is no folder. Fix: name the folder that the notes are in."

@@ -12,6 +12,8 @@ from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from perdure.app.indexes import Indexes
     from perdure.app.llm import LanguageModel
     from perdure.artifacts.keys import SigningKey
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.health import Checkup, StatusPart
+    from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.parts import Present
@@ -157,6 +161,21 @@ class Context:
         from perdure.engine.repair import Repair
 
         return Repair(self.nodes, self.outbox)
+
+    def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
+        from perdure.app.standing import Standing
+
+        return tuple(Standing(lambda: self.config, caller, exact=exact).parts())
+
+    def doctor(self, caller: RequestContext) -> "Checkup":
+        from perdure.app.checking import check_memory
+
+        return check_memory(self.config, caller)
+
+    def costs(self, by: str, since: "datetime | None") -> "tuple[Cost, ...]":
+        from perdure.app.llm import costs
+
+        return costs(self.config, by, since)
 
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""

@@ -12,7 +12,7 @@ from perdure.app.abstracts import Abstracts
 from perdure.app.embedding import embedder_for, reopened, settings_of
 from perdure.app.kept import keep_settings, kept_settings, last_used
 from perdure.app.moments import SqliteMoments
-from perdure.app.shelf import Listed, Shelf, removed, suffix_of
+from perdure.app.shelf import Shelf, removed, suffix_of
 from perdure.app.tenants import AbstractsData, EveryIndex, PastData
 from perdure.config import SQLITE, Config
 from perdure.context.backlinks import ScannedLinks
@@ -33,7 +33,7 @@ from perdure.storage.wrappers.recorded import Recorded
 from perdure.way import Way
 
 if TYPE_CHECKING:
-    from perdure.engine.upkeep import DerivedTiers, Upkeep
+    from perdure.engine.upkeep import DerivedTiers, ListedIndex, Upkeep
 
 LEXICAL = "lexical"
 _NOT_YET = Hint(HintKind.VECTORS_PENDING, "only words were compared")
@@ -329,8 +329,8 @@ class Indexes:
                 memo.keep(account_id, owner, kept)
 
     # ------------------------------------------------------------ what there is, and may go
-    def listed(self, account_id: str) -> list[Listed]:
-        """Tell of each index that has something of an account."""
+    def listed(self, account_id: str) -> "list[ListedIndex]":
+        """Return each index that has something of an account."""
         return self._shelf.listed(account_id, self.present(account_id).following.index)
 
     def prune(self) -> list[tuple[str, int]]:

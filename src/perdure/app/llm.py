@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from perdure.config import Config, LanguageModelSettings
+from perdure.config import Config, LanguageModelSettings, load_config
 from perdure.engine.llm.asking import Asking
 from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, nanodollars
 from perdure.engine.llm.contract import LLM, Completer
-from perdure.engine.llm.ledger import Ledger
+from perdure.engine.llm.ledger import Cost, Ledger
 from perdure.engine.llm.memo import Remembered, answers_folder
 from perdure.engine.llm.metering import Metered
 from perdure.engine.llm.occasion import Occasion
@@ -67,6 +68,23 @@ def language_model_for(config: Config, folder: Path) -> LanguageModel | None:
 def ledger_file(home: Path) -> Path:
     """Return where it is written down what was spent, by all memories of this home."""
     return home / "llm" / "ledger.sqlite"
+
+
+def costs(config: Config, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
+    """Return what language models have cost, in all memories of a home.
+
+    It is added up by `day`, `session`, `model` or `purpose`.
+    """
+    file = ledger_file(config.home)
+    if not file.exists():
+        return ()
+    with Ledger(str(file)) as ledger:
+        return tuple(ledger.totals(by, since))
+
+
+def costs_here(environ: Mapping[str, str], by: str, since: datetime | None) -> tuple[Cost, ...]:
+    """As `costs`, for the config of this user; no memory is opened."""
+    return costs(load_config(environ), by, since)
 
 
 def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:

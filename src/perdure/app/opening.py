@@ -175,7 +175,11 @@ def find_history(environ: Mapping[str, str]) -> Path:
 
     It can be had also while its vault can't.
     """
-    config = load_config(environ)
+    return history_of(load_config(environ))
+
+
+def history_of(config: Config) -> Path:
+    """Return the folder of the history of the memory that a config names."""
     path = config.storage.options_for(config.storage.protocol).get("path")
     if config.storage.protocol == "vault" and isinstance(path, str):
         return history_folder(config.home, str(Path(path).resolve()))

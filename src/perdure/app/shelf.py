@@ -1,10 +1,9 @@
 """The folders of a memory's indexes, one for each embedder that it has had."""
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from perdure.config import SQLITE
 from perdure.errors import DamageError, PluginError
@@ -16,6 +15,9 @@ from perdure.model import IndexRecord
 from perdure.model.uri import name_of, segment_of
 from perdure.plugins import Group, create, offered
 from perdure.way import Way
+
+if TYPE_CHECKING:
+    from perdure.engine.upkeep import ListedIndex
 
 _GONE = ".gone"
 _OF = "+"
@@ -95,19 +97,6 @@ class _Installed:
         self._index.delete_account_data(account_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What there is of one index."""
-
-    name: str
-    places: int
-    position: int
-    """Up to where it is right; 0 if it is not finished."""
-    size: int
-    """Bytes on the disk."""
-    answers: bool
-
-
 class Shelf:
     """Opens each index once, and knows which ones there are."""
 
@@ -136,14 +125,16 @@ class Shelf:
         """Return the name of an index that was opened here."""
         return next(name for name, each in self._open.items() if each is index)
 
-    def listed(self, account_id: str, answering: KeptIndex) -> list[Listed]:
-        """Tell of each index that has something of an account."""
+    def listed(self, account_id: str, answering: KeptIndex) -> "list[ListedIndex]":
+        """Return each index that has something of an account."""
+        from perdure.engine.upkeep import ListedIndex
+
         found = []
         for name in self.names():
             index = self.open(name)
             if size := index.size(account_id):
                 told = _looked_at(index, account_id)
-                found.append(Listed(name, *told, size, answers=index is answering))
+                found.append(ListedIndex(name, *told, size, answers=index is answering))
         return found
 
     def remove(self, name: str) -> int:

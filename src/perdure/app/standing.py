@@ -5,20 +5,19 @@ A part that is broken says so, with the fix, and the others still answer.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perdure.app.embedding import embedder_for
 from perdure.app.indexes import LEXICAL, index_name
-from perdure.app.opening import find_history
+from perdure.app.opening import history_of
 from perdure.app.places import Counted, sizes
 from perdure.app.shelf import open_index
 from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
+from perdure.engine.health import StatusPart
 from perdure.engine.logged import Logged
 from perdure.errors import PerdureError, StorageSelectionError
 from perdure.faults import explain_reading
@@ -26,9 +25,6 @@ from perdure.model import RequestContext
 from perdure.model.values import JSON
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.history import History
-
-if TYPE_CHECKING:
-    from perdure.engine.llm.ledger import Total
 
 Facts = dict[str, JSON]
 
@@ -38,23 +34,23 @@ _MOST_LOOKED_UP = 20_000
 _UNOPENED = "they can't be counted without their storage. Fix: mend that first."
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One part of a memory, and how it stands with it."""
+def status(
+    environ: Mapping[str, str], caller: RequestContext, *, exact: bool = False
+) -> tuple[StatusPart, ...]:
+    """Return the parts of the configured memory, also if it can't be opened.
 
-    name: str
-    facts: Facts
-    trouble: str = ""
-    """What is wrong, with the fix; empty if nothing is."""
+    With `exact`, every file on the disk is counted, however many there are.
+    """
+    return tuple(Standing(lambda: load_config(environ), caller, exact=exact).parts())
 
 
 class Standing:
     """Asks each part of the memory that somebody configured."""
 
     def __init__(
-        self, environ: Mapping[str, str], request: RequestContext, *, exact: bool = False
+        self, read_config: Callable[[], Config], request: RequestContext, *, exact: bool = False
     ) -> None:
-        self._environ = environ
+        self._read_config = read_config
         self._request = request
         self._exact = exact
         self._questions: dict[str, Callable[[], Facts]] = {
@@ -69,30 +65,31 @@ class Standing:
             "disk": self._disk,
         }
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[StatusPart]:
         """Yield each part. Without a config there is none to tell of but the config."""
+        self._request.demand_governing("see how it stands with it")
         config, storage = self.part("config"), self.part("storage")
         yield config
         if config.trouble:
             return
         yield storage
-        yield Part("nodes", {}, _UNOPENED) if storage.trouble else self.part("nodes")
+        yield StatusPart("nodes", {}, _UNOPENED) if storage.trouble else self.part("nodes")
         yield from map(self.part, ("history", "index", "outbox", "model", "llm", "disk"))
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> StatusPart:
         """Ask one part."""
         try:
-            return Part(name, self._questions[name]())
+            return StatusPart(name, self._questions[name]())
         except PerdureError as error:
-            return Part(name, {}, str(error))
+            return StatusPart(name, {}, str(error))
         except OSError as error:
             where = Path(str(error.filename or "?"))
-            return Part(name, {}, str(explain_reading(error, str(where.parent), where.name)))
+            return StatusPart(name, {}, str(explain_reading(error, str(where.parent), where.name)))
 
     # ------------------------------------------------------------ what is opened
     @cached_property
     def _settings(self) -> Config:
-        return load_config(self._environ)
+        return self._read_config()
 
     @cached_property
     def _backend(self) -> StorageBackend:
@@ -101,7 +98,7 @@ class Standing:
     @cached_property
     def _folder(self) -> Path:
         """The folder of the history, and of all that is derived."""
-        return find_history(self._environ)
+        return history_of(self._settings)
 
     # ------------------------------------------------------------ parts
     def _config(self) -> Facts:
@@ -177,7 +174,10 @@ class Standing:
         settings = self._settings.llm
         if settings.provider == "none":
             return {"provider": "none"}
-        spent = self._spent_today()
+        from perdure.app.llm import costs
+
+        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        spent = next(iter(costs(self._settings, "day", today)), None)
         return {
             "provider": settings.provider,
             "model": settings.model,
@@ -185,17 +185,6 @@ class Standing:
             "tokens_per_day": settings.tokens_per_day,
             "dollars_per_day": settings.dollars_per_day,
         }
-
-    def _spent_today(self) -> "Total | None":
-        from perdure.app.llm import ledger_file
-        from perdure.engine.llm.ledger import Ledger
-
-        file = ledger_file(self._settings.home)
-        if not file.exists():
-            return None
-        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        with Ledger(str(file)) as ledger:
-            return next(iter(ledger.totals("day", today)), None)
 
     def _disk(self) -> Facts:
         source = None

@@ -1,6 +1,7 @@
 """The façade: every verb that a door offers is a method of `Memory`."""
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.plan import Forgotten
     from perdure.engine.erasing.receipts import Checked
+    from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.importing.importing import Imported
     from perdure.engine.lint.linting import Linted
+    from perdure.engine.llm.ledger import Cost
+    from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repaired
@@ -42,8 +46,11 @@ if TYPE_CHECKING:
     from perdure.engine.saving.saving import Wishes
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.unmerging import Unmerged
+    from perdure.engine.upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.versions import Log
+    from perdure.engine.watch import WatchReport
     from perdure.engine.why.provenance import Provenance
+    from perdure.engine.work import Worked, WorkReport
     from perdure.engine.write import Written
     from perdure.model import RelationEdge
     from perdure.storage import Locator
@@ -648,7 +655,71 @@ class Memory(Readable):
         unfinished = self._parts.outbox.list_unfinished(self.caller.account_id)
         return lag_of(unfinished, self.caller)
 
+    def status(self, *, exact: bool = False) -> "tuple[StatusPart, ...]":
+        """Return what is stored where, and whether it is healthy. Changes nothing.
+
+        With `exact`, every file on the disk is counted, however many there are.
+        """
+        return self._parts.status(self.caller, exact=exact)
+
+    def doctor(self) -> "Checkup":
+        """Return whether the memory is healthy, and how to fix what is not. Changes nothing."""
+        return self._parts.doctor(self.caller)
+
+    def cost(self, by: str = "day", *, since: datetime | None = None) -> "tuple[Cost, ...]":
+        """Return what language models have cost, by `day`, `session`, `model` or `purpose`.
+
+        It is that of all accounts and memories of this home; only for callers who govern theirs.
+        """
+        self.caller.demand_governing("see what language models cost")
+        return self._parts.costs(by, since)
+
+    @property
+    def index(self) -> "IndexUpkeep":
+        """The index of the account; `AccessDeniedError` unless the caller governs it."""
+        from perdure.engine.upkeep import IndexUpkeep
+
+        return IndexUpkeep(self._parts, self.caller, self.settle)
+
+    @property
+    def outbox(self) -> "OutboxUpkeep":
+        """The events that wait for the index; `AccessDeniedError` as for `index`."""
+        from perdure.engine.upkeep import OutboxUpkeep
+
+        return OutboxUpkeep(self._parts, self.caller)
+
+    def work(
+        self,
+        *,
+        once: bool = True,
+        ending: threading.Event | None = None,
+        report: "Callable[[WorkReport], None] | None" = None,
+    ) -> "Worked":
+        """Bring the indexes of all accounts up to date, and build that of a new model.
+
+        It works until nothing waits or, if not `once`, until `ending` is set; then the step that
+        was begun is finished. `report` is called with what happens meanwhile.
+        """
+        from perdure.engine.work import work
+
+        return work(self._parts, self.caller, ending or threading.Event(), report, once=once)
+
+    def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
+        """Take in edits of files as soon as they are saved, until `ending` is set.
+
+        An edit becomes a version, and a folder with a `content.md` a node, in every account.
+        """
+        from perdure.engine.watch import watch
+
+        return watch(self._parts, self.caller, ending, self.record_edits)
+
     # ------------------------------------------------------------ accounts, users, agents
+    @property
+    def tenants(self) -> "Tenants":
+        """The accounts, users and agents that the caller may create, list and delete."""
+        from perdure.engine.namespaces import Tenants
+
+        return Tenants(self._parts, self.caller)
 
 
 class PastMemory(Readable):

@@ -5,18 +5,24 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
 
 from perdure.context.contract import TenantData
 from perdure.context.deletions import Deletions
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
-from perdure.model.uri import name_of
+from perdure.model.uri import check_id, name_of
 from perdure.storage import ABSENT, ConcurrentModificationError, Locator, TransactionalBackend
 from perdure.storage.walk import is_directory
+
+if TYPE_CHECKING:
+    from perdure.engine.parts import Parts
 
 _RECORD = ".namespace.json"
 _ROOT = Locator("")
 _KINDS = {"users": "user", "agents": "agent"}
+
+TenantKind = Literal["account", "user", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +161,56 @@ class NamespaceManager:
         )
         names = (name_of(child.name) for child in folders)
         return [name for name in names if name is not None]
+
+
+class Tenants:
+    """The accounts, users and agents that a caller may create, list and delete, by kind.
+
+    Users and agents are those of the caller's account.
+    """
+
+    def __init__(self, parts: "Parts", caller: RequestContext) -> None:
+        self._parts = parts
+        self._caller = caller
+
+    def uri(self, kind: TenantKind, name: str) -> str:
+        """Return the URI of a tenant; `InvalidValueError` if it can't have this name."""
+        check_id(name, kind)
+        owner = (f"{kind}s", name)
+        return str(Uri(name) if kind == "account" else Uri(self._caller.account_id, owner))
+
+    def create(self, kind: TenantKind, name: str) -> str:
+        """Create a tenant; return its URI. `NodeExistsError` if it exists."""
+        uri, caller = self.uri(kind, name), self._caller
+        match kind:
+            case "account":
+                self._parts.namespaces.create_account(name, caller)
+            case "user":
+                self._parts.namespaces.create_user(caller.account_id, name, caller)
+            case "agent":
+                self._parts.namespaces.create_agent(caller.account_id, name, caller)
+        return uri
+
+    def list(self, kind: TenantKind) -> "list[str]":
+        """Return the names of the tenants that the caller may see."""
+        match kind:
+            case "account":
+                return self._parts.namespaces.list_accounts(self._caller)
+            case "user":
+                return self._parts.namespaces.list_users(self._caller.account_id, self._caller)
+            case "agent":
+                return self._parts.namespaces.list_agents(self._caller.account_id, self._caller)
+
+    def delete(self, kind: TenantKind, name: str) -> Deleted:
+        """Remove a tenant with all that belongs to it; return what that was."""
+        caller = self._caller
+        match kind:
+            case "account":
+                return self._parts.namespaces.delete_account(name, caller)
+            case "user":
+                return self._parts.namespaces.delete_user(caller.account_id, name, caller)
+            case "agent":
+                return self._parts.namespaces.delete_agent(caller.account_id, name, caller)
 
 
 def _governs(ctx: RequestContext, account_id: str) -> bool:

@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING, Protocol
 from perdure.engine.recall.result import Hint
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import OutboxStore
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.indexing import Following
+    from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.past import Pasts
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.repair import Repair
     from perdure.engine.saving.learning import Learning
+    from perdure.engine.upkeep import ListedIndex, Upkeep
     from perdure.engine.versions import Log
+    from perdure.index.contract import Embedder
     from perdure.model import RequestContext
     from perdure.storage.wrappers.recorded import Recorded
 
@@ -37,6 +43,24 @@ class Present:
     """Whether it answers only until the one that is wanted is made."""
     otherwise: "Present | None" = None
     """Who answers if this one is not made yet, and can't be now."""
+
+
+class IndexSet(Protocol):
+    """The indexes of a memory, one for each embedder that it has had."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def embedder(self) -> "Embedder | None": ...
+    @property
+    def upkeep(self) -> "Upkeep":
+        """What verifies and rebuilds the index of the configured embedder."""
+
+    def progress(self, account_id: str) -> tuple[int, int]:
+        """Return how many places that index has by now, and of how many."""
+
+    def listed(self, account_id: str) -> "list[ListedIndex]": ...
+    def prune(self) -> list[tuple[str, int]]: ...
 
 
 class Parts(Protocol):
@@ -68,6 +92,8 @@ class Parts(Protocol):
     @property
     def repair(self) -> "Repair": ...
     @property
+    def indexes(self) -> IndexSet: ...
+    @property
     def erasing(self) -> "Erasing": ...
 
     def present(self, account_id: str) -> "Present":
@@ -84,6 +110,15 @@ class Parts(Protocol):
 
     def signing_key(self) -> "SigningKey":
         """Return the key that this user signs with; the first call makes it."""
+
+    def status(self, caller: "RequestContext", *, exact: bool) -> "tuple[StatusPart, ...]":
+        """Return what is stored where, and whether it is healthy."""
+
+    def doctor(self, caller: "RequestContext") -> "Checkup":
+        """Return whether the memory is healthy, and how to fix what is not."""
+
+    def costs(self, by: str, since: "datetime | None") -> "tuple[Cost, ...]":
+        """Return what language models have cost, in all memories of this home."""
 
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""

@@ -19,7 +19,7 @@ from perdure.artifacts.names import is_foreign
 from perdure.artifacts.proof import InclusionProof, Proven, verify_proof
 from perdure.artifacts.proving import Prover
 from perdure.artifacts.store import CATALOGUE
-from perdure.artifacts.verify import Fault, Progress, Report, verify
+from perdure.artifacts.verify import Fault, Report, verify
 from perdure.context.files import CONTENT
 from perdure.engine.edits import Edits, record_edits
 from perdure.errors import (
@@ -45,7 +45,7 @@ _BOUND_TO = """SELECT name, position, (SELECT count(*) FROM binds AS earlier
     FROM binds WHERE cid = ? ORDER BY name, position"""
 
 
-class Difference(NamedTuple):
+class TextDiff(NamedTuple):
     """What changed in a text from one version to another."""
 
     old: Version | None
@@ -208,7 +208,7 @@ class Log:
 
     def diff(
         self, key: str, old: int | CID | str | None = None, new: int | CID | str | None = None
-    ) -> Difference:
+    ) -> TextDiff:
         """Return what changed in a text, up to the last version and from the one before it."""
         versions = self.versions(key)
         last = versions[-1] if new is None else self._chosen(key, new)
@@ -220,8 +220,8 @@ class Log:
             text = "" if last.unbound else self._history.text(last)
             name = f"{last.key}\tversion {last.number}"
             whole = lines.diff("", text, old_name="/dev/null", new_name=name)
-            return Difference(None, last, whole)
-        return Difference(first, last, self._history.diff(Locator(last.key), first, last))
+            return TextDiff(None, last, whole)
+        return TextDiff(first, last, self._history.diff(Locator(last.key), first, last))
 
     def blame(self, key: str) -> list[BlamedLine]:
         """Return the lines of a text, each with the version that wrote it."""
@@ -314,7 +314,7 @@ class Log:
         return (versions[-1] if number is None else self._chosen(key, number)).position
 
     # ------------------------------------------------------------ upkeep
-    def verify(self, progress: Progress | None = None) -> Verified:
+    def verify(self, progress: Callable[[int, int], None] | None = None) -> Verified:
         """Read every byte, and return what is damaged; also where the log can't be opened."""
         cuts: Sequence[Cut] = ()
         try:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from perdure.context.contract import OutboxStore
 from perdure.context.outbox.retry import fail
-from perdure.engine.building import GoesOn, Progress
 from perdure.engine.indexing import Following
 from perdure.engine.logged import folders_of
 from perdure.engine.made import Caught
@@ -193,30 +192,6 @@ class Worker:
         """Let go of what is still ours, whatever happened."""
         for uri, event in leased:
             self._outbox.release(event, uri, worker_id=self.id)
-
-
-class Background:
-    """Makes the index that is wanted while another one answers, and keeps that one up to date."""
-
-    def __init__(self, wanted: Following, answering: Callable[[], Worker | None]) -> None:
-        self._wanted = wanted
-        self._answering = answering
-        """Returns who works for the index that answers meanwhile, if there is one."""
-
-    def go_on(self, account_id: str, goes_on: GoesOn, progress: Progress) -> Caught | None:
-        """Go on until the index is finished or we are told to stop; None if others make it.
-
-        What was written meanwhile is worked on after each step.
-        """
-
-        def between() -> bool:
-            worker = self._answering()
-            if worker is not None:
-                with suppress(PerdureError):  # who asks it is told; this one is made all the same
-                    worker.work(account_id)
-            return goes_on()
-
-        return self._wanted.build_on(account_id, between, progress)
 
 
 def _places(event: OutboxEvent) -> Iterator[Uri]:

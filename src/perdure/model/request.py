@@ -105,6 +105,15 @@ class RequestContext:
         owned = len(uri.path) > 1 and uri.path[0] != "resources"
         return self.may_see(uri) and (self.governs or owned)
 
+    def demand_governing(self, what: str) -> None:
+        """Raise `AccessDeniedError` unless all of the account is within reach."""
+        if not self.governs:
+            raise AccessDeniedError(
+                f"{self.user_id[:80]!a} of account {self.account_id[:80]!a} is {self.role.value} "
+                f"and may not {what}. Fix: ask an admin",
+                options={"role": Role.ADMIN.value},
+            )
+
     def refuse(self, uri: Uri | str) -> AccessDeniedError:
         """Say no in words that tell nothing of what is there."""
         return AccessDeniedError(

@@ -19,7 +19,7 @@ _AT_ONCE = 500
 _WIDEST = 40
 _UNITS = ("kB", "MB", "GB", "TB")
 _THOUSAND = 1000
-_OPTIONS = {"replace_learned": "replace", "session_id": "session"}
+_OPTIONS = {"replace_learned": "replace", "role": "as_role", "session_id": "session"}
 """Arguments of verbs whose option has another name."""
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 

@@ -14,7 +14,7 @@ from perdure.engine.llm.occasion import Occasion
 from perdure.engine.llm.reply import Answer, Usage
 from perdure.errors import ConfigError, OverBudgetError
 from perdure.model.values import JSON
-from perdure.surfaces.cost import cost_command
+from perdure.surfaces.cli.cost import cost_command
 from tests.engine.llm.services import Server, serving
 
 OCCASION = Occasion("local", "user:ana", "monday", "extract")

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from enum import StrEnum
 from typing import Self
 
@@ -37,7 +38,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class Cost:
     """What one day, session, model or purpose came to."""
 
     name: str
@@ -48,6 +49,10 @@ class Total:
     output_tokens: int
     money: int | None
     """In billionths of a dollar; None if no price was known."""
+
+    @property
+    def dollars(self) -> Decimal | None:
+        return None if self.money is None else Decimal(self.money) / BILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +141,14 @@ class Ledger:
         return int(db.execute(tables.ADD, row).lastrowid or 0)
 
     # ------------------------------------------------------------ questions
-    def totals(self, by: str, since: datetime | None = None) -> list[Total]:
+    def totals(self, by: str, since: datetime | None = None) -> list[Cost]:
         """Return what each `day`, `session`, `model` or `purpose` came to, by its name."""
         if by not in tables.TOTALS:
             raise InvalidValueError(
                 f"nothing is added up by {shown(by)}. Fix: use {', '.join(tables.TOTALS)}."
             )
         with self._file.reading() as db:
-            return [Total(*row) for row in db.execute(tables.TOTALS[by], (_from(since),))]
+            return [Cost(*row) for row in db.execute(tables.TOTALS[by], (_from(since),))]
 
     def rows(self, since: datetime | None = None) -> list[Row]:
         """Return each call, the oldest first."""

@@ -23,12 +23,8 @@ def _command(name: str, told: str) -> Later:
     return Later(f"{_HERE}.cli.{name}:{name}_command", told)
 
 
-def _verb(module: str, name: str, told: str) -> Later:
-    return Later(f"{_HERE}.nodes.{module}:{name}_command", told)
-
-
-def _finder(module: str, name: str, told: str) -> Later:
-    return Later(f"{_HERE}.recall.{module}:{name}_command", told)
+def _tenants(name: str, told: str) -> Later:
+    return Later(f"{_HERE}.cli.tenants:{name}_command", told)
 
 
 SECTIONS = {
@@ -72,39 +68,31 @@ SECTIONS = {
         "state-mode": _command("state_mode", "Say who keeps the plans of projects, or change it."),
     },
     "Upkeep": {
-        "init": Later(
-            f"{_HERE}.beginning:init_command",
-            "Set up memory on this machine: a config file, and a store that works.",
+        "init": _command(
+            "init", "Set up memory on this machine: a config file, and a store that works."
         ),
-        "status": Later(
-            f"{_HERE}.status:status_command", "Say what is stored where, and how it stands with it."
-        ),
+        "status": _command("status", "Say what is stored where, and how it stands with it."),
         "history": _command(
             "history", "See, compare, restore and prove every version of every text."
         ),
         "lint": _command("lint", "Find what is wrong with notes by their own words."),
         "migrate": _command("migrate", "Copy the memory to another backend, with its history."),
         "repair": _command("repair", "Find what is wrong with nodes, and mend it."),
-        "index": _finder("indexing", "index", "Look after the index by which memories are found."),
-        "worker": _finder("working", "worker", "Keep the index up to date, for all accounts."),
-        "watch": _finder(
-            "watching", "watch", "Take in what you edit by hand, as soon as it is saved."
-        ),
-        "models": Later(
-            f"{_HERE}.models:models_command",
+        "index": _command("index", "Look after the index by which memories are found."),
+        "worker": _command("worker", "Keep the index up to date, for all accounts."),
+        "watch": _command("watch", "Take in what you edit by hand, as soon as it is saved."),
+        "models": _command(
+            "models",
             "Install the model that finds memories by their meaning, and see what is installed.",
         ),
-        "cost": Later(f"{_HERE}.cost:cost_command", "Say what language models have cost."),
-        "outbox": _verb("outbox", "outbox", "Look after what the index was not told of yet."),
-        "account": _verb("tenants", "account", "Make, list and delete accounts."),
-        "user": _verb("tenants", "user", "Make, list and delete users."),
-        "agent": _verb("tenants", "agent", "Make, list and delete agents."),
-        "doctor": Later(
-            f"{_HERE}.doctor:doctor_command",
-            "Say where memory is kept and whether all is well.",
-        ),
-        "completion": Later(
-            f"{_HERE}.completion:completion_command",
+        "cost": _command("cost", "Say what language models have cost."),
+        "outbox": _command("outbox", "Look after what the index was not told of yet."),
+        "account": _tenants("account", "Make, list and delete accounts."),
+        "user": _tenants("user", "Make, list and delete users."),
+        "agent": _tenants("agent", "Make, list and delete agents."),
+        "doctor": _command("doctor", "Say where memory is kept and whether all is well."),
+        "completion": _command(
+            "completion",
             "Print what makes a shell complete commands, options and names of nodes.",
         ),
     },

@@ -5,7 +5,7 @@ import click
 from perdure import Memory
 from perdure.surfaces.asking import ONE_OBJECT, as_json, with_reason
 from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.completing import node_names
+from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.telling import tell_json, tell_line
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict
 import click
 
 from perdure.app import caller_for, open_memory
-from perdure.errors import AccessDeniedError
 from perdure.model import RequestContext, Role
 from perdure.surfaces.asking import Command
 from perdure.surfaces.telling import counted, mention, shown
@@ -105,12 +104,3 @@ def mention_edits(edits: "Edits") -> None:
 
 def _and_more(number: int) -> str:
     return f" and {number - _MOST_NAMED} more" if number > _MOST_NAMED else ""
-
-
-def demand_governing(caller: RequestContext, what: str) -> None:
-    """Refuse what is only for callers who reach all of an account."""
-    if not caller.governs:
-        raise AccessDeniedError(
-            f"{caller.user_id[:80]!a} of account {caller.account_id[:80]!a} is {caller.role.value} "
-            f"and may not {what}. Fix: ask an admin, or add --as-role admin."
-        )

@@ -5,7 +5,7 @@ import click
 from perdure import Memory
 from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, with_reason, without_asking
 from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.completing import node_names
+from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.nodes.describing import gist
 from perdure.surfaces.telling import shown, tell_json, tell_line
 

@@ -5,7 +5,7 @@ import click
 from perdure import Memory, Problem
 from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
 from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.completing import folder_names
+from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.telling import counted, mention, shown, styled, tell_json, tell_line
 
 

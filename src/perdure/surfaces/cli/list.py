@@ -9,7 +9,7 @@ import click
 from perdure import Entry, Memory, SessionInfo
 from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
 from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.completing import folder_names
+from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.nodes.describing import day, gist, stamp, told_node
 from perdure.surfaces.telling import (
     counted,

@@ -11,7 +11,7 @@ from perdure.model import ContextNode, RelationEdge
 from perdure.model.values import plain
 from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment
 from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.completing import node_names
+from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.nodes.describing import time, told_edges, told_whole
 from perdure.surfaces.telling import mention, shown, styled, tell, tell_json, tell_text
 

@@ -6,7 +6,7 @@ from perdure import Memory
 from perdure.model import RelationEdge
 from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
 from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.completing import node_names
+from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.nodes.describing import told_edge
 from perdure.surfaces.telling import mention, shown, tell_json, tell_line, tell_table
 

@@ -6,7 +6,7 @@ import click
 
 from perdure import Deleted, Finding, Memory
 from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
-from perdure.surfaces.cli.caller import with_memory
+from perdure.surfaces.cli.caller import mention_edits, with_memory
 from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
 
 
@@ -22,6 +22,8 @@ def repair_command(memory: Memory, *, apply: bool, as_json: bool) -> None:
     unfinished is finished, or removed.
     """
     done = memory.repair(apply=apply)
+    for edits in memory.edits():
+        mention_edits(edits)
     if as_json:
         tell_json(*(_json(finding, applied=apply) for finding in done.findings))
         return

@@ -9,8 +9,8 @@ from perdure.model import Uri
 from perdure.model.short_names import spelled
 from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
 from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.list import entry_json, gist_of, room_beside
-from perdure.surfaces.nodes.completing import folder_names
 from perdure.surfaces.telling import counted, cut_to, padded_to, styled, tell, tell_json, width_of
 
 _WIDEST_NAME = 60

@@ -14,7 +14,7 @@ from perdure.model import Action, RelationEdge, Uri
 from perdure.model.values import shortened
 from perdure.surfaces.asking import ONE_OBJECT, as_json
 from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.completing import node_names
+from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.nodes.describing import day, stamp, time, told_edges
 from perdure.surfaces.telling import (
     counted,

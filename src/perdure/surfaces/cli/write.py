@@ -9,8 +9,8 @@ from perdure import Memory
 from perdure.model.values import JSON
 from perdure.surfaces.asking import ONE_OBJECT, as_json
 from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.cli.secrets import masked_json, mention_masked, with_secrets
-from perdure.surfaces.nodes.completing import node_names
 from perdure.surfaces.nodes.describing import version_line
 from perdure.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
 from perdure.surfaces.telling import mention, tell_json, tell_line

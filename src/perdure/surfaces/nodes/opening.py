@@ -13,7 +13,7 @@ from perdure.app import Context, default_request, open_context
 from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
-from perdure.errors import AccessDeniedError, ContextError, InvalidValueError, NodeNotFoundError
+from perdure.errors import ContextError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.short_names import name_for, place_named
 from perdure.surfaces.asking import Command
@@ -183,16 +183,3 @@ def asked_by(command: Command) -> Command:
     for option in options:
         command = option(command)
     return command
-
-
-def demand_governing(memory: Memory, what: str) -> None:
-    """Refuse what is only for those who reach all of an account."""
-    demand_governor(memory.request, what)
-
-
-def demand_governor(ctx: RequestContext, what: str) -> None:
-    if not ctx.governs:
-        raise AccessDeniedError(
-            f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "
-            f"not {what}. Fix: ask somebody who may, with --as-role admin."
-        )

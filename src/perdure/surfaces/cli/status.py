@@ -1,4 +1,4 @@
-"""`status`."""
+"""`perdure status`."""
 
 import os
 from collections.abc import Mapping
@@ -7,9 +7,10 @@ from urllib.parse import unquote
 
 import click
 
-from perdure.app.standing import Part, Standing
+from perdure import StatusPart
+from perdure.app.standing import status
 from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.nodes.opening import asked_by, caller_in, demand_governor, request_for
+from perdure.surfaces.cli.caller import caller_in, caller_options
 from perdure.surfaces.telling import counted, mention, shown, sized, styled, tell_json, tell_line
 
 _WIDTH = 9
@@ -19,16 +20,14 @@ _NEWLY = "the next recall brings it up to date"
 @click.command("status")
 @click.option("--exact", is_flag=True, help="Count every file on the disk, however many they are.")
 @as_json(ONE_OBJECT)
-@asked_by
+@caller_options
 def status_command(*, exact: bool, as_json: bool, **caller: Any) -> None:  # noqa: ANN401 - see Caller
     """Say what is stored where, and how it stands with it.
 
     It only looks: no index is made or mended. If a part is broken it says which and how to mend it,
     tells of the others, and ends with 1.
     """
-    request = request_for(caller_in(caller), os.environ)
-    demand_governor(request, "see how it stands with it")
-    parts = list(Standing(os.environ, request, exact=exact).parts())
+    parts = status(os.environ, caller_in(caller), exact=exact)
     broken = [part for part in parts if part.trouble]
     if as_json:
         tell_json({"ok": not broken, **{part.name: _json(part) for part in parts}})
@@ -38,11 +37,11 @@ def status_command(*, exact: bool, as_json: bool, **caller: Any) -> None:  # noq
     click.get_current_context().exit(1 if broken else 0)
 
 
-def _json(part: Part) -> dict[str, object]:
+def _json(part: StatusPart) -> dict[str, object]:
     return {**part.facts, "trouble": part.trouble or None}
 
 
-def _tell(part: Part) -> None:
+def _tell(part: StatusPart) -> None:
     if part.trouble:
         bad = styled("FAIL", fg="red", bold=True)
         tell_line(f"{part.name:{_WIDTH}} {bad} {shown(part.trouble)}")

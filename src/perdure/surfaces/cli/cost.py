@@ -1,22 +1,20 @@
-"""`cost`."""
+"""`perdure cost`."""
 
 import os
 from collections.abc import Sequence
 from datetime import datetime
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 
 import click
 
-from perdure.app.llm import ledger_file
-from perdure.config import load_config
-from perdure.engine.llm.budget import BILLION
-from perdure.engine.llm.ledger import Ledger, Total
+from perdure import Cost
+from perdure.app.llm import costs_here
 from perdure.model.values import read_moment
 from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_table
 
-_CENTS_OF_CENTS = BILLION // 10_000
 _ALL = "all"
+_CENT_OF_CENT = Decimal("0.0001")
 
 
 def _since(text: str) -> datetime:
@@ -49,7 +47,7 @@ def cost_command(by: str, since: datetime | None, *, as_json: bool) -> None:
     Each attempt counts, and each call that never ended as the most that it may have cost. Answers
     that were known from before cost nothing. What was said in a call is not kept.
     """
-    totals = _totals(by, since)
+    totals = costs_here(os.environ, by, since)
     if as_json:
         tell_json(*({by: each.name, **_json(each)} for each in totals))
         return
@@ -68,30 +66,21 @@ def cost_command(by: str, since: datetime | None, *, as_json: bool) -> None:
         )
 
 
-def _totals(by: str, since: datetime | None) -> list[Total]:
-    file = ledger_file(load_config(os.environ).home)
-    if not file.exists():
-        return []
-    with Ledger(str(file)) as ledger:
-        return ledger.totals(by, since)
-
-
-def _row(total: Total) -> tuple[str, ...]:
+def _row(total: Cost) -> tuple[str, ...]:
     numbers = (total.calls, total.remembered, total.input_tokens, total.output_tokens)
-    return (shown(total.name), *(f"{number:,}" for number in numbers), _dollars(total.money))
+    return (shown(total.name), *(f"{number:,}" for number in numbers), _dollars(total.dollars))
 
 
-def _dollars(money: int | None) -> str:
+def _dollars(amount: Decimal | None) -> str:
     """Return an amount to a hundredth of a cent, rounded up."""
-    if money is None:
+    if amount is None:
         return "unknown"
-    whole, parts = divmod(-(-money // _CENTS_OF_CENTS), 10_000)
-    return f"${whole:,}.{parts:04d}"
+    return f"${amount.quantize(_CENT_OF_CENT, ROUND_UP):,}"
 
 
-def _sum(totals: Sequence[Total]) -> Total:
+def _sum(totals: Sequence[Cost]) -> Cost:
     known = [each.money for each in totals if each.money is not None]
-    return Total(
+    return Cost(
         _ALL,
         sum(each.calls for each in totals),
         sum(each.remembered for each in totals),
@@ -102,12 +91,12 @@ def _sum(totals: Sequence[Total]) -> Total:
     )
 
 
-def _json(total: Total) -> dict[str, object]:
+def _json(total: Cost) -> dict[str, object]:
     return {
         "calls": total.calls,
         "remembered": total.remembered,
         "unfinished": total.open,
         "input_tokens": total.input_tokens,
         "output_tokens": total.output_tokens,
-        "dollars": None if total.money is None else f"{Decimal(total.money) / BILLION:f}",
+        "dollars": None if total.dollars is None else f"{total.dollars:f}",
     }

@@ -1,16 +1,11 @@
-"""`init`."""
+"""`perdure init`."""
 
-import json
 import os
-from contextlib import suppress
-from pathlib import Path
 
 import click
 
-from perdure.app.beginning import BACKEND, VAULT, Begun, begin
-from perdure.app.configuring import Place
-from perdure.errors import AbsentError
-from perdure.storage import registry
+from perdure.app.beginning import Begun, backends, begin
+from perdure.app.beginning import find_vault as obsidian_vault
 from perdure.surfaces.asking import ONE_OBJECT, as_json
 from perdure.surfaces.telling import shown, tell_json, tell_line
 
@@ -19,9 +14,6 @@ NEXT = (
     'perdure recall "how do I like my tea?"',
     "perdure status",
 )
-_LISTS = (".config/obsidian/obsidian.json", "Library/Application Support/obsidian/obsidian.json")
-"""Where Obsidian keeps which vaults there are, below a user's home."""
-_VAULT = "vault"
 
 
 @click.command("init")
@@ -43,52 +35,28 @@ def init_command(
     """
     if find_vault and vault is not None:
         raise click.UsageError("--vault and --find-vault exclude each other. Fix: give one.")
-    path = _found_vault() if find_vault else vault
-    begun = begin(os.environ, _wanted(path, backend), force=force)
+    if find_vault:
+        vault = obsidian_vault()
+    _check(vault, backend)
+    begun = begin(os.environ, vault=vault, backend=backend, force=force)
     if as_json:
         tell_json(_json(begun))
         return
     _tell(begun)
 
 
-def _wanted(vault: str | None, backend: str | None) -> dict[Place, str]:
-    if vault is None:
-        return {} if backend is None else {BACKEND: _known(backend)}
-    if backend not in {None, _VAULT}:
+def _check(vault: str | None, backend: str | None) -> None:
+    if vault is None and backend is not None and backend not in (known := backends()):
+        raise click.BadParameter(
+            f"no backend is called {backend!a}. Fix: use {', '.join(known)}.",
+            param_hint="--backend",
+        )
+    if vault is not None and backend not in {None, "vault"}:
         raise click.UsageError(
             f"a vault is kept by the backend vault, not by {backend!a}. Fix: leave one option out."
         )
-    if not vault:
+    if vault == "":
         raise click.UsageError("--vault is empty. Fix: name the folder that the notes are in.")
-    return {BACKEND: _VAULT, VAULT: str(Path(vault).expanduser().absolute())}
-
-
-def _known(backend: str) -> str:
-    if backend not in registry:
-        raise click.BadParameter(
-            f"no backend is called {backend!a}. Fix: use {', '.join(registry.protocols())}.",
-            param_hint="--backend",
-        )
-    return backend
-
-
-def _found_vault() -> str:
-    """Return the one vault that Obsidian knows and that is there."""
-    vaults = sorted({path for each in _LISTS for path in _listed(Path.home() / each)})
-    if len(vaults) == 1:
-        return vaults[0]
-    said = ", ".join(map(ascii, vaults))
-    what = f"Obsidian has several vaults: {said}" if vaults else "Obsidian knows of no vault here"
-    raise AbsentError(f"{what}. Fix: name the folder with --vault.")
-
-
-def _listed(file: Path) -> list[str]:
-    with suppress(OSError, ValueError, RecursionError):
-        match json.loads(file.read_bytes()):
-            case {"vaults": dict(vaults)}:
-                paths = (each.get("path") for each in vaults.values() if isinstance(each, dict))
-                return [path for path in paths if isinstance(path, str) and Path(path).is_dir()]
-    return []
 
 
 # ---------------------------------------------------------------- telling

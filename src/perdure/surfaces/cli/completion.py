@@ -1,0 +1,61 @@
+"""`perdure completion`, and the names of nodes for a shell that completes them."""
+
+import os
+import re
+from itertools import islice
+
+import click
+
+from perdure.surfaces.cli.caller import Caller, caller_in
+from perdure.surfaces.telling import tell
+
+_PROGRAM = "perdure"
+_VARIABLE = "_PERDURE_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+_MOST = 500
+_PLAIN = re.compile(r"[\w.@%+=/-]+")
+"""What a shell takes as it is. Names with other characters are typed by hand."""
+
+
+def node_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
+    """Return the names of nodes and folders that begin so; of a single folder, those in it."""
+    return _names(ctx, incomplete)
+
+
+def folder_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
+    return [name for name in _names(ctx, incomplete) if name.endswith("/")]
+
+
+def archived_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
+    return _names(ctx, incomplete, archived=True)
+
+
+def _names(ctx: click.Context, typed: str, *, archived: bool = False) -> list[str]:
+    from perdure.app.completing import completions
+
+    try:
+        options = {name: ctx.params.get(name) for name in Caller.__annotations__}
+        caller = caller_in({**options, "session": options["session"] or ""})
+        found = completions(os.environ, caller, typed, archived=archived)
+        return list(islice(filter(_PLAIN.fullmatch, found), _MOST))
+    except Exception:  # noqa: BLE001 - an error must not interrupt someone who types
+        return []
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion_command(shell: str) -> None:
+    """Print what makes a shell complete commands, options and names of nodes.
+
+    \b
+    bash: eval "$(perdure completion bash)" in ~/.bashrc; it needs bash 4.4
+    zsh:  eval "$(perdure completion zsh)" in ~/.zshrc, after compinit
+    fish: perdure completion fish > ~/.config/fish/completions/perdure.fish
+    """  # noqa: D301 - click's mark for lines that are not to be wrapped
+    from click.shell_completion import get_completion_class
+
+    completion = get_completion_class(shell)
+    if completion is None:
+        raise click.UsageError(f"{shell} is not known. Fix: use one of {', '.join(SHELLS)}.")
+    script = completion(click.Command(_PROGRAM), {}, _PROGRAM, _VARIABLE)
+    tell(script.source_template % script.source_vars())

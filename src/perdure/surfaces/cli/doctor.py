@@ -1,0 +1,74 @@
+"""`perdure doctor`."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+
+from perdure import Check, Checkup, Severity
+from perdure.app.checking import CAPABILITIES, check_up
+from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.surfaces.telling import shown, styled, tell_json, tell_line
+
+_SHOWN = {Severity.WARN, Severity.FAIL}
+_COLOURS = dict(zip(Severity, ("green", "cyan", "yellow", "red"), strict=True))
+
+
+@click.command("doctor")
+@click.option(
+    "--requires",
+    metavar="NAMES",
+    default="",
+    help=f"Fail unless the storage promises these, comma-separated: {', '.join(CAPABILITIES)}.",
+)
+@click.option("--all", "every", is_flag=True, help="Say also what is well.")
+@as_json(ONE_OBJECT)
+@click.pass_context
+def doctor_command(context: click.Context, requires: str, *, every: bool, as_json: bool) -> None:
+    """Say where memory is kept and whether all is well. Changes nothing.
+
+    What is not well is said with its fix; the exit code is 1 only if something fails. With --all,
+    also what is well, and what could be better.
+    """
+    wanted = {name.strip() for name in requires.split(",") if name.strip()}
+    if unknown := wanted.difference(CAPABILITIES):
+        raise click.BadParameter(
+            f"{', '.join(sorted(unknown))} is not known. Fix: use {', '.join(CAPABILITIES)}.",
+            param_hint="--requires",
+        )
+    found = check_up(os.environ, wanted)
+    if as_json:
+        tell_json(_json(found))
+    else:
+        for line in _lines(found, every=every):
+            tell_line(line)
+    context.exit(0 if found.ok else 1)
+
+
+def _lines(found: Checkup, *, every: bool) -> Iterator[str]:
+    storage = found.storage
+    yield _line(Check("storage", Severity.OK if storage.ok else Severity.FAIL, storage.message))
+    yield f"     chosen by {storage.reason}"
+    if storage.capabilities:
+        promised = [name for name in CAPABILITIES if getattr(storage.capabilities, name)]
+        yield f"     promises  {', '.join(promised) or 'nothing beyond the verbs'}"
+    told = {storage.message}
+    for check in found.checks:
+        if every or (check.level in _SHOWN and check.message not in told):
+            told.add(check.message)
+            yield _line(check)
+
+
+def _line(check: Check) -> str:
+    level = styled(f"{check.level.value:4}", fg=_COLOURS[check.level])
+    return f"{level} {check.name:9} {shown(check.message)}"
+
+
+def _json(found: Checkup) -> dict[str, object]:
+    refused = [c for c in found.checks if c.name == "recall" and c.level is Severity.FAIL]
+    checks = [
+        {"name": c.name, "level": c.level.value.lower(), "message": c.message} for c in found.checks
+    ]
+    more = {"embedding": refused[0].message} if refused else {}
+    return {**asdict(found.storage), "ok": found.ok, "checks": checks, **more}

@@ -1,0 +1,75 @@
+"""`perdure account`, `perdure user` and `perdure agent`."""
+
+import click
+
+from perdure import Memory, TenantKind
+from perdure.surfaces.asking import (
+    OBJECT_PER_LINE,
+    ONE_OBJECT,
+    as_json,
+    ask_first,
+    without_asking,
+)
+from perdure.surfaces.cli.caller import with_memory
+from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line
+
+
+def _create(kind: TenantKind) -> click.Command:
+    @click.command("create", help=f"Make the {kind} NAME.")
+    @click.argument("name")
+    @as_json(ONE_OBJECT)
+    @with_memory
+    def create(memory: Memory, name: str, *, as_json: bool) -> None:
+        uri = memory.tenants.create(kind, name)
+        if as_json:
+            tell_json({"id": name, "uri": uri})
+        else:
+            tell_line(f"{uri} is made")
+
+    return create
+
+
+def _list(kind: TenantKind) -> click.Command:
+    @click.command("list", help=f"List the {kind}s that there are.")
+    @as_json(OBJECT_PER_LINE)
+    @with_memory
+    def list_(memory: Memory, *, as_json: bool) -> None:
+        names = memory.tenants.list(kind)
+        if as_json:
+            tell_json(*({"id": each, "uri": memory.tenants.uri(kind, each)} for each in names))
+            return
+        for name in names:
+            tell_line(shown(name))
+        if not names:
+            mention(f"there is no {kind} yet")
+
+    return list_
+
+
+def _delete(kind: TenantKind) -> click.Command:
+    @click.command("delete", help=f"Remove the {kind} NAME, and all that belongs to it.")
+    @click.argument("name")
+    @without_asking
+    @as_json(ONE_OBJECT)
+    @with_memory
+    def delete(memory: Memory, name: str, *, yes: bool, as_json: bool) -> None:
+        uri = memory.tenants.uri(kind, name)
+        if not yes:
+            ask_first(f"this removes {uri} and all that is in it", "nothing was removed")
+        gone = memory.tenants.delete(kind, name)
+        if as_json:
+            tell_json({"id": name, "uri": uri, "deleted": dict(gone.counts)})
+        else:
+            tell_line(f"{uri} is deleted, with {counted(gone.counts.get('nodes', 0), 'node')}")
+
+    return delete
+
+
+def _commands(kind: TenantKind) -> click.Group:
+    commands = [_create(kind), _list(kind), _delete(kind)]
+    return click.Group(kind, commands, help=f"Make, list and delete {kind}s.")
+
+
+account_command = _commands("account")
+user_command = _commands("user")
+agent_command = _commands("agent")

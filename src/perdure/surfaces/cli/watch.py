@@ -1,0 +1,37 @@
+"""`perdure watch`."""
+
+import click
+
+from perdure import Memory, WatchKind, WatchReport
+from perdure.surfaces.cli.caller import mention_edits, with_memory
+from perdure.surfaces.cli.worker import until_told
+from perdure.surfaces.telling import counted, mention, shown, tell_line
+
+
+@click.command("watch")
+@with_memory
+def watch_command(memory: Memory) -> None:
+    """Take in what you edit by hand, as soon as it is saved.
+
+    It watches the folder of the memory until it is told to end (SIGTERM or Ctrl-C). An edit becomes
+    a version; a folder with a content.md in it becomes a node. What is left alone is said.
+    """
+    with until_told() as ending:
+        for each in memory.watch(ending):
+            for edits in memory.edits():
+                mention_edits(edits)
+            _tell(memory, each)
+
+
+def _tell(memory: Memory, report: WatchReport) -> None:
+    name, what = report.names[0], report.kind.value
+    match report.kind:
+        case WatchKind.WATCHING:
+            tell_line(f"{what} {shown(name)}")
+        case WatchKind.LEFT_OUT | WatchKind.LEFT_ALONE:
+            mention(f"{what}: {shown(name)}: {shown(report.reason)}")
+        case WatchKind.UNREADABLE | WatchKind.OLDER_COUNTS:
+            mention(f"{memory.name(name)} {what}: {shown(report.reason)}")
+        case _:
+            names = ", ".join(map(memory.name, report.names))
+            tell_line(f"{counted(len(report.names), what)}: {names}")

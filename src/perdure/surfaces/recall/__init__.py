@@ -1,1 +1,0 @@
-"""Finding memories, and looking after the index that finds them."""
