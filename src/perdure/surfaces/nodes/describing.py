@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from perdure.artifacts import CID
+from perdure import CID
 from perdure.model import ContextNode, RelationEdge
 from perdure.model.values import plain
 from perdure.surfaces.telling import local_date, local_time, milliseconds_of, shown, utc_time
