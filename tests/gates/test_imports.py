@@ -173,6 +173,22 @@ class TestContract:
         assert code == 1, told
         assert "Routing names no concrete backend, nor what is around one BROKEN" in told
 
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "from perdure.engine.memory import Memory",
+            "def oops() -> None:\n    import perdure.storage.history",
+            "from perdure.context.reading import NodeReader",
+        ],
+    )
+    def test_a_surface_that_reaches_past_the_facade_breaks_it(self, copy: Path, line: str) -> None:
+        (copy / "surfaces" / "oops.py").write_text(f"{line}\n", encoding="utf-8")
+
+        code, told = lint_imports(copy)
+
+        assert code == 1, told
+        assert "Surfaces reach memory through the façade BROKEN" in told
+
     @pytest.mark.parametrize("name", ["utils.py", "helpers/__init__.py"])
     def test_a_part_without_a_layer_breaks_it(self, copy: Path, name: str) -> None:
         (copy / name).parent.mkdir(exist_ok=True)
@@ -183,6 +199,31 @@ class TestContract:
         assert code == 1, told
         assert "exhaustive" in told
         assert f"perdure.{Path(name).parts[0].removesuffix('.py')}" in told
+
+
+INSIDES = frozenset({"open_context", "_parts"})
+"""What would give a surface the parts of a memory."""
+
+
+def insides_in(source: str) -> set[str]:
+    """Return which insides of a memory a module names."""
+    nodes = list(ast.walk(ast.parse(source)))
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    imported = {a.name for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names}
+    return (attributes | imported) & INSIDES
+
+
+def test_no_surface_takes_the_parts_of_a_memory() -> None:
+    surfaces = modules_of(PACKAGE / "surfaces")
+    found = {name: insides_in(source) for name, source in surfaces.items()}
+    assert {name: names for name, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "source", ["from perdure.app import open_context", "def f(m):\n    return m._parts.nodes"]
+)
+def test_one_that_does_is_found(source: str) -> None:
+    assert insides_in(source)
 
 
 def make_package(place: Path) -> None:
