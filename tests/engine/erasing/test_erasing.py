@@ -488,7 +488,7 @@ def test_without_the_means_to_sign_nothing_is_erased(
     with opened(home, semantic=False) as context:
         uri = save_secret(context)
         monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
-        with pytest.raises(ProofError, match="perdure\\[proofs\\]"):
+        with pytest.raises(ProofError, match=r"\.\[proofs\]"):
             root(context).forget(uri, erase=True)
 
         assert root(context).read(uri).content.startswith(SECRET)
