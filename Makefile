@@ -6,7 +6,15 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The model lies in .venv/models, for the demo, the tests and the benchmarks alike.
 WITH_MODEL := PERDURE_HOME=$(abspath $(VENV))
 
-.PHONY: help demo test surface engine upper ground searches hunts net net-recall check format lint types imports coverage crash bench lock clean
+# The same verdict each time; and hundreds of processes start, each of which would compile us again.
+export PYTHONHASHSEED := 0
+export PYTHONDONTWRITEBYTECODE :=
+
+# Each file's tests stay in one process: the examples of a document depend on each other.
+PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
+PART ?= all
+
+.PHONY: help demo test check format lint types imports tested coverage nightly net net-recall bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,37 +22,8 @@ help: ## this list
 demo: $(VENV)/demo.stamp $(VENV)/model.stamp ## install what the demo needs and show Perdure at work; KEEP=folder keeps the sample
 	@$(WITH_MODEL) $(BIN)/python -m examples.demo $(if $(KEEP),--keep "$(KEEP)")
 
-test: $(VENV)/dev.stamp ## install what the tests need and run them all
-	@rm -rf .coverage && mkdir .coverage
-ifdef PYTEST_ARGS
-	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
-else
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target searches surface hunts ground engine upper
-endif
-
-# Parts for two processors, the longest first: each takes the next one when it has done with its own.
-GROUND := tests/artifacts tests/storage
-UPPER := tests/context tests/index tests/model
-COUNTED := $(BIN)/coverage run -m pytest -q -m "not search"
-
-surface: $(VENV)/dev.stamp
-	$(COUNTED) $(addprefix --ignore=,$(GROUND) $(UPPER) tests/engine)
-
-engine: $(VENV)/dev.stamp
-	$(COUNTED) tests/engine
-
-upper: $(VENV)/dev.stamp
-	$(COUNTED) $(UPPER)
-
-ground: $(VENV)/dev.stamp
-	$(COUNTED) $(GROUND)
-
-# Long searches for a case that fails: counting the lines of so many steps would take three times as long.
-searches: $(VENV)/dev.stamp
-	$(BIN)/pytest -q -m search tests --ignore=tests/engine
-
-hunts: $(VENV)/dev.stamp
-	$(BIN)/pytest -q -m search tests/engine
+test: $(VENV)/dev.stamp ## install what the tests need and run what answers in minutes
+	$(PYTEST) --tier=test $(PYTEST_ARGS)
 
 # After `make net`, read the diff of the recorded files: it is what the change does to others.
 net: $(VENV)/dev.stamp ## record tests/net again, after a change that is meant to change answers
@@ -54,7 +33,7 @@ net: $(VENV)/dev.stamp ## record tests/net again, after a change that is meant t
 net-recall: $(VENV)/dev.stamp $(VENV)/model.stamp ## compare recall on all of shared/data with what was recorded; minutes
 	NET=$(NET) $(BIN)/pytest -q tests/net -m net_recall
 
-check: format lint types imports test coverage ## everything that must be green: format, lint, types, import contracts, tests
+check: format lint types imports coverage ## everything that must be green to land: format, lint, types, imports, all tests
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
@@ -68,12 +47,18 @@ types: $(VENV)/dev.stamp
 imports: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
-coverage: test ## the lines and branches that no test reached
+# What finds out broken twins and searches reaches no line that the others don't: it is not counted.
+tested: $(VENV)/dev.stamp
+	@rm -rf .coverage && mkdir .coverage
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile --tier=check -m "not search"
+	$(PYTEST) --tier=check -m search
+
+coverage: tested ## all tests but those of the night, and the lines and branches that none reached
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=95
 
-crash: $(VENV)/dev.stamp ## cut the power in a million ways, and look what is left
-	$(BIN)/python -m tests.support.artifacts.crash --states 1000000
+nightly: $(VENV)/dev.stamp ## all at full size with fresh seeds, for hours; PART=crash runs one part
+	$(BIN)/python -m tests.nightly $(PART)
 
 bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with the limits of this disk; DATA=folder has conversations
 	$(BIN)/python benchmarks/storage.py
@@ -95,7 +80,7 @@ lock: $(VENV)/dev.stamp ## pin the newest allowed dependencies, with hashes
 	requirements/lock $(BIN)
 
 clean: ## remove what make made
-	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist
+	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .import_linter_cache .hypothesis .nightly dist
 
 $(VENV)/bin/python:
 	@requirements/venv $(PYTHON) $(VENV)

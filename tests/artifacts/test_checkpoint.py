@@ -18,6 +18,7 @@ from perdure.artifacts.checkpoint import (
 from perdure.artifacts.keys import PublicKey, SigningKey, to_base64
 from perdure.artifacts.merkle import EMPTY_ROOT, LARGEST_SIZE
 from perdure.errors import ProofError
+from perdure.testing.suite import examples
 
 # The note and the keys are published with golang.org/x/mod/sumdb/note, from which the form comes.
 PETER = PublicKey.parse("PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW")
@@ -172,7 +173,7 @@ class TestCheckpoint:
         assert read == SIGNED
         assert read.verify(KEY.public) == CLAIM
 
-    @settings(deadline=None, max_examples=50)
+    @settings(deadline=None, max_examples=examples(50))
     @given(
         st.binary(min_size=1, max_size=64),
         st.integers(1, LARGEST_SIZE),

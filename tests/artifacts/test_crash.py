@@ -33,6 +33,12 @@ ROOT = Path(__file__).parents[2]
 
 
 # ---------------------------------------------------------------- the store
+def test_each_step_of_a_write_survives_a_power_cut() -> None:
+    workload = ("put", "put many", "tombstone", "collect", "put sectors")
+
+    assert Explorer(BARELY)(workload).violations == ()
+
+
 @pytest.mark.timeout(900)
 def test_a_hundred_thousand_states_and_none_is_invalid() -> None:
     command = [sys.executable, "-m", "tests.support.artifacts.crash"]

@@ -24,6 +24,7 @@ from perdure.artifacts.merkle import (
     verify_inclusion,
 )
 from perdure.errors import ProofError
+from perdure.testing.suite import examples
 
 Turn = tuple[str, bytes]
 """Where a hash of a path stands, beside the way up, and the hash."""
@@ -202,7 +203,7 @@ class TestFrontier:
             grown = Frontier().extend(LEAVES[:old]).extend(iter(LEAVES[old:new]))
             assert grown == Frontier().extend(LEAVES[:new])
 
-    @settings(deadline=None, max_examples=20)
+    @settings(deadline=None, max_examples=examples(20))
     @given(st.lists(st.integers(0, 3 * merkle._CHUNK), max_size=4))
     def test_it_is_the_same_in_chunks_of_any_size(self, cuts: list[int]) -> None:
         leaves = list(leaf_hashes(number.to_bytes(4) for number in range(3 * merkle._CHUNK + 1)))
@@ -443,7 +444,7 @@ ANYTHING = (
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(ANYTHING, ANYTHING, ANYTHING, ANYTHING, st.lists(ANYTHING, max_size=3) | ANYTHING)
 def test_whatever_comes_in_is_proved_or_refused_with_our_error(
     first: object, second: object, third: object, fourth: object, path: object

@@ -40,6 +40,7 @@ from tests.engine.histories import (
 )
 from tests.engine.remembering import of, opened
 from tests.support.hints import texts_of
+from tests.tiers import searched
 
 
 def told(context: Context, state: IndexState) -> tuple[object, ...]:
@@ -73,7 +74,7 @@ def never() -> Iterator[None]:
 
 @pytest.mark.search
 @settings(
-    max_examples=25,
+    max_examples=searched(25),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.reuse, Phase.generate],  # to shrink takes longer than a test may

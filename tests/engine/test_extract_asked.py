@@ -29,6 +29,7 @@ from perdure.errors import (
 )
 from perdure.model import CandidateMemory, RequestContext
 from perdure.testing.llm import Script, scripted_llm
+from perdure.testing.suite import examples
 from tests.engine.reading_model import Reader, Silent, item, reading_llm, record_in, says_items
 from tests.support.extract.scoring import conversations
 
@@ -393,7 +394,7 @@ def test_of_what_a_tool_put_out_the_end_is_shown() -> None:
     assert record_in(prompt)[0]["text"] == str(message["content"])[-windows.OF_A_TOOL :]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.text(max_size=9_000), max_size=6))
 def test_the_pieces_of_all_windows_are_the_messages(texts: list[str]) -> None:
     messages = [said(text) for text in texts]
@@ -431,7 +432,7 @@ def answers() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"items": st.lists(told, max_size=6)})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(answer=answers(), number=st.integers(0, 3))
 def test_whatever_fits_the_schema_is_no_exception_and_what_holds_is_quoted(
     answer: dict[str, Any], number: int

@@ -17,6 +17,7 @@ from perdure.model import ContextNode, IndexRecord, Level
 from perdure.model.record import record_id
 from perdure.model.transcript import Message, parse, pieces, render
 from perdure.model.values import JSON, ROLES
+from perdure.testing.suite import examples
 from tests.engine.remembering import BOB, of, opened, save_all
 
 CID = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
@@ -283,7 +284,7 @@ def lines_of(record: IndexRecord, node: ContextNode) -> str:
     return "\n".join(node.content.split("\n")[first - 1 : last])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(NODES)
 @example(session(Message("user", "\n\n## Ana (user) ^m0\n\nx\n\n")))
 @example(session(Message("user", "\\## Ana (user) ^m0"), Message("user", "a\n\n\n")))
@@ -293,7 +294,7 @@ def test_of_every_node_the_lines_of_a_passage_lead_to_what_it_says(node: Context
         assert 0 < len(record.text) <= CHARACTERS
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(NODES)
 def test_of_every_node_the_records_are_sound_and_the_same_again(node: ContextNode) -> None:
     records = records_of(node, CID)
@@ -309,7 +310,7 @@ def test_of_every_node_the_records_are_sound_and_the_same_again(node: ContextNod
         assert cast("int", record.payload["length"]) >= 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(MESSAGES)
 def test_of_every_session_each_message_with_words_is_found_under_its_index(
     messages: list[Message],

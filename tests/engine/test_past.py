@@ -17,6 +17,7 @@ from perdure.storage import Locator, walk
 from perdure.storage.wrappers.view import View
 from tests.engine.histories import STEPS, Step, answers, done
 from tests.engine.remembering import ANA, BOB, of, opened, save_all
+from tests.tiers import searched
 
 
 def copied(context: Context, state: IndexState, home: Path) -> None:
@@ -37,7 +38,7 @@ def _every(view: View, folder: Locator) -> list[Locator]:
 
 
 @pytest.mark.search
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=searched(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=3, max_size=10), st.data(), st.booleans())
 def test_recall_as_of_a_state_is_recall_on_a_memory_built_to_it(
     steps: list[Step],
@@ -59,7 +60,7 @@ def test_recall_as_of_a_state_is_recall_on_a_memory_built_to_it(
 
 
 @pytest.mark.search
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=searched(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=3, max_size=10), st.booleans())
 def test_every_derived_thing_can_be_thrown_away(
     steps: list[Step],

@@ -16,6 +16,7 @@ from perdure.errors import AccessDeniedError, InvalidValueError
 from perdure.model import ContextNode
 from tests.engine.recall_tenants import ASKING, STEPS, Moody, Step, World, attack, check, do
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris
+from tests.tiers import searched
 
 USUAL = ("write",) * 8 + ("say", "relate") * 3 + ("edit",) * 4 + ("archive", "move") * 2
 STEP = st.tuples(
@@ -45,7 +46,7 @@ def a_world(*, semantic: bool) -> Iterator[World]:
 
 # ---------------------------------------------------------------- the property
 @pytest.mark.search
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=searched(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(STEP, min_size=3, max_size=9),
     picks=st.lists(st.integers(0, 1_000), min_size=9, max_size=9),

@@ -28,6 +28,7 @@ from tests.context.opened import (
     opened,
 )
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
+from tests.tiers import searched
 
 ONE, TWO = memory_uri("one"), memory_uri("two")
 TALK = "ctx://acme/sessions/monday/talk"
@@ -626,7 +627,7 @@ def plantings(draw: st.DrawFn) -> list[tuple[str, str, str | None]]:
 
 
 @pytest.mark.search
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=searched(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(planted=plantings(), archived=st.booleans())
 def test_whatever_lies_there_repair_ends_and_loses_no_content(
     planted: list[tuple[str, str, str | None]],

@@ -14,6 +14,7 @@ from perdure.engine.memory import Memory
 from perdure.engine.rewinding import Fate
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import RelationEdge, RequestContext
+from perdure.testing.suite import examples
 from tests.engine.remembering import ANA, BOB, of, opened
 
 MEMORIES = "ctx://local/users/ana/memories"
@@ -192,7 +193,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(before=STEPS, after=STEPS)
 def test_whatever_happened_memory_is_as_it_was(
     tmp_path_factory: pytest.TempPathFactory,

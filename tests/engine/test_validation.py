@@ -16,6 +16,7 @@ from perdure.engine.validate.markup import inert
 from perdure.engine.validate.secrets import Secret, SecretPolicy
 from perdure.errors import InvalidValueError, SecretRefusedError
 from perdure.model import CandidateMemory
+from perdure.testing.suite import examples
 from tests.engine.viewer import done_by_viewing
 from tests.support.validate.tokens import token
 
@@ -139,7 +140,9 @@ DRESSED_UP = (
 )
 mixed = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=6), max_size=9).map("".join)
 ANY = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.differing_executors],
 )
 HOSTILE = {
     "tags": "<a b=c " * 14_000,

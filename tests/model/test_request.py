@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from perdure.errors import AccessDeniedError, InvalidValueError
 from perdure.model import RequestContext, Role, Uri, check_owner_space
 from perdure.model.request import owner_space_at
+from perdure.testing.suite import examples
 
 SHOWN = frozenset({"user:shown", "agent:shown"})
 NO, SEE, CHANGE = "no", "see", "change"
@@ -76,7 +77,7 @@ class TestReach:
         for account in ("Home", "home.", "home%20", "%C2%A0home"):
             assert reach(request(Role.ROOT), f"ctx://{account}/resources/x") == NO
 
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=examples(100))
     @given(
         st.sampled_from(Role),
         st.sampled_from(sorted(MEMBERS) + ELSEWHERE),

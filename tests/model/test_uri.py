@@ -15,6 +15,7 @@ from perdure.model.uri import MAX_ID_BYTES, MAX_KEY_BYTES, SHAPES, name_of, segm
 from perdure.storage import Locator
 from perdure.storage.conflicts import marked_original, original_of
 from perdure.storage.locator import MAX_SEGMENT_BYTES, TEMPORARY_SUFFIX
+from perdure.testing.suite import examples
 
 FILES = ("content.md", ".relations.json", ".abstract.md", ".overview.md", ".meta.json")
 DEVICES = {
@@ -242,13 +243,13 @@ class TestParsing:
         with pytest.raises(InvalidUriError, match=r"Fix: write it as 'ctx://a/users/a%2Fb'\."):
             Uri.parse("ctx://a/users/a%2fb")
 
-    @settings(deadline=None, max_examples=200)
+    @settings(deadline=None, max_examples=examples(200))
     @given(URIS)
     def test_a_uri_comes_back_from_its_text(self, uri: Uri) -> None:
         assert Uri.parse(str(uri)) == uri
         assert len(str(uri)) < len(uri.key)
 
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=examples(300))
     @given(
         st.lists(
             PIECES | st.sampled_from(("ctx://", "/", "a", "users", "memories", "skills", "%2F")),
@@ -344,7 +345,7 @@ class TestKey:
     def test_a_plain_name_is_its_folder_and_the_rest_is_escaped(self, text: str, key: str) -> None:
         assert Uri.parse(text).key == key
 
-    @settings(deadline=None, max_examples=200)
+    @settings(deadline=None, max_examples=examples(200))
     @given(URIS)
     def test_every_key_is_one_of_the_seam_and_leads_back(self, uri: Uri) -> None:
         assert Locator(uri.key).key == uri.key
@@ -367,7 +368,7 @@ class TestKey:
 
         assert len(folded) == len(set(TRIED)) == len(TRIED)
 
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=examples(300))
     @given(IDS, IDS, st.sampled_from([*sorted(FOLDS), ""]))
     def test_two_ids_never_share_a_folder_whatever_folds(
         self, one: str, another: str, fold: str
@@ -377,7 +378,7 @@ class TestKey:
             same = each(segment_of(one)) == each(segment_of(other))
             assert same == (one == other)
 
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=examples(300))
     @given(IDS | SLUGS)
     @example("x.sync-conflict-20260102-030405")
     @example("a.b.perdure-tmp")
@@ -394,7 +395,7 @@ class TestKey:
         assert original_of(segment, [segment, name, "x"], lambda _: "the same") is None
         assert not segment.endswith(TEMPORARY_SUFFIX)
 
-    @settings(deadline=None, max_examples=150)
+    @settings(deadline=None, max_examples=examples(150))
     @given(
         st.lists(
             IDS.map(segment_of)
@@ -493,7 +494,7 @@ class TestMeaning:
     def test_above_there_are_folders(self, text: str) -> None:
         assert not Uri.parse(text).is_node
 
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=examples(100))
     @given(URIS)
     def test_a_parent_holds_its_children_and_nobody_else_does(self, uri: Uri) -> None:
         assert uri.parent.contains(uri)
@@ -553,7 +554,7 @@ class TestSlug:
     def test_a_title_suggests_a_slug(self, title: str, slug: str) -> None:
         assert slugify(title) == slug
 
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=examples(100))
     @given(st.text(st.characters(exclude_categories=()), max_size=200))
     def test_any_title_suggests_a_slug_that_is_one(self, title: str) -> None:
         assert check_slug(slugify(title))

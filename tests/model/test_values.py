@@ -45,6 +45,7 @@ from perdure.model.values import (
     shown,
 )
 from perdure.testing.requirement import requirement
+from perdure.testing.suite import examples
 
 
 class Odd:
@@ -320,7 +321,7 @@ class TestFrozen:
         assert frozen(kept, "metadata") is kept
         assert frozen({}, "metadata") is frozen({}, "payload")
 
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=examples(100))
     @given(OBJECTS)
     def test_it_says_the_same_in_json(self, value: dict[str, JSON]) -> None:
         kept = frozen(value, "metadata")

@@ -1,17 +1,13 @@
 import importlib
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.requirements import Requirement, rules
-from tests.requirements.collected import COLLECTED_FILE
+from tests.requirements.collected import REPOSITORY, Held, every_test
+from tests.tiers import runs_in
 
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parents[1]
 
 SEEDS = (
     "000_f565ee120a4b319e.txt",
@@ -32,24 +28,15 @@ REQUIREMENTS = tuple(each for found in REQUIREMENTS_OF.values() for each in foun
 
 
 @pytest.fixture(scope="module")
-def tests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Return what each test of the repository holds, however the present run was selected."""
-    collected = tmp_path_factory.mktemp("requirements") / "collected.json"
-    ours = ("PYTEST_ADDOPTS", "COVERAGE_PROCESS_CONFIG")  # nothing runs, so nothing is counted
-    environment = {name: value for name, value in os.environ.items() if name not in ours}
-    command = (sys.executable, "-m", "pytest", "--collect-only", "-q")
-    collection = subprocess.run(
-        (*command, "-p", "tests.requirements.collected"),
-        cwd=REPOSITORY,
-        env=environment | {COLLECTED_FILE: str(collected)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert collection.returncode == pytest.ExitCode.OK, collection.stdout
-    held: dict[str, list[str]] = json.loads(collected.read_text(encoding="utf-8"))
-    return held
+def found(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
+    """Return every test of the repository, however the present run was selected."""
+    return every_test(pytestconfig, tmp_path_factory.mktemp("requirements"))
+
+
+@pytest.fixture(scope="module")
+def tests(found: dict[str, Held]) -> dict[str, tuple[str, ...]]:
+    """Return what each test that must be green to land holds."""
+    return {node: test.requirements for node, test in found.items() if runs_in("check", test.tier)}
 
 
 def listed(message: str, offenders: list[str]) -> str:
@@ -58,18 +45,18 @@ def listed(message: str, offenders: list[str]) -> str:
 
 class TestSpecification:
     def test_every_requirement_that_is_not_deferred_has_a_test(
-        self, tests: dict[str, list[str]]
+        self, tests: dict[str, tuple[str, ...]]
     ) -> None:
         offenders = rules.untested(REQUIREMENTS, tests)
 
         assert not offenders, listed("requirements have no test", offenders)
 
-    def test_a_deferred_requirement_has_no_test(self, tests: dict[str, list[str]]) -> None:
+    def test_a_deferred_requirement_has_no_test(self, tests: dict[str, tuple[str, ...]]) -> None:
         offenders = rules.deferred_but_tested(REQUIREMENTS, tests)
 
         assert not offenders, listed("requirements are deferred, yet have a test", offenders)
 
-    def test_no_test_names_an_unknown_requirement(self, tests: dict[str, list[str]]) -> None:
+    def test_no_test_names_an_unknown_requirement(self, tests: dict[str, tuple[str, ...]]) -> None:
         offenders = rules.unknown(REQUIREMENTS, tests)
 
         assert not offenders, listed("requirements named by tests are unknown", offenders)
@@ -106,7 +93,7 @@ class TestSpecification:
         assert not offenders, listed("requirements are deferred without a reason", offenders)
 
     def test_the_collection_does_not_depend_on_the_present_selection(
-        self, tests: dict[str, list[str]]
+        self, tests: dict[str, tuple[str, ...]]
     ) -> None:
         path = Path(__file__).relative_to(REPOSITORY).as_posix()
 

@@ -19,6 +19,7 @@ from perdure.storage.sweep import Found, Kind, sweep
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree
+from perdure.testing.suite import examples
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 A, B, C = Locator("a.md"), Locator("notes/b.md"), Locator("notes/c.md")
@@ -219,7 +220,7 @@ class TestMeeting:
         assert sweep(recorded) == []
         assert [version.origin for version in recorded.history.versions(A)] == [SAVE, SAVE]
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(
         st.lists(
             st.tuples(

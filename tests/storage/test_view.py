@@ -25,6 +25,7 @@ from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree
+from perdure.testing.suite import examples
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 NOTE = Locator("notes/today.md")
@@ -38,7 +39,7 @@ def recorded() -> Recorded:
 
 
 class TestAgreement:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(
         st.lists(
             st.dictionaries(

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from perdure.engine.importing.contract import Conversation, Finding, Format, Item
 from perdure.engine.importing.sources import Source
-from perdure.testing.suite import Suite, when
+from perdure.testing.suite import Suite, examples, when
 
 JSON_FILES = "JSON"
 """Its files are JSON, in which a byte order mark and the kind of line break mean nothing."""
@@ -194,7 +194,7 @@ class FormatSuite(Suite):
         assert all(each.file and each.what and each.fix for each in told)
 
     def test_no_file_is_answered_with_an_untyped_error(self) -> None:
-        @settings(max_examples=60, deadline=None)
+        @settings(max_examples=examples(60), deadline=None)
         @given(changes=st.lists(CHANGES, min_size=1, max_size=4), which=st.integers(0))
         def spoil(changes: list[tuple[float, int, bytes]], which: int) -> None:
             files = dict(self.files)

@@ -3,9 +3,23 @@
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
+from hypothesis import settings
+
 Test = TypeVar("Test", bound=Callable[..., object])
 
 _GATE = "gate"
+_USUAL_EXAMPLES = 100
+_FEWEST_EXAMPLES = 5
+
+
+def examples(usual: int) -> int:
+    """Return how many examples Hypothesis tries where 100 would be usual for the loaded profile.
+
+    A profile that says 10 makes all suites ten times as quick, one that says 1000 ten times as
+    thorough.
+    """
+    scaled = usual * settings().max_examples // _USUAL_EXAMPLES
+    return max(min(usual, _FEWEST_EXAMPLES), scaled)
 
 
 def when(promise: str) -> Callable[[Test], Test]:

@@ -14,6 +14,7 @@ from perdure.errors import NodeNotFoundError, UnreadableSourceError
 from perdure.model import ContextNode, RequestContext
 from perdure.model.transcript import parse
 from perdure.testing.importer import CHANGES, laid_out, spoilt
+from perdure.testing.suite import examples
 from tests.engine.importing import checks, samples
 from tests.engine.importing.samples import as_json, as_lines, chatgpt, chatgpt_node
 from tests.engine.importing.taking import EVERYTHING, OWNER, counted, position, taken
@@ -47,7 +48,7 @@ def test_every_format_keeps_what_importing_promises(
 def test_whatever_the_files_say_an_import_ends_with_a_report(name: str, tmp_path: Path) -> None:
     with opened(tmp_path / "home", semantic=False) as context:
 
-        @settings(max_examples=15, deadline=None)
+        @settings(max_examples=examples(15), deadline=None)
         @given(changes=st.lists(CHANGES, min_size=1, max_size=3), which=st.integers(0))
         def spoil(changes: list[tuple[float, int, bytes]], which: int) -> None:
             files = dict(EVERYTHING[name])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from perdure.engine.importing import json_items
 from perdure.engine.importing.json_items import Element, Malformed, elements, lines
+from perdure.testing.suite import examples
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8),
@@ -30,7 +31,7 @@ def values(text: bytes) -> list[object]:
     return [each.value for each in elements(BytesIO(text)) if isinstance(each, Element)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(every=st.lists(ANY, max_size=5), ascii_only=st.booleans(), indent=st.sampled_from([None, 1]))
 def test_elements_are_those_of_the_list(
     every: list[object], *, ascii_only: bool, indent: int | None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from perdure.engine.merge import pages
 from perdure.engine.merge.pages import Statement
+from perdure.testing.suite import examples
 
 NEW = "- Ana swims.\n"
 PARTS = {
@@ -88,7 +89,7 @@ structured = by_lines | st.text(
 )
 texts = st.one_of(structured, st.text(max_size=40), st.sampled_from(list(PARTS)))
 texts = texts.filter(lambda text: bool(text.strip()))
-quick = settings(max_examples=100, deadline=None)
+quick = settings(max_examples=examples(100), deadline=None)
 
 
 def page(chosen: list[str], top: str = "") -> tuple[str, list[str]]:

@@ -10,6 +10,7 @@ from perdure.engine.merge.joining import kept_apart
 from perdure.engine.merge.merges import merges_of
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
 from perdure.model import Action, RelationEdge, RequestContext
+from perdure.testing.suite import examples
 from tests.engine.merge.remembered import MEMORIES, PROFILE, SKILL, Memory, whole
 from tests.support.merge.suite import POOL
 from tests.support.merge.world import ANA
@@ -21,7 +22,7 @@ PLACES = {"profile": PROFILE, "preference": TABS_PAGE, "skill": SKILL}
 SLUGS = {"profile": "", "preference": "tabs", "skill": "make-ship"}
 BY_HAND = "# Ana\n\n* Ana lives in Lisbon.  \n- Ana knits.\n\n| a |\n|---|\n\nSee also: Bo.\n"
 
-few = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture

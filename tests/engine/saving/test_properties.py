@@ -21,6 +21,7 @@ from tests.engine.saving.sessions import (
     remembering,
     said,
 )
+from tests.tiers import searched
 
 pytestmark = pytest.mark.search
 
@@ -59,7 +60,7 @@ def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fdatasync", lambda _: None)
 
 
-slow = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+slow = settings(max_examples=searched(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @slow

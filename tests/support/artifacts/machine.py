@@ -18,6 +18,7 @@ from perdure.errors import (
     UnknownContentError,
     UnknownSnapshotError,
 )
+from perdure.testing.suite import examples as scaled
 
 # Few contents, so that the verbs meet each other at one; some fill a segment.
 CONTENTS = [b"", b"a", b"b", b"note\r\n\xff", b"long" * 40, b"longer" * 60]
@@ -292,7 +293,7 @@ def check_store(
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples,
+            max_examples=scaled(examples),
             stateful_step_count=steps,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -14,6 +14,7 @@ from perdure.context.outbox import Clock
 from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import StorageBackend
 from perdure.testing.suite import Suite
+from perdure.testing.suite import examples as scaled
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox.base import HandClock
 from tests.support.context.seam import Seam
@@ -40,7 +41,10 @@ META = ".meta.json"
 def few(examples: int = 25) -> settings:
     """Say how hard Hypothesis tries, for each implementation."""
     return settings(
-        max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=scaled(examples),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
 
 

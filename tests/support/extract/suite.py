@@ -26,7 +26,7 @@ from perdure.engine.extract.evidence import evidence_of, verified
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 from perdure.testing.requirement import requirement
-from perdure.testing.suite import Suite, when
+from perdure.testing.suite import Suite, examples, when
 
 DATES = "dates"
 """What happened is dated, as seen from the day on which it was told."""
@@ -179,7 +179,7 @@ class ExtractorSuite(Suite):
     def test_no_message_gives_a_candidate_without_evidence(
         self, extractor: CandidateExtractor
     ) -> None:
-        @settings(max_examples=100, deadline=None)
+        @settings(max_examples=examples(100), deadline=None)
         @given(texts=st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=14), max_size=4))
         def each_verifies(texts: list[list[str]]) -> None:
             messages = [said(" ".join(text), ("Ana", "Tom", "")[len(text) % 3]) for text in texts]

@@ -34,7 +34,7 @@ from perdure.model import (
     Uri,
 )
 from perdure.testing.requirement import requirement
-from perdure.testing.suite import Suite, when
+from perdure.testing.suite import Suite, examples, when
 from tests.support.merge.world import ACCOUNT, ANA, World, saying, session
 
 JOINS = "joins"
@@ -188,7 +188,10 @@ class MergePolicySuite(Suite):
     # ---------------------------------------------------------------- nothing is lost
     def test_whatever_is_said_no_statement_is_lost(self) -> None:
         @settings(
-            max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+            max_examples=examples(25),
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
         )
         @given(
             said=st.lists(

@@ -20,6 +20,7 @@ from perdure.index.stores import MemoryIndex
 from perdure.model import IndexRecord, SeedHit
 from perdure.model.values import JSON
 from perdure.testing.index.base import ACCOUNT, EVERYONE, IndexBase, record, uri_of
+from perdure.testing.suite import examples
 
 _TIMES = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00+02:00", "2026-02-01T00:00:00Z")
 _WORDS = ("tea", "teas", "Café", "cafe", "tea-pot", "pot", "of", "the", "x")
@@ -201,7 +202,7 @@ class MachineTests(IndexBase):
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=40,
+                max_examples=examples(40),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -19,6 +19,7 @@ from perdure.storage import (
 )
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.base import StorageSuite, tree
+from perdure.testing.suite import examples
 
 # Few places, and mostly conditions that hold, so that the verbs meet each other at one place.
 _VERBS = st.sampled_from(
@@ -213,7 +214,7 @@ class MachineTests(StorageSuite):
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=60,
+                max_examples=examples(60),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

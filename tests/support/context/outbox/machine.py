@@ -16,6 +16,7 @@ from perdure.context.contract import OutboxStore
 from perdure.context.outbox import Clock, Siblings
 from perdure.errors import LeaseError
 from perdure.model import EventStatus, OutboxEvent, RequestContext
+from perdure.testing.suite import examples
 from tests.support.context.outbox.base import (
     HandClock,
     Neighbours,
@@ -280,7 +281,7 @@ class MachineTests(OutboxBase):
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=60,
+                max_examples=examples(60),
                 stateful_step_count=40,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
+from perdure.testing.suite import examples as scaled
 from tests.support.context.tenancy.asking import Ask, verbs_of
 from tests.support.context.tenancy.node_verbs import NodeVerbs
 from tests.support.context.tenancy.outbox_verbs import OutboxVerbs
@@ -85,7 +86,7 @@ def run_tenancy(
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=examples,
+            max_examples=scaled(examples),
             stateful_step_count=steps,
             deadline=None,
             derandomize=True,
