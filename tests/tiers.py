@@ -179,10 +179,11 @@ SENTINELS = tuple(
 
 # ---------------------------------------------------------------- how hard
 
+_QUIET = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
 PROFILES = {
-    "test": {"max_examples": 10, "derandomize": True},
-    "check": {"max_examples": 100, "derandomize": True},
-    "nightly": {"max_examples": 1000, "print_blob": True},
+    "test": settings(_QUIET, max_examples=10, derandomize=True),
+    "check": settings(_QUIET, max_examples=100, derandomize=True),
+    "nightly": settings(_QUIET, max_examples=1000, print_blob=True),
 }
 """What Hypothesis does in each tier; `perdure.testing.suite.examples` scales by it."""
 
@@ -197,10 +198,7 @@ def use(tier: str, fresh: int | None = None) -> None:
     """Let this process run `tier`; its seeds are made from `fresh` where that is not None."""
     global _running, _fresh
     _running, _fresh = tier, fresh
-    quiet = list(HealthCheck) if tier != "nightly" else [HealthCheck.too_slow]
-    settings.register_profile(
-        tier, deadline=None, database=None, suppress_health_check=quiet, **PROFILES[tier]
-    )
+    settings.register_profile(tier, PROFILES[tier])
     settings.load_profile(tier)
 
 

@@ -31,6 +31,7 @@ from perdure.artifacts.frame import salt_of
 from perdure.artifacts.importing import import_archive
 from perdure.artifacts.keys import SigningKey
 from perdure.errors import ArchiveError
+from tests import tiers
 from tests.artifacts.archives import (
     Commit,
     assemble,
@@ -45,7 +46,7 @@ from tests.support.artifacts import MemoryDisk
 pytestmark = pytest.mark.search
 
 KEY = SigningKey("ana", bytes(range(32)))
-MUTATIONS = 20_000
+MUTATIONS = tiers.searched(20_000)
 SECRET = b"a secret"
 
 
@@ -265,7 +266,7 @@ def mutants(seed: int, count: int) -> Iterator[bytes]:
     """Yield archives that are wrong somewhere: half of them with a digest that fits, and half of
     those sealed as if a store had written them.
     """  # noqa: D205 - one sentence
-    dice = random.Random(seed)
+    dice = random.Random(tiers.seed(seed))
     data = small()
     history, segments = dismantle(data)
     for number in range(count):
@@ -332,7 +333,7 @@ def peak(act: Callable[[], object]) -> int:
 
 def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
     path = tmp_path / "archive"
-    dice = random.Random(3)
+    dice = random.Random(tiers.seed(3))
     source = tmp_path / "large"
     source.write_bytes(dice.randbytes(48 << 20))
     with ArtifactStore.open(tmp_path / "there") as there, source.open("rb") as large:

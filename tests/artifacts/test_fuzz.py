@@ -28,13 +28,14 @@ from perdure.artifacts.segment import End, Frame, Reader, decode_header
 from perdure.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.tiers import searched, seed
 
 pytestmark = pytest.mark.search
 
-SEGMENTS = 40_000
-TABLES = 16_000
-OTHERS = 4_500
-FORGED = 2_000
+SEGMENTS = searched(40_000)
+TABLES = searched(16_000)
+OTHERS = searched(4_500)
+FORGED = searched(2_000)
 MOST_MEMORY = 8 << 20
 
 Files = dict[str, bytes]
@@ -182,7 +183,7 @@ MUTATIONS: list[Mutation] = [
 
 def mutants(count: int, *prefixes: str) -> Iterator[tuple[History, Files]]:
     """Yield histories with one file changed at random, the same ones each time."""
-    chance = random.Random(count)
+    chance = random.Random(seed(count))
     for _ in range(count):
         ours, theirs = chance.sample(histories(), 2)
         prefix = chance.choice(prefixes)
@@ -295,7 +296,7 @@ def reforge(files: Files, name: str, frame: Frame, head: Head, records: bytes) -
 
 
 def test_a_forged_frame_gives_right_answers_or_typed_errors(tmp_path: Path) -> None:
-    chance = random.Random(4)
+    chance = random.Random(seed(4))
     for number in range(FORGED):
         history = chance.choice(histories())
         name = history.name("segment-")

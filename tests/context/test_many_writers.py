@@ -25,9 +25,10 @@ from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.processes import finish, start
 from tests.context.opened import ACCOUNT, ANA, memory_uri
+from tests.tiers import searched
 
 WRITERS = 8
-WRITES = 500
+WRITES = searched(500)
 READERS = 2
 PATIENCE = 60
 """Seconds for each writer, on a machine where disks are slow and cores are few."""

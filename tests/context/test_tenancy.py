@@ -24,6 +24,7 @@ from tests.context.tenancy_worlds import open_in_memory, open_on_disk
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
+from tests.tiers import searched
 
 PARTS: dict[str, tuple[type, ...]] = {
     "nodes": (ContextFS, Nodes),
@@ -60,7 +61,7 @@ def note(uri: str, content: str = "", **more: Any) -> ContextNode:  # noqa: ANN4
 @pytest.mark.search
 @requirement("003-contextfs-access-every-method")
 def test_nothing_out_of_reach_is_told_or_touched_in_memory() -> None:
-    asked = run_tenancy(open_in_memory, examples=25, steps=30)
+    asked = run_tenancy(open_in_memory, examples=searched(25), steps=30)
 
     assert asked == set(VERBS) - {"edit"}
 

@@ -9,10 +9,11 @@ import pytest
 
 import perdure
 from tests.process.conftest import PROJECT, Here
+from tests.tiers import searched
 
 pytestmark = pytest.mark.search
 
-HOOKS = {"device-local": 200, "vault": 40}
+HOOKS = {"device-local": searched(200), "vault": searched(40)}
 SAVERS, NOTES = 4, 6
 
 SAVING = """

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from perdure.errors import ArchiveError, PerdureError, StorageUnavailableError
+from tests import tiers
 from tests.engine.carrying.memories import Machine, files_in, fill, manifest, versions
 from tests.engine.killing import killed
 from tests.engine.remembering import ANA, of
@@ -102,9 +103,9 @@ def test_what_is_not_whole_is_refused_and_leaves_nothing(
 @pytest.mark.search
 def test_whatever_is_changed_is_refused_or_changes_nothing(folder: Path, tmp_path: Path) -> None:
     there = Machine(tmp_path / "there", "device-local")
-    dice = Random(4)
+    dice = Random(tiers.seed(4))
     names = [name for name, data in files_in(folder).items() if data]
-    for _ in range(60):
+    for _ in range(tiers.searched(60)):
         path = folder / dice.choice(names)
         before = path.read_bytes()
         at = dice.randrange(len(before))

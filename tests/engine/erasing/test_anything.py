@@ -15,6 +15,7 @@ from perdure.artifacts import IndexState
 from perdure.engine.erasing.plan import Forgotten
 from perdure.errors import NodeNotFoundError, PerdureError
 from perdure.model import Uri
+from tests import tiers
 from tests.engine.erasing.homes import FOLDER, ROOT, check_receipt, leaks, root
 from tests.engine.remembering import opened
 
@@ -26,7 +27,7 @@ TEXTS = {
     "xylophone": "A xylophone vexes everybody.",
     "marzipan": "No marzipan is left for us.",
 }
-EXAMPLES = 40
+EXAMPLES = tiers.searched(40)
 STEPS = 12
 
 
@@ -168,7 +169,7 @@ class Play:
 def play(home: Path, seed: int) -> Play:
     with opened(home, semantic=False) as context:
         root(context).save("Prefers tabs.", category="event", slug="tabs")
-        played = Play(home, context, Random(seed))
+        played = Play(home, context, Random(tiers.seed(seed)))
         try:
             for _ in range(STEPS):
                 played.step()
