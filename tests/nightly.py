@@ -154,7 +154,7 @@ def clients(run: Run) -> Outcome:
 
 PARTS: dict[str, Part] = {
     "crash": crash,
-    "kill": tested("tests", "-k", "kill or killed or dies or died or processes"),
+    "kill": tested("tests", "-k", "killed or dies or died or dying or processes"),
     "hostile": tested("tests", "-k", "hostile or fuzz or damage or harm or odd or forged"),
     "mutation": mutation,
     "clients": clients,

@@ -31,6 +31,13 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "tests/context/test_outbox_conformance.py": ("TestMemory", "TestSqlite"),
     "tests/index/test_index_conformance.py": ("TestMemory", "TestSqlite"),
     "tests/index/test_embedders.py": ("TestHashing", "TestMiniLM"),
+    "tests/engine/test_extract_conformance.py": (
+        "TestProfile",
+        "TestPreference",
+        "TestEntityEvent",
+        "TestProcedure",
+        "TestAskedPreference",
+    ),
     "tests/engine/llm/test_llms.py": ("TestScripted", "TestOpenAICompatible"),
 }
 """The classes of each suite that run in `test`."""
@@ -85,6 +92,7 @@ CHECK = (
     "tests/engine/test_copying.py",
     # every call of a protocol fails in turn
     "tests/context/test_crash.py",
+    "tests/context/test_tenancy.py::test_nothing_out_of_reach_is_told_or_touched_on_disk",
     "tests/storage/test_commits.py::TestDying",
     "tests/storage/test_commits.py::TestFailing",
     "tests/storage/test_write_all_faults.py",
