@@ -1,5 +1,6 @@
 """The documentation is tested too; tests/docs/blocks.py says how, tests/tiers.py says when."""
 
+import os
 from collections.abc import Iterator
 from itertools import compress
 from operator import not_
@@ -19,6 +20,9 @@ pytest_collect_file = documentation(HERE).pytest()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers", "which tests run, and how hard they try")
     group.addoption("--tier", choices=tiers.TIERS, default="check", help="default: %(default)s")
+    group.addoption(
+        "--only", choices=tiers.TIERS, help="of what the tier runs, only this tier's own"
+    )
     group.addoption("--fresh", type=int, help="what the seeds of this run are made from")
 
 
@@ -28,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Don't even import what is not in this tier."""
-    path = collection_path.relative_to(HERE).as_posix() if collection_path.is_file() else ""
+    path = os.path.relpath(collection_path, HERE)
     return (config.getoption("--tier") == "test" and tiers.is_whole(path)) or None
 
 
@@ -36,7 +40,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     collected.remember(config, items)
     tier = config.getoption("--tier")
-    runs = [tiers.runs_in(tier, collected.tier_of(item)) for item in items]
+    only = config.getoption("--only")
+    found = map(collected.tier_of, items)
+    runs = [tiers.runs_in(tier, own) and only in {None, own} for own in found]
     config.hook.pytest_deselected(items=list(compress(items, map(not_, runs))))
     items[:] = compress(items, runs)
 

@@ -72,23 +72,6 @@ def paraphrases() -> Iterator[Paraphrases]:
         yield Paraphrases(connection)
 
 
-def test_there_are_enough_questions(paraphrases: Paraphrases) -> None:
-    assert len(paraphrases.questions) >= 240
-
-
-def test_memories_are_unique_and_of_a_known_category(paraphrases: Paraphrases) -> None:
-    for part in ("id", "slug", "text"):
-        assert len({memory[part] for memory in paraphrases.memories}) == len(paraphrases.memories)
-    assert {memory["category"] for memory in paraphrases.memories} == CATEGORIES
-
-
-def test_every_memory_is_asked_for_once(paraphrases: Paraphrases) -> None:
-    asked = [question["memory"] for question in paraphrases.questions]
-
-    assert sorted(asked) == sorted(paraphrases.texts)
-    assert len({question["question"] for question in paraphrases.questions}) == len(asked)
-
-
 def test_a_question_shares_no_word_with_its_memory_but_a_name(paraphrases: Paraphrases) -> None:
     sharing = 0
     for question in paraphrases.questions:

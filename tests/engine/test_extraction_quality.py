@@ -58,28 +58,6 @@ def test_every_candidate_has_evidence(conversation: Conversation) -> None:
         assert verified(found, conversation.messages) == (found, [])
 
 
-# ---------------------------------------------------------------- the set
-def test_there_are_enough_conversations_of_several_styles() -> None:
-    assert len(ALL) >= 24
-    assert len(HELD) >= 10
-    assert len({each.style for each in ALL}) >= 10
-    assert {each.half for each in ALL} == {"tune", "held"}
-
-
-@pytest.mark.parametrize("conversation", ALL, ids=lambda each: each.name)
-def test_labels_quote_what_was_said(conversation: Conversation) -> None:
-    for label in (*conversation.expected, *conversation.allowed):
-        assert label.category in FLOORS
-        assert label.quote in str(conversation.messages[label.message]["content"])
-
-
-def test_no_conversation_is_in_both_halves() -> None:
-    said = [str(message["content"]) for each in ALL for message in each.messages]
-    told = [text for text in said if len(text) > 40]
-
-    assert len(set(told)) == len(told)
-
-
 # ---------------------------------------------------------------- the score
 class Repeating(ProfileExtractor):
     """Finds everything twice."""

@@ -346,10 +346,6 @@ def test_the_events_of_a_question_are_found(question: str, expected: list[tuple[
     assert [(event.direction, event.phrase) for event in events_in(question)] == expected
 
 
-def test_there_are_many_examples() -> None:
-    assert len(EXAMPLES) >= 120
-
-
 @given(TEXTS, NOWS)
 def test_spans_are_ordered_apart_and_in_utc(question: str, now: datetime) -> None:
     reached = 0
