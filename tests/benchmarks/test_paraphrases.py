@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 SET = Path(__file__).parents[2] / "benchmarks" / "paraphrases.json"
-CATEGORIES = {"profile", "preference", "entity", "event", "case", "pattern"}
 STOP_WORDS = frozenset(
     re.findall(
         r"\w+",

@@ -25,10 +25,6 @@ def token(name: str) -> str:
     return _KINDS[kind](random.Random(seed))
 
 
-def kinds() -> tuple[str, ...]:
-    return tuple(_KINDS)
-
-
 def _some(chance: random.Random, letters: str, length: int) -> str:
     """Return random letters, with a digit and a letter of each case where there can be."""
     while True:
