@@ -31,7 +31,7 @@ net: $(VENV)/dev.stamp ## record tests/net again, after a change that is meant t
 
 # With NET=record, its figures are recorded again.
 net-recall: $(VENV)/dev.stamp $(VENV)/model.stamp ## compare recall on all of shared/data with what was recorded; minutes
-	NET=$(NET) $(BIN)/pytest -q tests/net -m net_recall
+	NET=$(NET) $(BIN)/pytest -q tests/net --tier=nightly -m net_recall
 
 check: format lint types imports coverage ## everything that must be green to land: format, lint, types, imports, all tests
 
