@@ -61,7 +61,7 @@ def note(uri: str, content: str = "", **more: Any) -> ContextNode:  # noqa: ANN4
 @pytest.mark.search
 @requirement("003-contextfs-access-every-method")
 def test_nothing_out_of_reach_is_told_or_touched_in_memory() -> None:
-    asked = run_tenancy(open_in_memory, examples=searched(25), steps=30)
+    asked = run_tenancy(open_in_memory, examples=max(searched(25), 5), steps=30)
 
     assert asked == set(VERBS) - {"edit"}
 

@@ -27,7 +27,7 @@ TEXTS = {
     "xylophone": "A xylophone vexes everybody.",
     "marzipan": "No marzipan is left for us.",
 }
-EXAMPLES = tiers.searched(40)
+EXAMPLES = 40
 STEPS = 12
 
 

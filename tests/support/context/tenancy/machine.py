@@ -89,7 +89,6 @@ def run_tenancy(
             max_examples=scaled(examples),
             stateful_step_count=steps,
             deadline=None,
-            derandomize=True,
             database=None,
             phases=phases,
             report_multiple_bugs=False,
