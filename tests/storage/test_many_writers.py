@@ -15,12 +15,11 @@ from perdure.storage.mutex import Held
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.conditions import count_up
 from perdure.testing.storage.processes import finish, start
-from tests.tiers import searched
 
 pytestmark = pytest.mark.search
 
 PROCESSES = 16
-LOOPS = max(searched(200), 50)
+LOOPS = 200
 COUNTER = Locator("counter.md")
 
 Open = Callable[[LockTiming], StorageBackend]
