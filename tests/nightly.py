@@ -3,11 +3,12 @@
     python -m tests.nightly crash
 
 A part that is run again on the same day goes on with what has not passed yet, with the same seed;
-`FRESH=1` begins anew. `.nightly/REPORT-<date>.md` tells what was run, with which seed, and what
+`FRESH=1` begins again. `.nightly/REPORT-<date>.md` tells what was run, with which seed, and what
 failed. What it finds becomes an `@example` in a faster tier.
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -26,6 +27,8 @@ FOLDER = REPOSITORY / ".nightly"
 BUDGET_SECONDS = 55 * 60
 _DONE = "PERDURE_NIGHTLY_DONE"
 _UNTIL = "PERDURE_NIGHTLY_UNTIL"
+_FINDING = re.compile(r"IN THE REQUEST: True|nested notices \[(?:[2-9]|\d\d)")
+"""What the scripts for real clients print when memory showed what it must not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,7 @@ def tested(*selection: str) -> Part:
         seeds = (f"--fresh={run.seed}", f"--hypothesis-seed={run.seed}")
         command = ("-m", "pytest", "-q", *options, "--tier=nightly", *seeds, *selection)
         environment = {_DONE: str(run.done), _UNTIL: str(run.until)}
-        code = logged((sys.executable, *command), run, environment)
-        lines = run.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        code, lines = logged((sys.executable, *command), run, environment)
         failed = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
         if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} and not failed:
             failed = [f"pytest ended with {code}: {run.log.name}"]
@@ -115,7 +117,8 @@ def crash(run: Run) -> Outcome:
     name = "a million states"
     if name not in _lines(run.done):
         states = ("--states", "1000000", "--seed", str(run.seed))
-        if logged((sys.executable, "-m", "tests.support.artifacts.crash", *states), run):
+        code, _ = logged((sys.executable, "-m", "tests.support.artifacts.crash", *states), run)
+        if code:
             outcome.failures.append(f"{name}: see {run.log.name}")
         else:
             _keep(run.done, name)
@@ -145,7 +148,8 @@ def clients(run: Run) -> Outcome:
         if script.name in _lines(run.done):
             continue
         program = sys.executable if script.suffix == ".py" else "/bin/bash"
-        if logged((program, str(script)), run):
+        code, lines = logged((program, str(script)), run)
+        if code or any(_FINDING.search(line) for line in lines):
             failures.append(f"{script.name}: see {run.log.name}")
         else:
             _keep(run.done, script.name)
@@ -182,10 +186,13 @@ def begun(part: str) -> Run:
     return Run(part, day, int(seed.read_text(encoding="utf-8")), time.time() + BUDGET_SECONDS)
 
 
-def logged(command: tuple[str, ...], run: Run, environment: dict[str, str] | None = None) -> int:
-    """Run a command; its output is shown, and is kept in the log."""
+def logged(
+    command: tuple[str, ...], run: Run, environment: dict[str, str] | None = None
+) -> tuple[int, list[str]]:
+    """Run a command; return its code and its output, which is shown and added to the log."""
+    lines = []
     with (
-        run.log.open("w", encoding="utf-8") as log,
+        run.log.open("a", encoding="utf-8") as log,
         subprocess.Popen(
             command,
             cwd=REPOSITORY,
@@ -199,8 +206,9 @@ def logged(command: tuple[str, ...], run: Run, environment: dict[str, str] | Non
         assert process.stdout is not None
         for line in process.stdout:
             log.write(line)
+            lines.append(line.rstrip("\n"))
             print(line, end="", flush=True)  # noqa: T201 - somebody may be watching
-    return process.returncode
+    return process.returncode, lines
 
 
 def report(run: Run, outcome: Outcome, seconds: float) -> None:
