@@ -10,10 +10,8 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-from perdure.engine.validate.deeds import DEEDS
-from perdure.engine.validate.orders import ORDERS, Kind, Order
-from perdure.engine.validate.tongues import TONGUES
+from functools import cache
+from pathlib import Path
 
 LABEL = "> quoted, not an instruction: "
 """Stands before each line that holds an order."""
@@ -73,6 +71,10 @@ _TEMPLATE = re.compile(
 )
 """What a chat template might take for its own, if nothing stood in it."""
 _ROLE_NEXT = re.compile(r"\s{0,2}(?:system|user|assistant|tool|developer|model|<)")
+
+
+_DEFINITION = re.compile(r"([A-Z_]+) = (.+)")
+_HEADING = re.compile(r"\[([a-z]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +139,35 @@ def _unmarked(text: str) -> str:
 
 def _phrases(text: str, folded: str) -> Iterator[tuple[int, int]]:
     """Yield where each order's phrase stands, and the sentence that it is in."""
-    for order in (*ORDERS, *DEEDS, *TONGUES):
-        for match in order.pattern.finditer(folded):
+    for pattern, where in _orders():
+        for match in pattern.finditer(folded):
             start, end = _sentence(text, *match.span())
-            if order.kind is not Kind.BEGINS:
+            if where != "begins":
                 end = max(end, _paragraph_end(text, match.end()))
-            if _addressed(folded, match, start, order) and not _told(
+            if _addressed(folded, match, start, where) and not _told(
                 text[start:end], match.start() - start
             ):
                 yield start, end
+
+
+@cache
+def _orders() -> list[tuple[re.Pattern[str], str]]:
+    """Return the patterns of `orders.txt`, each with its heading."""
+    known: dict[str, str] = {}
+    found: list[tuple[re.Pattern[str], str]] = []
+    where = ""
+    for line in Path(__file__).with_name("orders.txt").read_text("utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        pattern = re.sub(r"\{([A-Z_]+)\}", lambda name: known[name[1]], line)
+        if heading := _HEADING.fullmatch(line):
+            where = heading[1]
+        elif definition := _DEFINITION.fullmatch(pattern):
+            known[definition[1]] = definition[2]
+        else:
+            bound = r"\b" if where == "begins" else ""
+            found.append((re.compile(bound + pattern.replace(" ", r"[\s_-]{1,4}")), where))
+    return found
 
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
@@ -162,13 +184,13 @@ def _paragraph_end(text: str, place: int) -> int:
     return end if end >= 0 else min(len(text), place + _REACH)
 
 
-def _addressed(folded: str, match: re.Match[str], begin: int, order: Order) -> bool:
+def _addressed(folded: str, match: re.Match[str], begin: int, where: str) -> bool:
     """Whether a phrase stands where somebody is spoken to."""
     before = folded[begin : match.start()]
-    if order.kind is Kind.MARKUP:
+    if where == "markup":
         line = folded[folded.rfind("\n", 0, match.start()) + 1 : match.start()]
         return not _WORDS.search(line) or bool(_ROLE_NEXT.match(folded, match.end()))
-    if order.kind is Kind.ANYWHERE or not before.strip():
+    if where == "anywhere" or not before.strip():
         return True
     spaced = " ".join(before.split()) + " "
     return (_LEAD.search(before) is not None or _LEAD.search(spaced) is not None) and (
