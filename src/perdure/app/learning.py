@@ -44,6 +44,6 @@ def learning_for(
 
 
 def _asked(model: "LanguageModel", ctx: RequestContext, purpose: str) -> "LLM":
-    from perdure.engine.llm.occasion import Occasion
+    from perdure.engine.llm.contract import Occasion
 
     return model.on(Occasion(ctx.account_id, f"user:{ctx.user_id}", ctx.session_id, purpose))

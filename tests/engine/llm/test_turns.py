@@ -6,7 +6,7 @@ import pytest
 
 from perdure.artifacts import Literal
 from perdure.artifacts.artifact import sid_of
-from perdure.engine.llm.turns import Turns
+from perdure.engine.llm.memo import Turns
 from perdure.errors import ServiceUnreachableError
 
 QUESTION = sid_of(Literal(b"a question"))

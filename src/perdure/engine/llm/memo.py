@@ -6,30 +6,84 @@ is forgotten wholly, and nobody can find out from it what others asked. Only ans
 checked are kept; refusals, failures and answers that are none are not.
 """
 
-from collections.abc import Mapping
-from contextlib import closing
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, cast
 
 from perdure.artifacts import ArtifactStore, Derived, Literal, canonical
-from perdure.artifacts.artifact import sid_of
-from perdure.engine.llm.checking import checked
-from perdure.engine.llm.contract import Completer
+from perdure.artifacts.artifact import SID, sid_of
+from perdure.engine.llm.asking import checked
+from perdure.engine.llm.contract import Answer, Call, Completer, Occasion, Request, Wrapper
 from perdure.engine.llm.ledger import Ledger
-from perdure.engine.llm.occasion import Occasion
-from perdure.engine.llm.reply import Answer, Call
-from perdure.engine.llm.request import Request
-from perdure.engine.llm.turns import Turns
-from perdure.errors import DamageError, LanguageModelError, StaleIndexError
+from perdure.errors import DamageError, LanguageModelError, ServiceUnreachableError, StaleIndexError
 from perdure.index.memo import memo_folder
-from perdure.model.values import JSON, plain
+from perdure.model.values import plain
+
+_COUNT = 256
+_PAUSE_SECONDS = 0.02
+
+
+class Turns:
+    """Locks in a folder, which end with the process that has them.
+
+    There are 256; if two questions share one, the second waits without need.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._sleep = sleep
+
+    @contextmanager
+    def taken(self, question: SID, seconds: float) -> Iterator[float]:
+        """Keep others with the same question out; yield how many seconds are left."""
+        until = self._clock() + seconds
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = f"{question.digest[0] % _COUNT:02x}"
+        file = os.open(self._folder / name, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            self._take(file, until)
+            yield until - self._clock()
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
+            os.close(file)
+
+    def _take(self, file: int, until: float) -> None:
+        while not _is_free(file):
+            if self._clock() >= until:
+                raise ServiceUnreachableError(
+                    "somebody else has been asking the same all the time. "
+                    "Fix: look for a process that hangs, and try again.",
+                    billed=False,
+                )
+            self._sleep(_PAUSE_SECONDS)
+
+
+def _is_free(file: int) -> bool:
+    """Take the lock, if nobody has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
 
 _OPERATION = ("complete", "1")
 _LOCKS = "locks"
 
 
-class Remembered:
+class Remembered(Wrapper):
     """Answers from memory what was answered before, and else asks.
 
     While one asks, others with the same question wait for its answer, also in other processes. What
@@ -37,18 +91,10 @@ class Remembered:
     """
 
     def __init__(self, inner: Completer, folder: Path, ledger: Ledger, occasion: Occasion) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._folder = folder
         self._ledger = ledger
         self._occasion = occasion
-
-    @property
-    def parameters(self) -> Mapping[str, JSON]:
-        return self._inner.parameters
-
-    @property
-    def max_output_tokens(self) -> int:
-        return self._inner.max_output_tokens
 
     def complete(self, request: Request, *, seconds: float) -> Answer:
         artifact = self._artifact(request)
@@ -84,10 +130,6 @@ class Remembered:
         return memo_folder(
             answers_folder(self._folder), self._occasion.account_id, self._occasion.owner_space
         )
-
-    @property
-    def _model(self) -> str:
-        return str(self.parameters.get("model"))
 
     def _artifact(self, request: Request) -> Derived:
         asked = canonical.encode(cast("canonical.Value", request.as_json()))
