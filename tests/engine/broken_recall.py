@@ -13,20 +13,17 @@ from perdure.app import indexes, kept, moments, tenants
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
-from perdure.engine import indexing, logged, past, sessions, summaries, upkeep, work, worker
+from perdure.engine import building, indexing, past, sessions, summaries, upkeep, work, worker
 from perdure.engine.answering import Answering
-from perdure.engine.building import Building
+from perdure.engine.building import Building, Caught, Logged, Made
 from perdure.engine.indexing import Following, Indexer
-from perdure.engine.logged import Logged
-from perdure.engine.made import Caught, Made
 from perdure.engine.parts import Present
 from perdure.engine.recall import holding, packing, planning, recalling, scoring
-from perdure.engine.recall.holding import Holding
+from perdure.engine.recall.holding import Holding, Superseding
 from perdure.engine.recall.packing import Packed, Tier
 from perdure.engine.recall.recalling import Confirming, Question, Recaller
 from perdure.engine.recall.result import Hint, Hit, RecallResult
 from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.superseding import Superseding
 from perdure.engine.summaries import Beginning
 from perdure.engine.upkeep import Upkeep
 from perdure.engine.validate import texts
@@ -381,7 +378,7 @@ def never_looks_again(patch: Patch) -> None:
 
 def knows_no_folders(patch: Patch) -> None:
     patch.setattr(indexing, "folders_of", lambda _: iter(()))
-    patch.setattr(logged, "folders_of", lambda _: iter(()))
+    patch.setattr(building, "folders_of", lambda _: iter(()))
     patch.setattr(worker, "folders_of", lambda _: iter(()))
 
 

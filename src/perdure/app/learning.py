@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from perdure.config import LanguageModelSettings
 from perdure.engine.extract.rules.extractors import extractors
 from perdure.engine.merge.comparing import compare
-from perdure.engine.saving.learning import Learning
+from perdure.engine.saving.saving import Learning
 from perdure.model import RequestContext
 
 if TYPE_CHECKING:

@@ -8,11 +8,19 @@ from typing import Protocol
 
 from perdure.context.files import META
 from perdure.context.reading import NodeReader
-from perdure.engine.building import Building, GoesOn, Progress
-from perdure.engine.firsts import Firsts
-from perdure.engine.logged import Logged, folders_of
-from perdure.engine.made import BATCH, Caught, Made, Records, batched
-from perdure.engine.summaries import Beginning, Summaries
+from perdure.engine.building import (
+    BATCH,
+    Building,
+    Caught,
+    GoesOn,
+    Logged,
+    Made,
+    Progress,
+    Records,
+    batched,
+    folders_of,
+)
+from perdure.engine.summaries import Beginning, Firsts, Summaries
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from perdure.engine.recall import periods
-from perdure.engine.recall.periods import Cycle, Period
-from perdure.engine.recall.words import (
+from perdure.engine.recall.periods import (
     ANCHORS,
     HOLIDAYS,
     LONELY,
@@ -16,6 +15,8 @@ from perdure.engine.recall.words import (
     SEASONS,
     SURE_MONTH,
     WEEKDAYS,
+    Cycle,
+    Period,
     counted,
 )
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.model import ContextType
 
 if TYPE_CHECKING:
-    from perdure.engine.recall.events import EventReference
-    from perdure.engine.recall.times import Span
+    from perdure.engine.recall.times import EventReference, Span
 
 _STOP_WORDS = frozenset(
     """a about above after again against all also am an and any are aren as at be because been
@@ -106,8 +105,10 @@ def _when(question: str, now: datetime) -> "tuple[tuple[Span, ...], tuple[EventR
     """Return the times and events that a question names; most name none, and need no calendar."""
     if not _MAY_NAME_A_TIME.search(question):
         return (), ()
-    from perdure.engine.recall.events import events_in  # noqa: PLC0415 - who needs it pays
-    from perdure.engine.recall.times import times_in  # noqa: PLC0415 - as before
+    from perdure.engine.recall.times import (  # noqa: PLC0415 - who needs it pays
+        events_in,
+        times_in,
+    )
 
     return times_in(question, now), events_in(question)
 

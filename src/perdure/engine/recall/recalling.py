@@ -7,14 +7,12 @@ from datetime import UTC, datetime
 
 from perdure.context.reading import NodeReader, Stored
 from perdure.context.relations import RelationReader
-from perdure.engine.recall.candidates import Candidate
-from perdure.engine.recall.config import RetrievalConfig
-from perdure.engine.recall.holding import Holding
+from perdure.engine.recall.holding import Holding, Superseding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Step
 from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.superseding import Superseding
+from perdure.engine.recall.scoring import Candidate, RetrievalConfig
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from perdure.context.relations import RelationReader
 from perdure.engine.recall import scoring
-from perdure.engine.recall.candidates import Candidate, Candidates, key_of
-from perdure.engine.recall.config import RetrievalConfig
 from perdure.engine.recall.planning import Plan, around, content_words
 from perdure.engine.recall.result import Step
+from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig, key_of
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
 from perdure.model import Level, RequestContext, SeedHit
