@@ -173,7 +173,7 @@ def _rolling(match: re.Match[str]) -> tuple[Meaning, str]:
 
 def _holiday(match: re.Match[str]) -> tuple[Meaning, str]:
     name = next(name for name in HOLIDAYS if match[name])
-    return _in_year(HOLIDAYS[name].at, match), ""
+    return _in_year(HOLIDAYS[name], match), ""
 
 
 def _in_year(at: Callable[[int], Period], match: re.Match[str]) -> Meaning:

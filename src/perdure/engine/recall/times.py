@@ -14,15 +14,14 @@ from typing import Literal
 from perdure.engine.recall import periods
 from perdure.engine.recall.anchors import Anchor, anchors_in
 from perdure.engine.recall.periods import (
-    COUNT,
     LONELY,
-    UNIT,
-    WEEKDAY,
     WEEKDAYS,
+    WORDS,
     Cycle,
     Period,
     counted,
 )
+from perdure.engine.tables import table
 
 _REACH = 48
 """How many characters before an anchor may change its meaning."""
@@ -36,37 +35,19 @@ def _before(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{pattern})\Z", re.IGNORECASE | re.ASCII)
 
 
-_WHICH = _before(r"(?:this\s)?(?P<which>last|past|this|next)\s")
-_THIRD = _before(
-    r"(?:the\s)?(?P<part>early|mid|late)(?:-|\s(?:in\s)?)(?:the\s)?"
-    r"|(?:the\s)?(?:very\s)?(?P<of>beginning|start|middle|end)\sof\s(?:the\s)?"
-)
-_PLACE = _before(
-    rf"(?:the\s)?(?P<place>{'|'.join(_PLACES)}|last)\s"
-    rf"(?P<unit>half|quarter|weekend|week|month|day|{WEEKDAY})\s(?:of|in)\s(?:the\s)?"
-)
-_NEIGHBOUR = _before(
-    rf"(?:(?:the|{COUNT})\s)?(?:{UNIT}|(?P<weekday>{WEEKDAY}))s?\s"
-    r"(?P<side>before|preceding|prior\sto|after|following|of)\s(?:the\s)?"
-)
-_RELATION = _before(
-    r"(?P<relation>since|before|prior\sto|after|until|till|up\sto|by)\s(?:the\s|in\s|on\s)?"
-)
+_WHICH = _before(WORDS["WHICH"])
+_THIRD = _before(WORDS["THIRD"])
+_PLACE = _before(WORDS["PLACE"])
+_NEIGHBOUR = _before(WORDS["NEIGHBOUR"])
+_RELATION = _before(WORDS["RELATION"])
 _END_OF = re.compile(r"\s(?:the\s)?end\sof\s", re.IGNORECASE)
-_FROM = _before(r"(?:from|starting(?:\s(?:in|on))?)\s(?:the\s)?")
+_FROM = _before(WORDS["FROM"])
 _ONWARDS = re.compile(r"\s(?:onwards?|on)(?!\w)(?!\sthe)", re.IGNORECASE)
-_LINK = re.compile(
-    r"(?:\s{0,2}[-\u2013\u2014]\s{0,2}|\s{1,2}(?:to|(?P<and>and)|until|till|through)\s{1,2}(?:the\s)?)\Z",
-    re.IGNORECASE,
-)
-_OPENING = _before(r"(?:(?P<between>between)|from)\s(?:the\s)?")
-_EVERY = _before(r"(?:every|each|most|per|all)\s")
+_LINK = re.compile(WORDS["LINK"], re.IGNORECASE)
+_OPENING = _before(WORDS["OPENING"])
+_EVERY = _before(WORDS["EVERY"])
 _SUPPORTS = {
-    "month": _before(r"(?:in|during|of|throughout|around|every|each)\s"),
-    "verb": _before(r"(?:in|during|of|throughout|every|each)\s"),
-    "season": _before(r"(?:in|during|of|throughout|over|every|each)\s(?:the\s)?"),
-    "year": _before(r"(?:in|during|throughout|around|circa|year)\s"),
-    "short weekday": _before(r"on\s"),
+    name: _before(words) for name, words in table(__file__, "times.txt", "supports").items()
 }
 
 
@@ -325,30 +306,9 @@ _DIRECTIONS: dict[str, Direction] = {
     "throughout": "during",
     "while": "during",
 }
-_ASKING = "what|which|who|whom|whose|when|where|why|how|did|do|does|and|or|but|because|if|then"
-_SAYING = (
-    f"{_ASKING}|was|were|is|are|am|has|have|had|will|would|can|could|should|may|might|must|that"
-    "|i|we|you|he|she|they"
-)
-_WORD = r"[^\W_][\w'\u2019-]{0,40}"
-_EVENT = re.compile(
-    rf"(?<!\w)(?P<cue>{'|'.join(_DIRECTIONS)})\s(?P<phrase>"
-    rf"(?:the|my|our|your|his|her|its|their|that|this|an?|{_WORD}['\u2019]s?)"
-    rf"(?:\s(?!(?:{_SAYING})\b){_WORD}){{1,7}}"
-    rf"|(?:I|we|you|he|she|they|it)(?:\s(?!(?:{_ASKING})\b){_WORD}){{1,7}}"
-    rf"|(?:\w{{2,30}}ing|(?-i:[A-Z]){_WORD})(?:\s(?!(?:{_ASKING})\b){_WORD}){{0,7}})",
-    re.IGNORECASE,
-)
-_LOOSE_END = re.compile(
-    r"(?:(?:^|\s)(?:the|my|our|your|his|her|its|their|that|this|an?|in|on|of|at|to|for|from|by|with"
-    r"|about|before|after|since|until|till|during|there|here|again)){1,8}\Z",
-    re.IGNORECASE,
-)
-_NO_EVENT = re.compile(
-    r"(?:the|that|this|an?)\s(?:\w{1,20}\s)?(?:end|start|beginning|fact|rest|others?|first|last|next"
-    r"|time|while|hour|day|week|weekend|month|quarter|year|decade|morning|afternoon|evening|night)\Z",
-    re.IGNORECASE,
-)
+_EVENT = re.compile(WORDS["EVENT"], re.IGNORECASE)
+_LOOSE_END = re.compile(WORDS["LOOSE_END"], re.IGNORECASE)
+_NO_EVENT = re.compile(WORDS["NO_EVENT"], re.IGNORECASE)
 _ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 
 

@@ -4,31 +4,19 @@ As people say them, nothing but the place tells them from other words, so they m
 a password mixes letters, digits and marks, a PIN has its digits, the words of a wallet are no
 sentence. Examples, masks, references and hashes are no secrets.
 """
-# ruff: noqa: RUF001 - other alphabets are the point
 
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-_TELLS = re.compile(
-    r"(?i)example|x{4}|\*{3}|\.\.\.|…|•|your|change_?-?me|placeholder|dummy|redact|sample|insert"
-    r"|replace|todo|fake|not-?a-?real|secret:|my[_-]?(?:secret|token|key|password|api)|<[^>]*>"
-    r"|\$\{|\{\{|\$\(|%\(|goes[_-]?here|key[_-]?here|deadbeef|0123456|1234567|abcdefg|foobar"
-)
-_REFERS = re.compile(
-    r"\$\w*|\$\{.*|%\w+%|@\w+@|\{[^}]*\}|<.*|\[.*|\(.*|[~./]*/.*|&\w+;.*|(?:[A-Z][A-Z0-9]*_)+[A-Z0-9]+"
-    r"|(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:[(\[].*)?|[A-Za-z_]\w*\(.*|[A-Za-z_]\w*\[.*|\\.*|\$\d?\w?\$.*"
-)
-_DEFAULTS = frozenset(
-    {
-        *("password", "passwd", "postgres", "root", "admin", "test", "secret", "guest", "user"),
-        *("pass", "pwd", "none", "null", "true", "false", "undefined", "string", "str", "token"),
-        *("demo", "mysql", "default", "required", "optional", "password1", "password123"),
-        *("admin123", "test123", "test1234", "secret123", "letmein", "qwerty", "hunter2"),
-        *("s3cr3t", "p4ssw0rd", "passw0rd", "p@ssw0rd", "p@ssword", "base32secret"),
-    }
-)
+from perdure.engine.tables import table
+
+_PATTERNS = table(__file__, "secrets.txt")
+
+_TELLS = re.compile(_PATTERNS["TELLS"])
+_REFERS = re.compile(_PATTERNS["REFERS"])
+_DEFAULTS = frozenset(_PATTERNS["DEFAULTS"].split())
 """What everybody writes where a password would stand."""
 _RUN = re.compile(r"(.)\1{4}")
 _HASHED = re.compile(r"\$(?:2[abxy]?|argon2\w*|[156]|scrypt|pbkdf2[\w-]*)\$.*|pbkdf2_.*|\{SSHA\}.*")
@@ -67,42 +55,11 @@ Place = tuple[str, int, int]
 
 PASSWORD, TOKEN = "password", "secret value"
 
-NAMES_OF_PASSWORDS = (
-    r"pass(?:word|wd|phrase|code)|\bpwd|\bpw|passwort|kennwort|contrase[ñn]a|mot[ _]de[ _]passe"
-    r"|senha|wachtwoord|has[łl]o|пароль|密码|パスワード|(?:user|db)[_-]?pass"
-)
-NAMES_OF_KEYS = (
-    r"(?:api|access|secret|private|signing|encryption|auth|account|master)[ _.-]?key"
-    r"|secret|token|credentials?"
-)
-_WORD = rf"(?:(?P<password>{NAMES_OF_PASSWORDS})|{NAMES_OF_KEYS})"
-_VALUE = (
-    r"(?:\"(?P<double>[^\"\n]{4,400})\"|'(?P<single>[^'\n]{4,400})'|`(?P<tick>[^`\n]{4,400})`"
-    r"|[\"'`]?(?P<bare>[^\s\"'`<>]{4,400}))"
-)
-_OF_WHAT = (
-    r"(?:[ ](?:for|of|to|on|at|in)(?:[ ][\w'.@/-]{1,40}){1,5}?|[ ](?:here|there|now)"
-    r"|[ ]\([^()\n]{1,30}\))?"
-)
-_ASSIGNED = re.compile(
-    rf"(?i){_WORD}\\?[\"'`*\]]{{0,3}}{_OF_WHAT}[ \t]{{0,4}}(?:[=-]>|\u2192|:=|={{1,2}}|:|>|\|)"
-    rf"[ \t]{{0,4}}\\?{_VALUE}"
-)
-_SAID = re.compile(
-    rf"(?i){_WORD}{_OF_WHAT}(?:['\u2019]s|[ ](?:is|was|ist|est|es|è))"
-    rf"(?:[ ](?:now|still|just|again))?:?[ ]{_VALUE}"
-)
-_OPTION = re.compile(
-    rf"(?i)(?:(?<![\w-])--(?:[a-z][\w-]{{0,30}}?-)?|\blogin[ \t]\S{{1,60}}[ \t]+)"
-    rf"{_WORD}[ \t=]{{1,3}}{_VALUE}"
-)
-_USER_OPTION = re.compile(
-    r"(?<!\w)(?:-u|--user)[ \t=]{1,3}[\"']?[^\s:\"'$]{1,60}:(?P<bare>[^\s\"'`<>]{4,200})"
-)
-_IN_URL = re.compile(
-    r"(?i)(?<![\w+.-])[a-z][a-z0-9+.-]{1,20}://(?P<user>[^\s:/@\"'<>]{0,80})"
-    r":(?P<bare>[^\s/@\"'<>]{3,200})@(?=[\w\[])"
-)
+_ASSIGNED = re.compile(_PATTERNS["ASSIGNED"])
+_SAID = re.compile(_PATTERNS["SAID"])
+_OPTION = re.compile(_PATTERNS["OPTION"])
+_USER_OPTION = re.compile(_PATTERNS["USER_OPTION"])
+_IN_URL = re.compile(_PATTERNS["IN_URL"])
 _GOES_ON = re.compile(r"&lt;|[;&][\w.%-]{1,40}=")
 _ENDINGS = ",;)]}|.:?*\\"
 _NAMED = re.compile(r"(?:[a-z]{2,}|\d{1,4})(?:[-_.:](?:[a-z]{2,}|\d{1,4}))*")
@@ -187,55 +144,20 @@ def looks_like_a_token(value: str) -> bool:
 
 PIN, CARD_CODE, SEED = "PIN", "card code", "wallet seed phrase"
 
-_BESIDE_A_KEY = re.compile(
-    rf"(?i)(?:{NAMES_OF_KEYS})[ ]{{1,2}}(?P<value>[A-Za-z0-9_+/=.-]{{20,400}})"
-)
-_BECOMES = (
-    r"(?:(?:[ ](?:was|is|has been|got))?(?:[ ](?:set|changed|reset|updated|switched))?[ ]to"
-    r"|[ ](?:é|jest|от \w{1,20}|для \w{1,20}))?"
-)
-_BESIDE_A_PASSWORD = re.compile(
-    rf"(?i)(?:{NAMES_OF_PASSWORDS}|\bpass){_BECOMES}[ ]{{1,2}}(?P<value>[^\s\"'`<>]{{6,100}})"
-)
-_LOGIN = re.compile(
-    r"(?i)\b(?:login|log-?in|creds?|credentials?|user(?:name)?|account|wi-?fi|wlan|ssid)\b"
-    r"(?:[ ]?[:=]|[ ]are|[ ]is)?[ ]{1,2}"
-    r"[\w.@+-]{1,60}[ ]{0,2}[/,|:-][ ]{0,2}(?P<value>[^\s\"'`<>]{6,100})"
-)
-_IN_THE_EAST = re.compile(
-    r"(?:密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)[は가는은이是为為:：=\s「『\"“']{1,6}"
-    r"(?P<value>[!-~]{4,100})"
-)
-_PINS = re.compile(
-    r"\b(?:PIN|[Pp]in(?=(?:[ ](?:code|number))?(?:'s|\u2019s|[ ]is|[ ]was|:)))"
-    r"(?:[ ](?:code|number))?(?:[ ](?:for|of|to)(?:[ ][\w'-]{1,20}){1,4}?)?"
-    r"(?:(?:'s|\u2019s|[ ]is|[ ]was)(?:[ ](?:now|still))?[ ]|[ ]?[:=][ ]?|[ ])(?P<value>\d{4,8})"
-    r"(?![\w.,/-]\d|\w| (?:style|pins?|of)\b)"
-)
-_CODES = re.compile(
-    r"(?i)\b(?:pass|unlock|door|alarm|gate|entry|lock)[ -]?code(?:[ ](?:for|of|to)"
-    r"(?:[ ][\w'-]{1,20}){1,4}?)?(?:'s[ ]|\u2019s[ ]|[ ]is[ ]|[ ]?[:=][ ]?)(?P<value>\d{4,8})(?!\w)"
-)
+_BESIDE_A_KEY = re.compile(_PATTERNS["BESIDE_A_KEY"])
+_BESIDE_A_PASSWORD = re.compile(_PATTERNS["BESIDE_A_PASSWORD"])
+_LOGIN = re.compile(_PATTERNS["LOGIN"])
+_IN_THE_EAST = re.compile(_PATTERNS["IN_THE_EAST"])
+_PINS = re.compile(_PATTERNS["PINS"])
+_CODES = re.compile(_PATTERNS["CODES"])
 _WHOSE = re.compile(r"(?i)\b(?:my|our|her|his|card|sim|phone|bank|door|alarm|safe|debit|credit)\b")
 _NOBODYS = re.compile(r"(?i)\b(?:default|factory|example|gpio)\b")
 _POSTAL = 6
 """Digits from which on a PIN may be that of a place; it must be said whose it is."""
 _NEAR = 40
-_CARD_CODE = re.compile(
-    r"(?i)\b(?:cvv2?|cvc2?|card security code)(?:[ ](?:code|number))?"
-    r"(?:[ ](?:is|was)[ ]|[ ]?[:=][ ]?|[ ])(?P<value>\d{3,4})(?![\w.,/-]\d|\w)"
-)
-_SEED_WORD = r"(?:\d{1,2}[.):]?[ ]?)?[a-z]{3,8}"
-_SEED = re.compile(
-    r"(?i:\b(?:seed (?:phrase|words)|mnemonic(?: phrase)?|(?:recovery|backup) (?:phrase|words)"
-    r"|(?:12|24)[ -]words?(?: phrase)?))\b"
-    r"[^\n:=]{0,40}?(?::|=|\bis\b|\bare\b|\n)\s{0,4}[\"'`]?"
-    rf"(?P<value>(?:{_SEED_WORD}[\s,;]{{1,3}}){{11,23}}{_SEED_WORD})\b"
-)
-_SENTENCE = re.compile(
-    r"\b(?:the|and|for|with|that|are|was|were|you|your|from|not|but|have|has|his|her|they|them"
-    r"|their|which|been|its|our|who|into|than|would|should|could|both|only|also|these|those)\b"
-)
+_CARD_CODE = re.compile(_PATTERNS["CARD_CODE"])
+_SEED = re.compile(_PATTERNS["SEED"])
+_SENTENCE = re.compile(_PATTERNS["SENTENCE"])
 _MARK = re.compile(r"[!#$%&*+?@~^§€]")
 _CODE = re.compile(r"[(\[{]|->|::|//|^--|@\S+\.\w")
 _NAMES_OF_CODES = re.compile(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|https?).*")
