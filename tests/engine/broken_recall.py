@@ -19,7 +19,7 @@ from perdure.engine.building import Building, Caught, Logged, Made
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.parts import Present
 from perdure.engine.recall import holding, packing, planning, recalling, scoring
-from perdure.engine.recall.holding import Holding, Superseding
+from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier
 from perdure.engine.recall.recalling import Confirming, Question, Recaller
 from perdure.engine.recall.result import Hint, Hit, RecallResult
@@ -33,7 +33,7 @@ from perdure.index import memo, records
 from perdure.index.contract import Embedder
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.stores.sqlite import SqliteIndex
-from perdure.model import SUPERSEDED_BY, IndexRecord, Level, RequestContext, Role, Uri
+from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
@@ -276,14 +276,11 @@ def doubts_what_was_said(patch: Patch) -> None:
 
 
 def knows_no_successors(patch: Patch) -> None:
-    patch.setattr(Superseding, "of", lambda *_: [])
+    patch.setattr(Confirming, "superseded", lambda *_: [])
 
 
 def follows_one_edge(patch: Patch) -> None:
-    def chain(self: Superseding, uri: str) -> list[str]:
-        return self._confirming.related(uri, SUPERSEDED_BY)
-
-    patch.setattr(Superseding, "_chain", chain)
+    patch.setattr(Confirming, "_chain", Confirming._superseding)
 
 
 def follows_edges_out_of_reach(patch: Patch) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from perdure.artifacts import CID
 from perdure.context.files import FILES, OWNER
@@ -132,15 +132,10 @@ def folders_of(place: Uri) -> Iterator[Uri]:
 
 Progress = Callable[[int], None]
 """Is told how many places more were looked at."""
+Steps = Callable[[Iterable[Uri]], Iterator[Made]]
+"""Makes the records of places, some at a time."""
 GoesOn = Callable[[], bool]
 """Is asked after each step; False stops."""
-
-
-class Steps(Protocol):
-    """Who makes records."""
-
-    def steps(self, places: Iterable[Uri]) -> Iterator[Made]:
-        """Make the records of places, some at a time."""
 
 
 class Building:
@@ -150,11 +145,11 @@ class Building:
     `position` is the newest up to which all of it was looked at, and the log is compared as of it.
     """
 
-    def __init__(self, index: KeptIndex, account_id: str, indexer: Steps, logged: Logged) -> None:
+    def __init__(self, index: KeptIndex, account_id: str, steps: Steps, logged: Logged) -> None:
         self.position = 0
         self._index = index
         self._account = account_id
-        self._indexer = indexer
+        self._steps = steps
         self._logged = logged
         self._held = index.stamps(account_id)
         self._places: set[Uri] = set()
@@ -168,7 +163,7 @@ class Building:
         that lacks vectors must not pass for a finished one.
         """
         for batch in batched(places, BATCH):
-            for made in self._indexer.steps(batch):
+            for made in self._steps(batch):
                 if made.outage is not None:
                     raise made.outage
                 self._write(made)

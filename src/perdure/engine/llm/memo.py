@@ -28,46 +28,37 @@ _COUNT = 256
 _PAUSE_SECONDS = 0.02
 
 
-class Turns:
-    """Locks in a folder, which end with the process that has them.
+@contextmanager
+def turn(
+    folder: Path,
+    question: SID,
+    seconds: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[float]:
+    """Keep others with the same question out; yield how many seconds are left.
 
-    There are 256; if two questions share one, the second waits without need.
+    Locks in a folder end with the process that has them. There are 256; if two questions share
+    one, the second waits without need.
     """
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._folder = folder
-        self._clock = clock
-        self._sleep = sleep
-
-    @contextmanager
-    def taken(self, question: SID, seconds: float) -> Iterator[float]:
-        """Keep others with the same question out; yield how many seconds are left."""
-        until = self._clock() + seconds
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = f"{question.digest[0] % _COUNT:02x}"
-        file = os.open(self._folder / name, os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            self._take(file, until)
-            yield until - self._clock()
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
-            os.close(file)
-
-    def _take(self, file: int, until: float) -> None:
+    until = clock() + seconds
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = f"{question.digest[0] % _COUNT:02x}"
+    file = os.open(folder / name, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
         while not _is_free(file):
-            if self._clock() >= until:
+            if clock() >= until:
                 raise ServiceUnreachableError(
                     "somebody else has been asking the same all the time. "
                     "Fix: look for a process that hangs, and try again.",
                     billed=False,
                 )
-            self._sleep(_PAUSE_SECONDS)
+            sleep(_PAUSE_SECONDS)
+        yield until - clock()
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
+        os.close(file)
 
 
 def _is_free(file: int) -> bool:
@@ -98,7 +89,7 @@ class Remembered(Wrapper):
 
     def complete(self, request: Request, *, seconds: float) -> Answer:
         artifact = self._artifact(request)
-        with Turns(self._folder / _LOCKS).taken(sid_of(artifact), seconds) as left:
+        with turn(self._folder / _LOCKS, sid_of(artifact), seconds) as left:
             known = self._known(artifact, request)
             if known is not None:
                 self._ledger.note_remembered(self._occasion, self._model)

@@ -5,12 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from perdure.engine.recall.planning import Plan
 from perdure.engine.recall.result import Hit, Step
-from perdure.engine.recall.scoring import Candidate, RetrievalConfig
-from perdure.model import SUPERSEDED_BY
+from perdure.engine.recall.scoring import RetrievalConfig
 
 if TYPE_CHECKING:
     from perdure.engine.recall.times import Span
@@ -136,39 +135,3 @@ def _contains(span: "Span", now: datetime) -> bool:
 def _overlaps(hit: Hit, span: "Span") -> bool:
     began = hit.valid_from is None or span.end is None or hit.valid_from < span.end
     return began and (hit.valid_until is None or span.start is None or span.start < hit.valid_until)
-
-
-_MOST = 50
-"""So many nodes are followed from one; who superseded itself more often is not told of all."""
-
-
-class Confirming(Protocol):
-    """Knows nodes that are in use and within the caller's reach, and no others."""
-
-    def hits(self, candidates: Iterable[Candidate]) -> Iterator[Hit]: ...
-
-    def related(self, uri: str, relation_type: str) -> list[str]: ...
-
-
-class Superseding:
-    """Finds what superseded a hit. Where an edge leads out of reach or nowhere, it ends there."""
-
-    def __init__(
-        self, confirming: Confirming, passage: Callable[[str, str], Candidate | None]
-    ) -> None:
-        self._confirming = confirming
-        self._passage = passage
-        """Returns the passage of a node that is most like a text."""
-
-    def of(self, hit: Hit) -> list[Hit]:
-        """Return what superseded a hit, what superseded that, and so on; the last comes first."""
-        found = (self._passage(uri, hit.snippet) for uri in reversed(self._chain(hit.uri)))
-        return list(self._confirming.hits(filter(None, found)))
-
-    def _chain(self, uri: str) -> list[str]:
-        chain = [uri]
-        for each in chain:  # which grows meanwhile
-            for target in self._confirming.related(each, SUPERSEDED_BY):
-                if target not in chain and len(chain) <= _MOST:
-                    chain.append(target)
-        return chain[1:]
