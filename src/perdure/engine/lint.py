@@ -254,44 +254,33 @@ _KINDS = {
 _NOTE = ".md"
 
 
-class Folders:
-    """Walks the folders that somebody may see. Those with a dot belong to tools."""
+def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Problem]:
+    """Yield what lies in folders and is no memory; of a whole account, in all of the store.
 
-    def __init__(self, reader: NodeReader, ctx: RequestContext) -> None:
-        self._reader = reader
-        self._backend = reader.backend
-        self._ctx = ctx
-        self._own = reader.folder(Uri(ctx.account_id))
+    What other accounts have is none of it. Folders with a dot belong to tools.
+    """
+    backend, own = reader.backend, reader.folder(Uri(ctx.account_id))
 
-    def problems(self, place: Uri) -> Iterator[Problem]:
-        """Yield what is wrong at a place and below; of a whole account, in all of the store.
+    def may_look(folder: Locator) -> bool:
+        at = None if ctx.governs else Uri.of_key(folder.key)
+        return ctx.governs or (at is not None and reader.reach.may_see(at, ctx))
 
-        What other accounts have is none of it.
-        """
-        whole = not place.path and self._ctx.role is Role.ROOT
-        pending = [self._reader.root if whole else self._reader.folder(place)]
-        while pending:
-            folder = pending.pop()
-            if not self._may_look(folder):
-                continue
-            findings = self._backend.findings(folder)
-            yield from map(_told, findings)
-            children = [
-                child for child in self._backend.list(folder) if not child.name.startswith(".")
-            ]
-            if self._own.contains(folder):
-                yield from _strays(folder, children, {finding.name for finding in findings})
-            pending += filter(self._is_to_be_seen, children)
+    def is_to_be_seen(child: Locator) -> bool:
+        another = child.parent == own.parent and child != own
+        return not another and child.name not in FILES and is_directory(backend, child)
 
-    def _is_to_be_seen(self, child: Locator) -> bool:
-        another = child.parent == self._own.parent and child != self._own
-        return not another and child.name not in FILES and is_directory(self._backend, child)
-
-    def _may_look(self, folder: Locator) -> bool:
-        if self._ctx.governs:
-            return True
-        place = Uri.of_key(folder.key)
-        return place is not None and self._reader.reach.may_see(place, self._ctx)
+    whole = not place.path and ctx.role is Role.ROOT
+    pending = [reader.root if whole else reader.folder(place)]
+    while pending:
+        folder = pending.pop()
+        if not may_look(folder):
+            continue
+        findings = backend.findings(folder)
+        yield from map(_told, findings)
+        children = [child for child in backend.list(folder) if not child.name.startswith(".")]
+        if own.contains(folder):
+            yield from _strays(folder, children, {finding.name for finding in findings})
+        pending += filter(is_to_be_seen, children)
 
 
 def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterator[Problem]:
@@ -361,7 +350,7 @@ class Lint:
         for uri, note in seen.items():
             found.problems += self._leading(uri, note)
         found.problems += _chained(seen)
-        found.problems += Folders(self._reader, self._ctx).problems(place)
+        found.problems += _between(self._reader, self._ctx, place)
         found.problems.sort()
         return found
 

@@ -86,13 +86,18 @@ def _next(now: ContextNode, then: ContextNode) -> ContextNode | None:
     if _said(now) == _said(then):
         return None
     is_ours = now.frontmatter is None and then.frontmatter is None
+    return as_it_was(now, then, None if is_ours else _lines(then))
+
+
+def as_it_was(now: ContextNode, then: ContextNode, lines: str | None) -> ContextNode:
+    """Return the version after `now` that says what `then` does, below these lines."""
     gone = dict.fromkeys(now.metadata.keys() - then.metadata.keys())
     return now.revised(
         content=then.content,
         abstract=then.abstract,
         overview=then.overview,
         relations=then.relations,
-        frontmatter=None if is_ours else _lines(then),
+        frontmatter=lines,
         metadata={**then.metadata, **gone},
     )
 

@@ -128,7 +128,7 @@ WHO: dict[str, tuple[object, str, object]] = {
     "edits by hand are not looked for": (erasing, "sweep", _nothing),
     "receipts are not read": (planning, "erased_versions", lambda *_: set()),
     "texts live nowhere": (Lineage, "homes", lambda _: {}),
-    "erased texts count": (tracing, "_not_erased", lambda walk: iter(walk.pairs)),
+    "erased texts count": (tracing, "_not_erased", lambda pairs, *_: iter(pairs)),
 }
 
 

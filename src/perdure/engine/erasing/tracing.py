@@ -221,11 +221,26 @@ def trace(
     ends = None if until is None else _ends(events, until)
     for event in events:
         number = lineage.of(event)
-        pairs.append(_Numbered(event, number))
+        pairs.append((event, number))
         in_time = ends is None or event.position <= ends.get(event.key, ends[""])
         if in_time and any(span.holds(event) for span in spans):
             ours.add(number)
-    return _sorted_out(spans, _Walk(pairs, ours, lineage, erased_before))
+    homes = lineage.homes()
+    lives = {
+        number: key
+        for number in ours
+        for key in homes.get(number, ())
+        if not any(span.covers(key) for span in spans)
+    }
+    go = ours - lives.keys()
+    versions = tuple(event for event, number in pairs if number in go)
+    had = {event.cid for event in versions if event.cid is not None}
+    staying = [each for each in _not_erased(pairs, lineage, erased_before) if each[1] not in go]
+    others = _others(staying, had, homes)
+    shared = sorted((cid, key) for cid, key in others.items() if cid not in SAYS_NOTHING)
+    moved = {e.key: lives[n] for e, n in pairs if n in lives and e.key != lives[n]}
+    contents = frozenset(had - others.keys())
+    return Trace(versions, contents, tuple(shared), tuple(sorted(moved.items())))
 
 
 class Until(NamedTuple):
@@ -252,45 +267,14 @@ def _ends(events: Sequence[Event], until: Until) -> dict[str, int]:
     return {**removed, "": max((until.begun, *removed.values()))}
 
 
-class _Numbered(NamedTuple):
-    event: Event
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    pairs: Sequence[_Numbered]
-    ours: set[int]
-    lineage: Lineage
-    erased_before: Collection[int]
-
-
-def _sorted_out(spans: Sequence[Span], walk: _Walk) -> Trace:
-    homes = walk.lineage.homes()
-    lives = {n: key for n in walk.ours for key in homes.get(n, ()) if not _covers(spans, key)}
-    go = walk.ours - lives.keys()
-    versions = tuple(event for event, number in walk.pairs if number in go)
-    had = {event.cid for event in versions if event.cid is not None}
-    others = _others(walk, go, had, homes)
-    shared = sorted((cid, key) for cid, key in others.items() if cid not in SAYS_NOTHING)
-    moved = {e.key: lives[n] for e, n in walk.pairs if n in lives and e.key != lives[n]}
-    return Trace(
-        versions, frozenset(had - others.keys()), tuple(shared), tuple(sorted(moved.items()))
-    )
-
-
-def _covers(spans: Iterable[Span], key: str) -> bool:
-    return any(span.covers(key) for span in spans)
-
-
 def _others(
-    walk: _Walk, go: set[int], had: set[CID], homes: Mapping[int, Sequence[str]]
+    staying: Iterable["_Numbered"], had: set[CID], homes: Mapping[int, Sequence[str]]
 ) -> dict[CID, str]:
     """Return who else has contents: where it lives, or else where it was last."""
     living: dict[CID, str] = {}
     former: dict[CID, str] = {}
-    for event, number in _not_erased(walk):
-        if number in go or event.cid is None or event.cid not in had:
+    for event, number in staying:
+        if event.cid is None or event.cid not in had:
             continue
         if number in homes:
             living[event.cid] = homes[number][-1]
@@ -299,8 +283,14 @@ def _others(
     return former | living
 
 
-def _not_erased(walk: _Walk) -> Iterator[_Numbered]:
-    erased = walk.lineage.erased - set(walk.lineage.now.values())
-    for pair in walk.pairs:
-        if pair.number not in erased and pair.event.position not in walk.erased_before:
-            yield pair
+def _not_erased(
+    pairs: Iterable["_Numbered"], lineage: Lineage, erased_before: Collection[int]
+) -> Iterator["_Numbered"]:
+    erased = lineage.erased - set(lineage.now.values())
+    for event, number in pairs:
+        if number not in erased and event.position not in erased_before:
+            yield event, number
+
+
+_Numbered = tuple[Event, int]
+"""An event, and the number of its text."""
