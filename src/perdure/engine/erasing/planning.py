@@ -28,10 +28,10 @@ from perdure.engine.erasing.tracing import (
     texts_in,
     trace,
 )
+from perdure.engine.validate.texts import strings_in
 from perdure.engine.whole_file import write_whole
 from perdure.errors import AccessDeniedError, DamageError, InvalidUriError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
-from perdure.model.values import JSON
 from perdure.storage.history import Event, History
 
 LEAST = 12
@@ -93,22 +93,9 @@ def _all_said(name: str, text: str) -> set[str]:
     if name != META and not name.endswith(".json"):
         return sentences(text)
     try:
-        return {each for string in _strings(json.loads(text)) for each in sentences(string)}
+        return {each for string in strings_in(json.loads(text)) for each in sentences(string)}
     except (ValueError, RecursionError):
         return sentences(text)
-
-
-def _strings(value: JSON) -> Iterator[str]:
-    """Yield all texts in a JSON value."""
-    match value:
-        case str():
-            yield value
-        case list():
-            for each in value:
-                yield from _strings(each)
-        case dict():
-            for each in value.values():
-                yield from _strings(each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,14 +52,18 @@ _SUPPORTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
-    """Words from `begin` up to `finish`, and the time that they name; None is open."""
+class Span:
+    """A time that a question names: from `start` on, up to but without `end`; None is open.
 
-    begin: int
-    finish: int
+    Both are in UTC. `recurring` says that no year was named: the span is the nearest before now,
+    and another year's may be meant. `question[position.start : position.stop]` is `text`.
+    """
+
     start: datetime | None
     end: datetime | None
-    recurring: bool
+    text: str
+    position: range
+    recurring: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class _Reading:
         return isinstance(self.anchor.meaning, Cycle) and not self.chosen
 
 
-def phrase_at(text: str, anchors: list[Anchor], now: datetime) -> Phrase | None:
+def _span_at(text: str, anchors: list[Anchor], now: datetime) -> Span | None:
     """Return the whole phrase that ends with the last of the anchors; None if it is no time.
 
     Raises `ValueError` or `OverflowError` for a time that the calendar does not have.
@@ -156,7 +160,7 @@ def _unit(name: str) -> str | Cycle:
     )
 
 
-def _range(text: str, first: Anchor, later: _Reading, now: datetime) -> Phrase | None:
+def _range(text: str, first: Anchor, later: _Reading, now: datetime) -> Span | None:
     """Return the time from one anchor to the next where words join them to a range."""
     link = _search(_LINK, text, later.begin)
     if not link or link.start() != first.end:
@@ -166,9 +170,9 @@ def _range(text: str, first: Anchor, later: _Reading, now: datetime) -> Phrase |
     if (link["and"] and not (opening and opening["between"])) or not (opening or _is_sure(later)):
         return None
     end = _end_after(earlier, later)
-    begin = opening.start() if opening else earlier.begin
+    position = range(opening.start() if opening else earlier.begin, later.anchor.end)
     recurring = earlier.recurring and later.recurring
-    return Phrase(begin, later.anchor.end, earlier.period.start, end, recurring)
+    return _span(text, position, earlier.period.start, end, recurring=recurring)
 
 
 def _end_after(earlier: _Reading, later: _Reading) -> datetime:
@@ -179,7 +183,7 @@ def _end_after(earlier: _Reading, later: _Reading) -> datetime:
     return later.period.end
 
 
-def _related(text: str, reading: _Reading) -> Phrase | None:
+def _related(text: str, reading: _Reading) -> Span | None:
     """Return what is meant if the words before the period are "since", "before" or the like."""
     relation = _search(_RELATION, text, reading.begin)
     if relation and _may_follow(text, relation["relation"].lower(), reading):
@@ -188,13 +192,15 @@ def _related(text: str, reading: _Reading) -> Phrase | None:
     onwards = _ONWARDS.match(text, reading.anchor.end)
     period = reading.period
     if source and onwards:
-        return Phrase(source.start(), onwards.end(), period.start, None, recurring=False)
-    if not _is_sure(reading) and not _is_supported(text, reading):
+        return _span(text, range(source.start(), onwards.end()), period.start, None)
+    needs, begin = reading.anchor.needs, reading.begin
+    if not _is_sure(reading) and not _search(_SUPPORTS[needs], text, begin):
         return None
-    return Phrase(reading.begin, reading.anchor.end, period.start, period.end, reading.recurring)
+    position = range(begin, reading.anchor.end)
+    return _span(text, position, period.start, period.end, recurring=reading.recurring)
 
 
-def _opened(match: re.Match[str], reading: _Reading) -> Phrase:
+def _opened(match: re.Match[str], reading: _Reading) -> Span:
     period, relation = reading.period, match["relation"].lower()
     if _END_OF.match(match.string, match.end("relation")):
         relation = "until"
@@ -204,7 +210,18 @@ def _opened(match: re.Match[str], reading: _Reading) -> Phrase:
         "before": (None, period.start),
         "prior to": (None, period.start),
     }.get(relation, (None, period.end))
-    return Phrase(match.start(), reading.anchor.end, start, end, recurring=False)
+    return _span(match.string, range(match.start(), reading.anchor.end), start, end)
+
+
+def _span(
+    text: str,
+    position: range,
+    start: datetime | None,
+    end: datetime | None,
+    *,
+    recurring: bool = False,
+) -> Span:
+    return Span(start, end, text[position.start : position.stop], position, recurring)
 
 
 def _may_follow(text: str, relation: str, reading: _Reading) -> bool:
@@ -220,10 +237,6 @@ def _is_sure(reading: _Reading) -> bool:
     return not is_weak or reading.begin < reading.anchor.start
 
 
-def _is_supported(text: str, reading: _Reading) -> bool:
-    return bool(_search(_SUPPORTS[reading.anchor.needs], text, reading.begin))
-
-
 def _is_habit(text: str, reading: _Reading) -> bool:
     """Say whether a day of every week is meant, which is no time."""
     is_weekday = reading.anchor.needs.endswith("weekday")
@@ -232,21 +245,6 @@ def _is_habit(text: str, reading: _Reading) -> bool:
 
 def _search(words: re.Pattern[str], text: str, stop: int) -> re.Match[str] | None:
     return words.search(text, max(0, stop - _REACH), stop)
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time that a question names: from `start` on, up to but without `end`; None is open.
-
-    Both are in UTC. `recurring` says that no year was named: the span is the nearest before now,
-    and another year's may be meant. `question[position.start : position.stop]` is `text`.
-    """
-
-    start: datetime | None
-    end: datetime | None
-    text: str
-    position: range
-    recurring: bool = False
 
 
 def times_in(question: str, now: datetime) -> tuple[Span, ...]:
@@ -271,25 +269,15 @@ def _spans(question: str, now: datetime) -> Iterator[Span]:
     """Yield the spans, the last one first: words before an anchor change what it means."""
     anchors = anchors_in(question)
     while anchors:
-        phrase = None
+        span = None
         with suppress(ValueError, OverflowError):
-            phrase = phrase_at(question, anchors, now)
+            span = _span_at(question, anchors, now)
         begin = anchors.pop().start
-        if phrase and _is_ordered(phrase):
-            yield _span(question, phrase)
-            begin = phrase.begin
+        if span and (span.start is None or span.end is None or span.start < span.end):
+            yield span
+            begin = span.position.start
         while anchors and anchors[-1].end > begin:
             anchors.pop()
-
-
-def _is_ordered(phrase: Phrase) -> bool:
-    return phrase.start is None or phrase.end is None or phrase.start < phrase.end
-
-
-def _span(question: str, phrase: Phrase) -> Span:
-    position = range(phrase.begin, phrase.finish)
-    text = question[position.start : position.stop]
-    return Span(phrase.start, phrase.end, text, position, phrase.recurring)
 
 
 Direction = Literal["before", "after", "during"]

@@ -18,6 +18,7 @@ from perdure.engine.validate.texts import (
     cleaned_line,
     presentable,
     refuse_secrets,
+    strings_in,
 )
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory
@@ -127,7 +128,8 @@ class _Cleaning:
         for key, value in given.items():
             self._check_key(key)
             if key == EVIDENCE:
-                _refuse_within(value)
+                for each in strings_in(value):
+                    refuse_secrets(each, "evidence", _UNMASKABLE)
                 clean[key] = value
             else:
                 clean[key] = self._value(key, value)
@@ -171,17 +173,6 @@ class _Cleaning:
     def _noted(self, clean: CleanText) -> str:
         self.notes += clean.notes
         return clean.text
-
-
-def _refuse_within(evidence: JSON) -> None:
-    if isinstance(evidence, str):
-        refuse_secrets(evidence, "evidence", _UNMASKABLE)
-    elif isinstance(evidence, Mapping):
-        for each in evidence.values():
-            _refuse_within(each)
-    elif isinstance(evidence, Sequence):
-        for each in evidence:
-            _refuse_within(each)
 
 
 _ALLOWING = ("mask_secrets", "as_is")
