@@ -14,7 +14,7 @@ from perdure.app.kept import kept_settings
 from perdure.app.llm import Adapter
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format
-from perdure.engine.llm.occasion import Occasion
+from perdure.engine.llm.contract import Occasion
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.plugins import Group, create, offered
@@ -57,7 +57,7 @@ def open_index(folder):
 """
 
 LLM = """
-from perdure.engine.llm.reply import Answer
+from perdure.engine.llm.contract import Answer
 
 class Acme:
     def __init__(self, settings):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
-from perdure.engine.copying import Copying
+from perdure.engine.past import Copying
 from recalling.corpus import Corpus
 from recalling.memories import ACCOUNT, asking_for, unread_outbox
 

@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from perdure.engine.carrying.migrating import Migrated, MigrationPlan
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
-    from perdure.engine.erasing.plan import Erased, ErasurePlan, Forgotten
+    from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
     from perdure.engine.health import Check, Checkup, Severity, StatusPart
     from perdure.engine.importing.choosing import import_formats
     from perdure.engine.importing.importing import Imported
-    from perdure.engine.lint.problem import Problem
+    from perdure.engine.lint import Problem
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.repair import Finding, Repaired
-    from perdure.engine.rewinding import Fate, RewindStep, Rewound
+    from perdure.engine.restore import Fate, RewindStep, Rewound
     from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
@@ -149,18 +149,18 @@ else:
             "engine.carrying.folder": "is_export",
             "engine.carrying.migrating": "Migrated MigrationPlan",
             "engine.edits": "Edits",
-            "engine.erasing.plan": "Erased ErasurePlan Forgotten",
+            "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.importing.choosing": "import_formats",
             "engine.importing.importing": "Imported",
             "engine.health": "Check Checkup Severity StatusPart",
-            "engine.lint.problem": "Problem",
+            "engine.lint": "Problem",
             "engine.llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
             "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.repair": "Finding Repaired",
-            "engine.rewinding": "Fate RewindStep Rewound",
+            "engine.restore": "Fate RewindStep Rewound",
             "engine.save": "Saved",
             "engine.saving.outcome": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",

@@ -13,12 +13,10 @@ from perdure.app import indexes, kept, moments, tenants
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
-from perdure.engine import indexing, logged, past, sessions, summaries, upkeep, work, worker
+from perdure.engine import building, indexing, past, sessions, summaries, upkeep, work, worker
 from perdure.engine.answering import Answering
-from perdure.engine.building import Building
+from perdure.engine.building import Building, Caught, Logged, Made
 from perdure.engine.indexing import Following, Indexer
-from perdure.engine.logged import Logged
-from perdure.engine.made import Caught, Made
 from perdure.engine.parts import Present
 from perdure.engine.recall import holding, packing, planning, recalling, scoring
 from perdure.engine.recall.holding import Holding
@@ -26,7 +24,6 @@ from perdure.engine.recall.packing import Packed, Tier
 from perdure.engine.recall.recalling import Confirming, Question, Recaller
 from perdure.engine.recall.result import Hint, Hit, RecallResult
 from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.superseding import Superseding
 from perdure.engine.summaries import Beginning
 from perdure.engine.upkeep import Upkeep
 from perdure.engine.validate import texts
@@ -36,7 +33,7 @@ from perdure.index import memo, records
 from perdure.index.contract import Embedder
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.stores.sqlite import SqliteIndex
-from perdure.model import SUPERSEDED_BY, IndexRecord, Level, RequestContext, Role, Uri
+from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
@@ -279,14 +276,11 @@ def doubts_what_was_said(patch: Patch) -> None:
 
 
 def knows_no_successors(patch: Patch) -> None:
-    patch.setattr(Superseding, "of", lambda *_: [])
+    patch.setattr(Confirming, "superseded", lambda *_: [])
 
 
 def follows_one_edge(patch: Patch) -> None:
-    def chain(self: Superseding, uri: str) -> list[str]:
-        return self._confirming.related(uri, SUPERSEDED_BY)
-
-    patch.setattr(Superseding, "_chain", chain)
+    patch.setattr(Confirming, "_chain", Confirming._superseding)
 
 
 def follows_edges_out_of_reach(patch: Patch) -> None:
@@ -381,7 +375,7 @@ def never_looks_again(patch: Patch) -> None:
 
 def knows_no_folders(patch: Patch) -> None:
     patch.setattr(indexing, "folders_of", lambda _: iter(()))
-    patch.setattr(logged, "folders_of", lambda _: iter(()))
+    patch.setattr(building, "folders_of", lambda _: iter(()))
     patch.setattr(worker, "folders_of", lambda _: iter(()))
 
 

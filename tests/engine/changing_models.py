@@ -6,7 +6,7 @@ from pathlib import Path
 from shutil import copytree
 
 from perdure.app import Context, adopt_history
-from perdure.engine.made import Caught
+from perdure.engine.building import Caught
 from perdure.engine.work import Background
 from perdure.engine.worker import Worker
 from perdure.index.embedders.hashing import Hashing

@@ -7,8 +7,7 @@ from typing import Any
 
 from perdure.engine.extract.evidence import evidence_of
 from perdure.engine.extract.rules.extractors import extractors
-from perdure.engine.llm.contract import LLM
-from perdure.engine.llm.reply import Reply
+from perdure.engine.llm.contract import LLM, Reply
 from perdure.model import CandidateMemory, RequestContext
 from perdure.testing.llm import Script, scripted_llm
 from perdure.testing.llm.scripted import says_json

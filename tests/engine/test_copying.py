@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from perdure.app import Context, moments
 from perdure.app.moments import SqliteMoments
 from perdure.artifacts import IndexState
-from perdure.engine import copying
-from perdure.engine.copying import Copying
+from perdure.engine import past
+from perdure.engine.building import Made
 from perdure.engine.indexing import Indexer
-from perdure.engine.made import Made
+from perdure.engine.past import Copying
 from perdure.engine.summaries import Beginning
 from perdure.errors import EmbeddingError
 from perdure.index.embedders.hashing import Hashing
@@ -60,7 +60,7 @@ def forget(context: Context) -> None:
 def always() -> Iterator[None]:
     """Let moments be copied however much differs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copying, "_MUCH", inf)
+        patch.setattr(past, "_MUCH", inf)
         yield
 
 

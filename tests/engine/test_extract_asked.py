@@ -17,8 +17,7 @@ from perdure.engine.extract.contract import CandidateExtractor
 from perdure.engine.extract.evidence import cid_of, evidence_of, verified
 from perdure.engine.extract.rules import extractors as rules
 from perdure.engine.llm.budget import most_used
-from perdure.engine.llm.reply import Answer, Refusal, Reply, Truncation
-from perdure.engine.llm.request import Message, Request
+from perdure.engine.llm.contract import Answer, Message, Refusal, Reply, Request, Truncation
 from perdure.engine.llm.schemas import check_schema, is_closed
 from perdure.errors import (
     AnswerMalformedError,

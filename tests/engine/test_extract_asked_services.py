@@ -10,8 +10,7 @@ import pytest
 from perdure.app import open_context
 from perdure.engine.extract.asked.extractors import extractors
 from perdure.engine.extract.evidence import verified
-from perdure.engine.llm.occasion import Occasion
-from perdure.engine.llm.reply import Answer, Refusal, Reply, Truncation, Usage
+from perdure.engine.llm.contract import Answer, Occasion, Refusal, Reply, Truncation, Usage
 from perdure.engine.merge.asking import AskingJudge
 from perdure.engine.merge.comparing import Verdict
 from perdure.errors import (

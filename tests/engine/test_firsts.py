@@ -7,7 +7,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.context.reading import NodeReader
-from perdure.engine import firsts
+from perdure.engine import summaries
 from perdure.engine.summaries import MOST
 from perdure.model import ContextNode, Level, Uri
 from perdure.model.record import record_id
@@ -19,7 +19,7 @@ NOTES = 30
 
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
-    monkeypatch.setattr(firsts, "LARGE", MOST)
+    monkeypatch.setattr(summaries, "LARGE", MOST)
     with opened(tmp_path, semantic=False) as context:
         write(context, *(f"m{number:02}" for number in range(NOTES)))
         save(context, "zebra")

@@ -5,8 +5,7 @@ from itertools import pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.lint.chains import cycles, forks
-from perdure.engine.lint.problem import Code, Problem
+from perdure.engine.lint import Code, Problem, cycles, forks
 
 NAMES = "abcd"
 GRAPHS = st.dictionaries(

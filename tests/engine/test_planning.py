@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
-from perdure.engine.recall.events import events_in
 from perdure.engine.recall.planning import plan
-from perdure.engine.recall.times import times_in
+from perdure.engine.recall.times import events_in, times_in
 from perdure.model import ContextType
 from tests.engine.test_times import EVENTS, EXAMPLES, TEXTS
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from perdure.engine.building import Made
 from perdure.engine.indexing import Following, Indexer
-from perdure.engine.made import Made
 from perdure.engine.summaries import Beginning
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.memo import VectorMemo

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine.memory import Memory
-from perdure.engine.rewinding import Fate
+from perdure.engine.restore import Fate
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import RelationEdge, RequestContext
 from perdure.testing.suite import examples

@@ -12,7 +12,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.context.outbox.retry import MAX_RETRY
-from perdure.engine.made import Caught
+from perdure.engine.building import Caught
 from perdure.engine.worker import Round, Worker
 from perdure.errors import ConcurrentModificationError, EmbeddingError
 from perdure.index.embedders.hashing import Hashing

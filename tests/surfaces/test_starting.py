@@ -30,7 +30,6 @@ PYTHONS_OWN = {
     "tempfile",
 }
 NOT_THIS_QUESTION = {
-    "perdure.engine.recall.events",
     "perdure.engine.recall.times",
     "perdure.engine.validate.texts",
     "perdure.index.embedders.minilm",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perdure.engine.parts import Present
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
-    from perdure.engine.saving.learning import Learning
+    from perdure.engine.saving.saving import Learning
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
 

@@ -12,7 +12,7 @@ from perdure.context.deletions import Deletions
 from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.followed import FollowedLinks
 from perdure.context.outbox.sqlite import SqliteOutbox
-from perdure.engine.logged import folders_of
+from perdure.engine.building import folders_of
 from perdure.engine.namespaces import NamespaceManager
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from perdure.config import LanguageModelSettings
 from perdure.engine.extract.rules.extractors import extractors
 from perdure.engine.merge.comparing import compare
-from perdure.engine.saving.learning import Learning
+from perdure.engine.saving.saving import Learning
 from perdure.model import RequestContext
 
 if TYPE_CHECKING:
@@ -44,6 +44,6 @@ def learning_for(
 
 
 def _asked(model: "LanguageModel", ctx: RequestContext, purpose: str) -> "LLM":
-    from perdure.engine.llm.occasion import Occasion
+    from perdure.engine.llm.contract import Occasion
 
     return model.on(Occasion(ctx.account_id, f"user:{ctx.user_id}", ctx.session_id, purpose))

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from perdure.config import Config, LanguageModelSettings, load_config
-from perdure.engine.llm.asking import Asking
+from perdure.engine.llm.asking import Asking, Retried
 from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, nanodollars
-from perdure.engine.llm.contract import LLM, Completer
-from perdure.engine.llm.ledger import Cost, Ledger
+from perdure.engine.llm.contract import LLM, Completer, Occasion
+from perdure.engine.llm.ledger import Cost, Ledger, Metered
 from perdure.engine.llm.memo import Remembered, answers_folder
-from perdure.engine.llm.metering import Metered
-from perdure.engine.llm.occasion import Occasion
-from perdure.engine.llm.retrying import Retried
-from perdure.engine.llm.service import Service
+from perdure.engine.llm.wire import Service
 from perdure.errors import ConfigError
 from perdure.index.memo import MemoData
 from perdure.plugins import Group, create

@@ -10,8 +10,7 @@ from time import time
 
 from perdure.app.shelf import open_installed
 from perdure.config import SQLITE
-from perdure.engine.copying import Origin
-from perdure.engine.past import KEPT
+from perdure.engine.past import KEPT, Origin
 from perdure.errors import PerdureError
 from perdure.index.contract import KeptIndex
 from perdure.index.stores.sqlite import SqliteIndex

@@ -6,8 +6,9 @@ from itertools import islice
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import AGENT, Reading
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine.noting import NOTED, hit_of, is_noted, note_of, project_of
+from perdure.engine.noting import NOTED, is_noted, note_of, project_of
 from perdure.engine.recall.packing import entry
+from perdure.engine.recall.result import hit_of
 from perdure.errors import BrokenNodeError, ContextError, StorageError
 from perdure.index.account.noted import Note, Notes
 from perdure.model import Uri

@@ -10,21 +10,21 @@ from typing import Self
 from perdure.artifacts import CID
 from perdure.engine.answering import Lag
 from perdure.engine.browse import Edges, Entry
+from perdure.engine.building import Caught
 from perdure.engine.carrying.exporting import Exported
 from perdure.engine.edits import Edits
-from perdure.engine.erasing.plan import Forgotten
+from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.erasing.receipts import Checked
 from perdure.engine.health import Checkup, StatusPart
 from perdure.engine.importing.importing import Imported
-from perdure.engine.lint.linting import Linted
+from perdure.engine.lint import Linted
 from perdure.engine.llm.ledger import Cost
-from perdure.engine.made import Caught
 from perdure.engine.memory import Memory
 from perdure.engine.namespaces import Deleted, TenantKind
 from perdure.engine.past import When
 from perdure.engine.recall.result import RecallResult
 from perdure.engine.repair import Repaired
-from perdure.engine.rewinding import Rewound
+from perdure.engine.restore import Rewound
 from perdure.engine.save import Saved
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.sessions import SessionInfo

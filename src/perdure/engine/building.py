@@ -1,28 +1,141 @@
-"""Making the whole index of an account in steps: it can be stopped, and gone on with."""
+"""Making the whole index of an account in steps: it can be stopped, and gone on with.
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol
+Also what an index should hold of some places, and what the log says of them.
+"""
 
-from perdure.engine.logged import Logged
-from perdure.engine.made import BATCH, Caught, Made, Records, batched
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple
+
+from perdure.artifacts import CID
+from perdure.context.files import FILES, OWNER
+from perdure.context.parts import Files
+from perdure.context.reading import NodeReader
+from perdure.errors import PerdureError
 from perdure.index.contract import KeptIndex
 from perdure.index.stamp import stamp
 from perdure.model import IndexRecord, Uri
+from perdure.storage.history import History
 
-if TYPE_CHECKING:
-    from perdure.errors import PerdureError
+BATCH = 200
+"""How many nodes are read together."""
+
+Records = dict[str, list[IndexRecord]]
+
+
+@dataclass(slots=True)
+class Made:
+    """What an index should hold of some places, and what is wrong with some of them."""
+
+    records: Records = field(default_factory=dict)
+    failed: dict[str, PerdureError] = field(default_factory=dict)
+    """Nodes that can't be read, and those that got no vectors: these are found by words only."""
+    read: dict[Uri, Files] = field(default_factory=dict)
+    """The files of nodes that decided what is made of them."""
+    outage: PerdureError | None = None
+    """Why no text at all can be embedded now, if it is so."""
+
+
+class Caught(NamedTuple):
+    """What catching up did."""
+
+    position: int
+    """Up to where the index is right; 0 if it is not finished."""
+    places: frozenset[Uri] = frozenset()
+    """Those whose records were made."""
+    failed: Mapping[str, PerdureError] = MappingProxyType({})
+
+
+def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
+    remaining = iter(places)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
+
+class Logged:
+    """Reads names and contents in a history, for the places that a reader reads."""
+
+    def __init__(self, history: History, reader: NodeReader) -> None:
+        self._history = history
+        self._reader = reader
+
+    def changed(self, account_id: str, after: int, until: int | None = None) -> list[Uri]:
+        """Return the places whose texts were named after a position, and the folders above.
+
+        With `until`, what was named later does not count. Whose a session is, is told of all
+        folders in it.
+        """
+        self._history.position()  # so that the names are known
+        below = self._below(account_id)
+        places: dict[Uri, None] = {}
+        named = self._history.store.catalogue.named_since(after, until)
+        keys = [key for key in named if key.startswith(below)]
+        for place in filter(None, map(self._place_at, dict.fromkeys(map(_folder, keys)))):
+            places |= dict.fromkeys((place, *folders_of(place)))
+        for key in keys:
+            session = self._place(key) if key.endswith(f"/{OWNER}") else None
+            for node in () if session is None else self._reader.walk(session):
+                places |= dict.fromkeys(folders_of(node))
+        return list(places)
+
+    def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
+        """Return the places where files were read that are not what the log says as of then."""
+        files = {
+            self._reader.file(place, name).key: (place, found)
+            for place, found_there in read.items()
+            for name, found in found_there.items()
+        }
+        said = self._history.store.catalogue.contents(list(files), position)
+        return {
+            str(place)
+            for key, (place, found) in files.items()
+            if said[key] != (CID.of(found.encode()) if isinstance(found, str) else found)
+        }
+
+    def unlogged(self, made: Made, position: int) -> set[str]:
+        """Return the places that came out otherwise than the log has it as of then."""
+        return self.differing(made.read, position) | made.failed.keys()
+
+    def missed(self, account_id: str, seen: Collection[Uri], position: int) -> Iterator[Uri]:
+        """Yield the places that have files of a node as of then, but are not among those seen."""
+        names = self._history.store.catalogue.names(self._below(account_id), position)
+        places = {self._place(key) for key in names if key.rpartition("/")[2] in FILES}
+        for place in places:
+            if place is not None and place.is_node and place not in seen:
+                yield place
+
+    def _below(self, account_id: str) -> str:
+        return self._reader.folder(Uri(account_id)).key + "/"
+
+    def _place(self, key: str) -> Uri | None:
+        """Return the place whose folder a text lies in."""
+        return self._place_at(_folder(key))
+
+    def _place_at(self, folder: str) -> Uri | None:
+        root = len(self._reader.root.key) + 1 if self._reader.root.key else 0
+        return Uri.of_key(folder[root:])
+
+
+def _folder(key: str) -> str:
+    return key.rpartition("/")[0]
+
+
+def folders_of(place: Uri) -> Iterator[Uri]:
+    """Yield the folders above a node that have an owner, the nearest first."""
+    folder = place.parent
+    while len(folder.path) > 1:
+        yield folder
+        folder = folder.parent
+
 
 Progress = Callable[[int], None]
 """Is told how many places more were looked at."""
+Steps = Callable[[Iterable[Uri]], Iterator[Made]]
+"""Makes the records of places, some at a time."""
 GoesOn = Callable[[], bool]
 """Is asked after each step; False stops."""
-
-
-class Steps(Protocol):
-    """Who makes records."""
-
-    def steps(self, places: Iterable[Uri]) -> Iterator[Made]:
-        """Make the records of places, some at a time."""
 
 
 class Building:
@@ -32,11 +145,11 @@ class Building:
     `position` is the newest up to which all of it was looked at, and the log is compared as of it.
     """
 
-    def __init__(self, index: KeptIndex, account_id: str, indexer: Steps, logged: Logged) -> None:
+    def __init__(self, index: KeptIndex, account_id: str, steps: Steps, logged: Logged) -> None:
         self.position = 0
         self._index = index
         self._account = account_id
-        self._indexer = indexer
+        self._steps = steps
         self._logged = logged
         self._held = index.stamps(account_id)
         self._places: set[Uri] = set()
@@ -50,7 +163,7 @@ class Building:
         that lacks vectors must not pass for a finished one.
         """
         for batch in batched(places, BATCH):
-            for made in self._indexer.steps(batch):
+            for made in self._steps(batch):
                 if made.outage is not None:
                     raise made.outage
                 self._write(made)

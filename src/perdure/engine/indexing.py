@@ -8,11 +8,19 @@ from typing import Protocol
 
 from perdure.context.files import META
 from perdure.context.reading import NodeReader
-from perdure.engine.building import Building, GoesOn, Progress
-from perdure.engine.firsts import Firsts
-from perdure.engine.logged import Logged, folders_of
-from perdure.engine.made import BATCH, Caught, Made, Records, batched
-from perdure.engine.summaries import Beginning, Summaries
+from perdure.engine.building import (
+    BATCH,
+    Building,
+    Caught,
+    GoesOn,
+    Logged,
+    Made,
+    Progress,
+    Records,
+    batched,
+    folders_of,
+)
+from perdure.engine.summaries import Beginning, Firsts, Summaries
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
@@ -267,7 +275,7 @@ class Following:
         with self._alone(account_id, wait=False) as ours:
             if not ours or self.index.cursor(account_id):
                 return None
-            building = Building(self.index, account_id, self.indexer, self.logged)
+            building = Building(self.index, account_id, self.indexer.steps, self.logged)
             places, building.position = self.every(account_id), self._history.position()
             while building.add(places, progress, goes_on):
                 now, lost = self._history.position(), building.lost()
@@ -279,7 +287,7 @@ class Following:
 
     def _build(self, account_id: str, position: int | None, progress: Progress) -> Caught:
         now = self._history.position() if position is None else position
-        building = Building(self.index, account_id, self.indexer, self.logged)
+        building = Building(self.index, account_id, self.indexer.steps, self.logged)
         building.position = now
         building.add(self.every(account_id), progress, lambda: True)
         building.add(building.lost(), lambda _: None, lambda: True)

@@ -30,17 +30,17 @@ from perdure.storage.history import RESTORE, BlamedLine, Version
 if TYPE_CHECKING:
     from perdure.engine.carrying.exporting import Exported
     from perdure.engine.edits import Edits
-    from perdure.engine.erasing.plan import Forgotten
+    from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
     from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.importing.importing import Imported
-    from perdure.engine.lint.linting import Linted
+    from perdure.engine.lint import Linted
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repaired
-    from perdure.engine.rewinding import Rewound
+    from perdure.engine.restore import Rewound
     from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import SessionCommit
     from perdure.engine.saving.saving import Wishes
@@ -465,7 +465,7 @@ class Memory(Readable):
 
     def lint(self, folder: str | None = None) -> "Linted":
         """Return what is wrong with notes by their own words, in a folder or the whole account."""
-        from perdure.engine.lint.linting import Lint
+        from perdure.engine.lint import Lint
 
         reader = self._parts.reader
         place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
@@ -498,7 +498,7 @@ class Memory(Readable):
         nothing, and returns what would be done. If it is interrupted, opening this memory again
         finishes it.
         """
-        from perdure.engine.erasing.forgetting import Forgetting
+        from perdure.engine.erasing.erasing import Forgetting
 
         forgetting = Forgetting(self._parts.nodes, lambda: self._parts.erasing, self.caller)
         if erase:
@@ -563,7 +563,7 @@ class Memory(Readable):
         so already, nothing changes. The caller must be allowed to see it then and now, and to
         change it. `NodeNotFoundError` if there was none.
         """
-        from perdure.engine.restoring import Restoring
+        from perdure.engine.restore import Restoring
 
         self.record_edits()
         place = str(self._browser.node_place(uri))
@@ -581,7 +581,7 @@ class Memory(Readable):
         old text again, what was deleted comes back, and what was not there goes; history keeps all
         of it, so a rewind can be rewound. Sessions stay. A dry run changes nothing.
         """
-        from perdure.engine.rewinding import Rewinding
+        from perdure.engine.restore import Rewinding
 
         self.record_edits()
         own = Uri(self.caller.account_id, ("users", self.caller.user_id))

@@ -12,10 +12,10 @@ from hashlib import sha256
 
 from perdure.context.reading import Stored
 from perdure.engine.recall.packing import RULES, entry
-from perdure.engine.recall.result import Hit
+from perdure.engine.recall.result import hit_of
 from perdure.index.account.noted import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
-from perdure.model.record import VALID_FROM, VALID_UNTIL
+from perdure.model.record import VALID_UNTIL
 from perdure.model.uri import PROFILE, SLUG
 from perdure.model.values import JSON, read_moment
 
@@ -89,23 +89,6 @@ def phases_of(node: ContextNode) -> list[str]:
     if not isinstance(names, list | tuple):
         return []
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
-
-
-def hit_of(stored: Stored) -> Hit:
-    """Return all of a node, as something to be shown."""
-    node = stored.node
-    return Hit(
-        uri=node.uri,
-        cid=str(stored.cid),
-        title=node.title,
-        date=node.updated_at,
-        snippet=node.content.strip(),
-        score=0.0,
-        category=node.category,
-        owner_space=node.owner_space,
-        valid_from=read_moment(node.metadata.get(VALID_FROM)),
-        valid_until=read_moment(node.metadata.get(VALID_UNTIL)),
-    )
 
 
 def _said(node: ContextNode, name: str) -> JSON:

@@ -10,9 +10,9 @@ from perdure.context.draft import Draft
 from perdure.context.marks import Marks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
-from perdure.engine.masking import Masked, common, kept
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import CleanText, cleaned_line, refuse_secrets
+from perdure.engine.validate.validating import Masked, common, kept
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,

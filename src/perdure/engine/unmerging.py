@@ -15,6 +15,7 @@ from perdure.engine.merge.joining import APART, kept_apart, told
 from perdure.engine.merge.merges import Merge, merges_of
 from perdure.engine.merge.merges import as_metadata as merges_as_metadata
 from perdure.engine.merge.places import apart_place
+from perdure.engine.restore import as_it_was
 from perdure.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError
 from perdure.model import ContextNode, RequestContext
 from perdure.model.record import VALID_FROM
@@ -97,7 +98,8 @@ class Unmerging:
             if self._version(version) == merge.version - 1:
                 view = NodeReader(View(self._history, IndexState(0, version.commit)))
                 with suppress(NodeNotFoundError):  # it may have been elsewhere then
-                    return _again(page, view.read_node(page.uri, ctx))
+                    then = view.read_node(page.uri, ctx)
+                    return as_it_was(page, then, then.frontmatter)
         return None
 
     def _version(self, change: Version) -> int | None:
@@ -105,19 +107,6 @@ class Unmerging:
         with suppress(AbsentError, NotTextError, InvalidValueError):
             return Meta.parse(self._history.text(change)).version
         return None
-
-
-def _again(page: ContextNode, then: ContextNode) -> ContextNode:
-    """Return the next version of a page, which is as it was then."""
-    gone = dict.fromkeys(page.metadata.keys() - then.metadata.keys())
-    return page.revised(
-        content=then.content,
-        abstract=then.abstract,
-        overview=then.overview,
-        relations=then.relations,
-        frontmatter=then.frontmatter,
-        metadata={**then.metadata, **gone},
-    )
 
 
 # ---------------------------------------------------------------- the two parents

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from perdure.context.reading import NodeReader
-from perdure.engine.building import Progress
+from perdure.engine.building import BATCH, Caught, Progress, Records, batched
 from perdure.engine.indexing import Following
-from perdure.engine.made import BATCH, Caught, Records, batched
 from perdure.engine.recall.result import Hint
 from perdure.errors import DamageError, NodeNotFoundError
 from perdure.index.contract import KeptIndex

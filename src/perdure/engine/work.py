@@ -8,9 +8,8 @@ from enum import Enum
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perdure.engine.building import GoesOn, Progress
+from perdure.engine.building import Caught, GoesOn, Progress
 from perdure.engine.indexing import Following
-from perdure.engine.made import Caught
 from perdure.engine.upkeep import accounts_of
 from perdure.engine.worker import Round, Worker
 from perdure.errors import EmbeddingError, PerdureError

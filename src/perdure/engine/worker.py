@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 
 from perdure.context.contract import OutboxStore
 from perdure.context.outbox.retry import fail
+from perdure.engine.building import Caught, folders_of
 from perdure.engine.indexing import Following
-from perdure.engine.logged import folders_of
-from perdure.engine.made import Caught
 from perdure.errors import (
     BrokenNodeError,
     EmbeddingError,

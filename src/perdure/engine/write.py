@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from perdure.context import frontmatter
 from perdure.context.nodes import Nodes
 from perdure.engine.browse import Browser
-from perdure.engine.validate.owned import Owned
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import Note, refuse_secrets
+from perdure.engine.validate.validating import Owned
 from perdure.errors import InvalidValueError, NodeExistsError, VersionMismatchError
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.values import JSON, shortened

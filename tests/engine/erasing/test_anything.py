@@ -12,7 +12,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.engine.erasing.plan import Forgotten
+from perdure.engine.erasing.planning import Forgotten
 from perdure.errors import NodeNotFoundError, PerdureError
 from perdure.model import Uri
 from tests import tiers

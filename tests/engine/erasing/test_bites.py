@@ -12,8 +12,8 @@ from perdure.artifacts.store import ArtifactStore
 from perdure.context.followed import FollowedLinks
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.erasing import erasing, planning, tracing
-from perdure.engine.erasing.lineage import Lineage
-from perdure.engine.erasing.notes import Tasks
+from perdure.engine.erasing.planning import Tasks
+from perdure.engine.erasing.tracing import Lineage
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri
 from tests.bites import FAILED
@@ -128,7 +128,7 @@ WHO: dict[str, tuple[object, str, object]] = {
     "edits by hand are not looked for": (erasing, "sweep", _nothing),
     "receipts are not read": (planning, "erased_versions", lambda *_: set()),
     "texts live nowhere": (Lineage, "homes", lambda _: {}),
-    "erased texts count": (tracing, "_not_erased", lambda walk: iter(walk.pairs)),
+    "erased texts count": (tracing, "_not_erased", lambda pairs, *_: iter(pairs)),
 }
 
 

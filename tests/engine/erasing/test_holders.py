@@ -8,7 +8,7 @@ from shutil import rmtree
 import pytest
 
 from perdure.app import Context
-from perdure.engine.erasing.plan import Erased
+from perdure.engine.erasing.planning import Erased
 from perdure.model import RequestContext, Role, Uri
 from tests.engine.erasing.homes import FOLDER, check_receipt, leaks, now, receipts, root
 from tests.engine.remembering import of, opened

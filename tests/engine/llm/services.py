@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
-from perdure.engine.llm.reply import Answer, Call, Refusal, Reply, Truncation, Usage
-from perdure.engine.llm.service import Service
+from perdure.engine.llm.contract import Answer, Call, Refusal, Reply, Truncation, Usage
+from perdure.engine.llm.wire import Service
 from perdure.testing.llm import Script
 
 USAGE = Usage(100, 20)

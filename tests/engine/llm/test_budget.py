@@ -12,9 +12,8 @@ from perdure.engine.llm.budget import (
     most_used,
     nanodollars,
 )
+from perdure.engine.llm.contract import Message, Request, Tool, Usage
 from perdure.engine.llm.ledger import dollars
-from perdure.engine.llm.reply import Usage
-from perdure.engine.llm.request import Message, Request, Tool
 from perdure.errors import InvalidValueError
 
 

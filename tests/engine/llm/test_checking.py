@@ -2,9 +2,8 @@
 
 import pytest
 
-from perdure.engine.llm.asking import Asking
-from perdure.engine.llm.checking import object_in
-from perdure.engine.llm.reply import Refusal
+from perdure.engine.llm.asking import Asking, object_in
+from perdure.engine.llm.contract import Refusal
 from perdure.errors import AnswerMalformedError
 from perdure.testing.llm import Script, Scripted
 

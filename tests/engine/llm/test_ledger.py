@@ -10,14 +10,19 @@ from subprocess import PIPE, Popen
 import pytest
 
 from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
+from perdure.engine.llm.asking import Retried
 from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, most_used, nanodollars
-from perdure.engine.llm.contract import Completer
-from perdure.engine.llm.ledger import Ledger, Outcome
-from perdure.engine.llm.metering import Metered
-from perdure.engine.llm.occasion import Occasion
-from perdure.engine.llm.reply import Answer, Refusal, Truncation, Usage
-from perdure.engine.llm.request import Message, Request
-from perdure.engine.llm.retrying import Retried
+from perdure.engine.llm.contract import (
+    Answer,
+    Completer,
+    Message,
+    Occasion,
+    Refusal,
+    Request,
+    Truncation,
+    Usage,
+)
+from perdure.engine.llm.ledger import Ledger, Metered, Outcome
 from perdure.errors import (
     AnswerMalformedError,
     DamageError,

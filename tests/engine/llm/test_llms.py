@@ -6,11 +6,8 @@ from typing import Any
 
 from perdure.engine.llm.adapters.anthropic import Anthropic
 from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
-from perdure.engine.llm.asking import Asking
-from perdure.engine.llm.checking import Checked
-from perdure.engine.llm.contract import LLM
-from perdure.engine.llm.reply import Reply
-from perdure.engine.llm.retrying import Retried
+from perdure.engine.llm.asking import Asking, Checked, Retried
+from perdure.engine.llm.contract import LLM, Reply
 from perdure.testing.llm import LLMSuite, Script, scripted_llm
 from tests.engine.llm.services import as_the_tool_answer, serving
 

@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 
 from perdure.engine.llm.budget import Terms
-from perdure.engine.llm.contract import Completer
-from perdure.engine.llm.ledger import Ledger, Outcome
+from perdure.engine.llm.contract import (
+    Answer,
+    Call,
+    Completer,
+    Message,
+    Occasion,
+    Refusal,
+    Reply,
+    Request,
+    Tool,
+    Truncation,
+)
+from perdure.engine.llm.ledger import Ledger, Metered, Outcome
 from perdure.engine.llm.memo import Remembered, answers_folder
-from perdure.engine.llm.metering import Metered
-from perdure.engine.llm.occasion import Occasion
-from perdure.engine.llm.reply import Answer, Call, Refusal, Reply, Truncation
-from perdure.engine.llm.request import Message, Request, Tool
 from perdure.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
 from perdure.index.memo import MemoData, memo_folder
 from perdure.testing.llm import Script, Scripted

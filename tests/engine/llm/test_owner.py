@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 
 from perdure.app import open_context
 from perdure.app.llm import ledger_file
-from perdure.engine.llm.occasion import Occasion
-from perdure.engine.llm.reply import Answer, Usage
+from perdure.engine.llm.contract import Answer, Occasion, Usage
 from perdure.errors import ConfigError, OverBudgetError
 from perdure.model.values import JSON
 from perdure.surfaces.cli.cost import cost_command

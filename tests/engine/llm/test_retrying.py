@@ -7,9 +7,8 @@ from contextlib import closing
 import pytest
 
 from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
-from perdure.engine.llm.reply import Answer
-from perdure.engine.llm.request import Message, Request
-from perdure.engine.llm.retrying import Retried
+from perdure.engine.llm.asking import Retried
+from perdure.engine.llm.contract import Answer, Message, Request
 from perdure.errors import (
     AnswerMalformedError,
     PackageMissingError,

@@ -14,10 +14,18 @@ import pytest
 from perdure.engine.llm import wire
 from perdure.engine.llm.adapters.anthropic import Anthropic
 from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
-from perdure.engine.llm.contract import Completer
-from perdure.engine.llm.reply import Answer, Call, Refusal, Truncation, Usage
-from perdure.engine.llm.request import Message, Request, Tool
-from perdure.engine.llm.service import Service
+from perdure.engine.llm.contract import (
+    Answer,
+    Call,
+    Completer,
+    Message,
+    Refusal,
+    Request,
+    Tool,
+    Truncation,
+    Usage,
+)
+from perdure.engine.llm.wire import Service
 from perdure.errors import (
     AnswerMalformedError,
     InvalidValueError,

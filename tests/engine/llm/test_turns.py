@@ -1,12 +1,13 @@
 """Who asks the same waits, but not for ever."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from perdure.artifacts import Literal
-from perdure.artifacts.artifact import sid_of
-from perdure.engine.llm.turns import Turns
+from perdure.artifacts.artifact import SID, sid_of
+from perdure.engine.llm.memo import turn
 from perdure.errors import ServiceUnreachableError
 
 QUESTION = sid_of(Literal(b"a question"))
@@ -26,43 +27,43 @@ class Time:
         self.now += seconds
 
 
-def turns(folder: Path, time: Time) -> Turns:
-    return Turns(folder, clock=time.clock, sleep=time.sleep)
+def taken(folder: Path, time: Time, question: SID, seconds: float) -> AbstractContextManager[float]:
+    return turn(folder, question, seconds, clock=time.clock, sleep=time.sleep)
 
 
 def test_who_asks_the_same_is_not_kept_waiting_for_ever(tmp_path: Path) -> None:
     time = Time()
 
-    with turns(tmp_path, time).taken(QUESTION, 60):
+    with taken(tmp_path, time, QUESTION, 60):
         with (
             pytest.raises(ServiceUnreachableError, match="somebody else") as caught,
-            turns(tmp_path, time).taken(QUESTION, 5),
+            taken(tmp_path, time, QUESTION, 5),
         ):
             pass
         assert 5 <= time.now < 6
         assert (caught.value.passing, caught.value.billed) == (False, False)
-        with turns(tmp_path, time).taken(OTHER, 5):
+        with taken(tmp_path, time, OTHER, 5):
             pass
 
 
 def test_the_time_that_was_waited_is_no_longer_there(tmp_path: Path) -> None:
     time = Time()
-    first = turns(tmp_path, time).taken(QUESTION, 60)
+    first = taken(tmp_path, time, QUESTION, 60)
     first.__enter__()
 
     def sleep(seconds: float) -> None:
         time.now += 2
         first.__exit__(None, None, None)
 
-    with Turns(tmp_path, clock=time.clock, sleep=sleep).taken(QUESTION, 5) as left:
+    with turn(tmp_path, QUESTION, 5, clock=time.clock, sleep=sleep) as left:
         assert left == 3
 
 
 def test_a_turn_ends_also_with_an_error(tmp_path: Path) -> None:
     time = Time()
 
-    with pytest.raises(KeyError), turns(tmp_path, time).taken(QUESTION, 5):
+    with pytest.raises(KeyError), taken(tmp_path, time, QUESTION, 5):
         raise KeyError
 
-    with turns(tmp_path, time).taken(QUESTION, 5) as left:
+    with taken(tmp_path, time, QUESTION, 5) as left:
         assert left == 5

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.llm.reply import Answer, Refusal, Reply, Truncation
+from perdure.engine.llm.contract import Answer, Refusal, Reply, Truncation
 from perdure.engine.merge import comparing
 from perdure.engine.merge.asking import AskingJudge
 from perdure.engine.merge.comparing import Verdict

@@ -9,14 +9,13 @@ import pytest
 
 from perdure.context.marks import Marks
 from perdure.context.nodes import Nodes
-from perdure.engine import masking, memory, sessions
+from perdure.engine import memory, sessions
 from perdure.engine.merge import places, policies
 from perdure.engine.saving import knowing, saving
 from perdure.engine.saving.knowing import Ahead
-from perdure.engine.saving.saving import Saving
-from perdure.engine.saving.windows import Window
+from perdure.engine.saving.saving import Saving, Window
 from perdure.engine.sessions import Sessions
-from perdure.engine.validate import secrets
+from perdure.engine.validate import secrets, validating
 from perdure.model import ContextNode, RequestContext
 
 Patch = pytest.MonkeyPatch
@@ -69,12 +68,12 @@ def writes_one_memory_after_the_other(patch: Patch) -> None:
 
 
 def keeps_secrets(patch: Patch) -> None:
-    patch.setattr(masking, "masked", lambda text: (text, []))
+    patch.setattr(validating, "masked", lambda text: (text, []))
 
 
 def keeps_names(patch: Patch) -> None:
     whole = secrets.masked
-    patch.setattr(masking, "masked", lambda text: whole(text) if " " in text else (text, []))
+    patch.setattr(validating, "masked", lambda text: whole(text) if " " in text else (text, []))
 
 
 def compares_to_the_letter(patch: Patch) -> None:

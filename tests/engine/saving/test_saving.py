@@ -11,12 +11,12 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
 from perdure.engine.extract.evidence import cid_of
-from perdure.engine.masking import Masked
 from perdure.engine.memory import Memory
 from perdure.engine.merge.grounds import grounds_of
-from perdure.engine.saving import saving, windows
-from perdure.engine.saving.learning import Learning
+from perdure.engine.saving import saving
 from perdure.engine.saving.outcome import Outcome
+from perdure.engine.saving.saving import Learning
+from perdure.engine.validate.validating import Masked
 from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
@@ -228,7 +228,7 @@ def test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on(
 ) -> None:
     talk = said("My PIN is 4711.", "I prefer tabs over spaces.")
     with monkeypatch.context() as before:
-        before.setattr("perdure.engine.masking.masked", lambda text: (text, []))
+        before.setattr("perdure.engine.validate.validating.masked", lambda text: (text, []))
         memory.commit_session(talk, session_id="s", extract=False)
 
     done = memory.commit_session([*talk, *said("Thanks.")], session_id="s", extract=False)
@@ -307,7 +307,7 @@ def test_in_parts_or_at_once_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_part_knows_who_spoke_before_it(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "AT_ONCE", 1)
-    monkeypatch.setattr(windows, "_BEFORE", 0)
+    monkeypatch.setattr(saving, "_BEFORE", 0)
     talk = [*said("Hi!"), *said("I live in Oslo.", name="Bob")]
 
     memory.commit_session(talk, session_id="s")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.llm.reply import Refusal
+from perdure.engine.llm.contract import Refusal
 from perdure.errors import AnswerRefusedError, OverBudgetError
 from perdure.testing.llm.scripted import says_json
 from tests.engine.llm.services import Server, replies, serving

@@ -11,7 +11,7 @@ from mcp_types import ToolAnnotations
 
 from perdure.context.nodes import Nodes
 from perdure.engine.browse import Browser
-from perdure.engine.erasing.plan import Forgotten
+from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.memory import Memory
 from perdure.model import RequestContext, Uri
 from perdure.surfaces.mcp import refusing, schema, server, tools

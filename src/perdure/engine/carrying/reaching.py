@@ -7,7 +7,7 @@ from perdure.artifacts.canonical import Value
 from perdure.artifacts.entry import Bind
 from perdure.artifacts.state import Logged
 from perdure.context.reading import NodeReader
-from perdure.engine.erasing.scope import Span, spans_of_sessions
+from perdure.engine.erasing.tracing import Span, spans_of_sessions
 from perdure.model import RequestContext, Uri
 from perdure.storage.history import MOVED_FROM, Circumstances, Event, History
 

@@ -18,15 +18,28 @@ from perdure.artifacts.entry import Sweep
 from perdure.artifacts.keys import SigningKey
 from perdure.context.files import META, OWNER
 from perdure.context.nodes import Nodes
-from perdure.engine.erasing.notes import Task, Tasks
-from perdure.engine.erasing.plan import Erased, ErasurePlan
-from perdure.engine.erasing.planning import DerivedTraces, Planner, demand_root
+from perdure.context.reading import absent
+from perdure.engine.erasing.planning import (
+    DerivedTraces,
+    Erased,
+    ErasurePlan,
+    Forgotten,
+    Planner,
+    Task,
+    Tasks,
+    demand_root,
+)
 from perdure.engine.erasing.receipts import Receipt
-from perdure.engine.erasing.scope import Span, texts_in
-from perdure.engine.erasing.tracing import Trace, Until, removed_by
+from perdure.engine.erasing.tracing import Span, Trace, Until, removed_by, texts_in
 from perdure.engine.whole_file import write_whole
-from perdure.errors import InvalidValueError, LockTimeout, NodeNotFoundError, PerdureError
-from perdure.model import RequestContext
+from perdure.errors import (
+    BrokenNodeError,
+    InvalidValueError,
+    LockTimeout,
+    NodeNotFoundError,
+    PerdureError,
+)
+from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import Locator
 from perdure.storage.history import Event
@@ -248,3 +261,55 @@ def _remove(backend: Recorded, batch: Sequence[Locator]) -> None:
 def _when(text: Locator) -> int:
     """Return in which turn a text goes, so that nobody sees half of a node, or one of nobody's."""
     return 0 if text.name == META else 1 + (text.name == OWNER)
+
+
+class Forgetting:
+    """Forgets on behalf of somebody."""
+
+    def __init__(
+        self, nodes: Nodes, erasing: Callable[[], Erasing], request: RequestContext
+    ) -> None:
+        self._nodes = nodes
+        self._erasing = erasing
+        self._request = request
+
+    def archive(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
+        """Put away every node at a place and below; those that are, stay so."""
+        place = self._nodes.reach.changed(uri, self._request)
+        nodes = self._nodes.because(reason)
+        now, before = [], []
+        for each in [place] if place.is_node else list(self._below(place)):
+            if self._is_archived(each):
+                before.append(str(each))
+            elif not place.is_node and not self._nodes.is_active(each):
+                continue
+            else:
+                now.append(str(each))
+        if not now and not before:
+            raise absent(place)
+        for each_uri in now:
+            if dry_run:
+                self._nodes.active(Uri.parse(each_uri))
+            else:
+                nodes.archive_node(each_uri, self._request)
+        return Forgotten(tuple(now), tuple(before))
+
+    def erase(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
+        erasing = self._erasing()
+        plan = erasing.plan(uri, self._request)
+        if dry_run or plan.is_empty:
+            return Forgotten(plan=plan)
+        return Forgotten(plan=plan, erased=erasing.erase(uri, self._request, reason))
+
+    def _below(self, folder: Uri) -> Iterator[Uri]:
+        reach = self._nodes.reach
+        for place in self._nodes.walk(folder):
+            if self._request.may_change(place) and reach.may_see(place, self._request):
+                yield place
+
+    def _is_archived(self, place: Uri) -> bool:
+        try:
+            stored = self._nodes.load(place)
+        except (BrokenNodeError, NodeNotFoundError):
+            return False
+        return stored is not None and stored.meta.status is NodeStatus.ARCHIVED

@@ -1,23 +1,235 @@
-"""What is meant by a place that is to be erased: versions, contents, and who else has them."""
+"""What is meant by a place that is to be erased: versions, contents, and who else has them.
 
+What else says the same stays there, and its owner is told. What is being erased is written down
+from before the first step until after the last.
+"""
+
+import json
+import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from perdure.artifacts import CID
-from perdure.context.files import CONTENT
+from perdure.context.files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
-from perdure.engine.erasing.notes import Task
-from perdure.engine.erasing.plan import ErasurePlan, Kept
-from perdure.engine.erasing.quotes import quoting, sentences, words
-from perdure.engine.erasing.receipts import erased_versions
-from perdure.engine.erasing.scope import Span, spans_of, spans_of_sessions, texts_in
-from perdure.engine.erasing.tracing import Trace, Until, trace
-from perdure.errors import AccessDeniedError, NodeNotFoundError
+from perdure.context.reading import NodeReader
+from perdure.engine.erasing.receipts import Receipt, erased_versions
+from perdure.engine.erasing.tracing import (
+    Span,
+    Trace,
+    Until,
+    spans_of,
+    spans_of_sessions,
+    texts_in,
+    trace,
+)
+from perdure.engine.validate.texts import strings_in
+from perdure.engine.whole_file import write_whole
+from perdure.errors import AccessDeniedError, DamageError, InvalidUriError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage.history import Event, History
+
+LEAST = 12
+"""What has fewer characters may be said by anybody."""
+
+_ENDS = re.compile(r"(?<=[.!?;:])\s+|\n")
+_AROUND = " \t#>*-_`\"'.!?;:,"
+_WORD = re.compile(r"[^\W_]{3,}")
+_URI = re.compile(r"ctx://[^\s\"'\])>|#]+")
+
+
+class Quoted(NamedTuple):
+    """A node that says something that is to be erased, or names it."""
+
+    uri: str
+    where: str
+    """In which of its files."""
+
+
+def sentences(text: str) -> set[str]:
+    """Return what a text says, sentence by sentence, without what is around them."""
+    said = (" ".join(each.split()).strip(_AROUND) for each in _ENDS.split(text))
+    return {each for each in said if len(each) >= LEAST}
+
+
+def words(text: str) -> set[str]:
+    """Return the words of a text or a name, but the shortest."""
+    return set(_WORD.findall(text.casefold()))
+
+
+def quoting(
+    reader: NodeReader, account: Uri, said: set[str], without: Iterable[Uri]
+) -> Iterator[Quoted]:
+    """Yield the nodes of an account, but those, that say one of these sentences or name those."""
+    gone = set(without)
+    for place in reader.walk(account):
+        if any(each.contains(place) for each in gone):
+            continue
+        for name in FILES:
+            text = reader.look(place, name)
+            if isinstance(text, str) and _tells(name, text, said, gone):
+                yield Quoted(str(place), name)
+                break
+
+
+def _tells(name: str, text: str, said: set[str], gone: set[Uri]) -> bool:
+    return not said.isdisjoint(_all_said(name, text)) or any(
+        each.contains(named) for named in _named(text) for each in gone
+    )
+
+
+def _named(text: str) -> Iterator[Uri]:
+    for uri in set(_URI.findall(text)):
+        with suppress(InvalidUriError):
+            yield Uri.parse(uri)
+
+
+def _all_said(name: str, text: str) -> set[str]:
+    if name != META and not name.endswith(".json"):
+        return sentences(text)
+    try:
+        return {each for string in strings_in(json.loads(text)) for each in sentences(string)}
+    except (ValueError, RecursionError):
+        return sentences(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Content that stays, because something else has it too."""
+
+    cid: CID
+    key: str
+    """Of what has it; empty if that is in another account."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasurePlan:
+    """What goes, and what stays although it says the same."""
+
+    uris: tuple[str, ...]
+    """As they were asked for."""
+    former: tuple[str, ...]
+    """Other places that the same texts were at; what they were there goes too."""
+    owner_space: str
+    """Whose everything goes; empty if it is about places."""
+    files: tuple[str, ...]
+    """The keys of the texts that are there now."""
+    versions: int
+    """How many versions have one of the contents that go."""
+    contents: tuple[CID, ...]
+    size: int
+    """Their bytes."""
+    kept: tuple[Kept, ...]
+    moved: tuple[tuple[str, str], ...]
+    """From which key to which other a text went, where it stays."""
+    quoted: tuple[Quoted, ...]
+    leading: tuple[str, ...]
+    """Nodes that lead to what goes; their links will lead nowhere."""
+    derived: Mapping[str, int]
+    """How much of what is derived goes, by what it is."""
+    elsewhere: tuple[str, ...]
+    """What else may hold the same, and is not touched."""
+    names: tuple[str, ...]
+    """Names of what goes that are made of its words; they stay in the log."""
+    withheld: int
+    """How many versions go as soon as nobody else has their contents; a receipt is to say so."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.files and not self.contents and not self.withheld
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """An erasure that is done."""
+
+    uris: tuple[str, ...]
+    owner_space: str
+    versions: int
+    contents: tuple[CID, ...]
+    kept: tuple[Kept, ...]
+    moved: tuple[tuple[str, str], ...]
+    derived: Mapping[str, int]
+    receipt: Receipt
+    path: Path
+    """Where the receipt is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What became of what was to be forgotten."""
+
+    archived: tuple[str, ...] = ()
+    """Put away now."""
+    before: tuple[str, ...] = ()
+    """Put away before."""
+    plan: ErasurePlan | None = None
+    """What would be erased, or was."""
+    erased: Erased | None = None
+
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An erasure that was begun. It holds names, and no text."""
+
+    id: str
+    account_id: str
+    owner_space: str
+    """Whose everything goes; empty if it is about places."""
+    owners: tuple[str, ...]
+    """Whose derived things may tell of it."""
+    uris: tuple[str, ...]
+    spans: tuple[Span, ...]
+    actor: str
+    reason: str
+    begun: int
+    """The position of the log."""
+
+
+class Tasks:
+    """The erasures that are under way, each in a file of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def begin(self, task: Task) -> None:
+        write_whole(self._path(task.id), json.dumps(asdict(task), indent=1).encode())
+
+    def end(self, task: Task) -> None:
+        with suppress(FileNotFoundError):
+            self._path(task.id).unlink()
+        with suppress(OSError):  # others are under way
+            self._folder.rmdir()
+
+    def begun(self) -> list[Task]:
+        """Return what was begun and not ended, the oldest first."""
+        found = sorted(self._folder.glob(f"*{_SUFFIX}"))
+        return sorted(map(_read, found), key=lambda task: task.begun)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}{_SUFFIX}"
+
+
+def _read(path: Path) -> Task:
+    try:
+        said = json.loads(path.read_bytes())
+        spans = said.pop("spans")
+        said |= {name: tuple(said[name]) for name in ("uris", "owners")}
+        return Task(spans=tuple(Span(**each) for each in spans), **said)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise DamageError(
+            f"{str(path)!a} does not say what is being erased: {error}. "
+            "Fix: remove it, and erase again what was to be erased."
+        ) from error
+
 
 _OWNER_DEPTH = 2
 _MOST_READ = 2_000

@@ -10,9 +10,9 @@ from perdure.context.nodes import Nodes
 from perdure.engine.importing.contract import Conversation, Said
 from perdure.engine.importing.standing import SOURCE_DIGEST, State, Verbs, known_at, origin
 from perdure.engine.importing.texts import stable_name
-from perdure.engine.masking import kept_messages, same
 from perdure.engine.sessions import ORIGIN, Sessions, clean_title
 from perdure.engine.validate.texts import count_masked
+from perdure.engine.validate.validating import kept_messages, same
 from perdure.errors import NodeExistsError
 from perdure.model import ContextNode, Uri
 from perdure.model.transcript import Message

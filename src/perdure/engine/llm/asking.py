@@ -1,14 +1,37 @@
-"""The three verbs of a language model, on top of whoever speaks to one."""
+"""The three verbs of a language model, on top of whoever speaks to one.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+Answers are checked, and what may be otherwise in a moment is tried again.
+"""
 
-from perdure.engine.llm.checking import object_in
-from perdure.engine.llm.contract import Completer
-from perdure.engine.llm.reply import Answer
-from perdure.engine.llm.request import Message, Request
-from perdure.errors import InvalidValueError
-from perdure.model.values import JSON
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from perdure.engine.llm.contract import (
+    CHOICES,
+    Answer,
+    Completer,
+    Message,
+    Refusal,
+    Reply,
+    Request,
+    Truncation,
+    Wrapper,
+)
+from perdure.engine.llm.schemas import Schema, fault_in
+from perdure.errors import (
+    AnswerMalformedError,
+    AnswerRefusedError,
+    AnswerTruncatedError,
+    InvalidValueError,
+    PackageMissingError,
+    ServiceUnreachableError,
+)
+from perdure.model.values import JSON, shown
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState, Retrying
 
 PATIENCE_SECONDS = 300.0
 """For all attempts of one call together."""
@@ -57,3 +80,142 @@ class Asking:
     @property
     def _model(self) -> str:
         return str(self._completer.parameters.get("model"))
+
+
+class Checked(Wrapper):
+    """Lets only such answers pass as fit the request; all else is an error."""
+
+    def complete(self, request: Request, *, seconds: float) -> Answer:
+        reply = self._inner.complete(request, seconds=seconds)
+        return checked(request, reply, self._model)
+
+
+def checked(request: Request, reply: Reply, model: str) -> Answer:
+    """Return the answer if it is one to this request."""
+    if isinstance(reply, Refusal):
+        raise AnswerRefusedError(
+            f"{model} declined to answer. Fix: look at what it was asked, or ask another model."
+        )
+    if isinstance(reply, Truncation):
+        raise AnswerTruncatedError(
+            f"{model} was cut off before its answer was whole. "
+            "Fix: raise max_output_tokens in [llm], or ask for less."
+        )
+    if request.schema is not None:
+        object_in(reply.text, request.schema, model)
+    else:
+        _check_calls(request, reply, model)
+    return reply
+
+
+def _check_calls(request: Request, answer: Answer, model: str) -> None:
+    tools = {tool.name: tool.input_schema for tool in request.tools}
+    called = [call.tool for call in answer.calls]
+    for call in answer.calls:
+        if call.tool not in tools:
+            _malformed(model, f"it calls {shown(call.tool)}, which is no tool that it has")
+        object_in(call.arguments, tools[call.tool], model)
+    choice = request.tool_choice
+    if choice == "none" and called:
+        _malformed(model, "it calls a tool, though it was told not to")
+    if choice not in {"auto", "none"} and not called:
+        _malformed(model, "it calls no tool, though it was told to")
+    if choice not in CHOICES and set(called) != {choice}:
+        _malformed(model, f"it calls another tool than {choice!a}")
+
+
+def object_in(text: str, schema: Schema, model: str) -> dict[str, Any]:
+    """Return the JSON object that a text is, if it fits."""
+    try:
+        value = json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
+        text.encode()
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # as \ud800, or 1e999
+    except (ValueError, RecursionError):
+        _malformed(model, "it is no JSON")
+    fault = fault_in(value, schema)
+    if fault is not None:
+        place, what = fault
+        _malformed(model, f"at {shown(place)} {what}")
+    return dict(value)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name stands in it twice")
+    return made
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _malformed(model: str, what: str) -> NoReturn:
+    raise AnswerMalformedError(
+        f"the answer of {model} is not what was asked for: {what}. "
+        "Fix: ask again in other words, or ask another model."
+    )
+
+
+ATTEMPTS = 5
+FIRST_WAIT, LONGEST_WAIT, JITTER = 1.0, 30.0, 1.0
+"""Seconds. The wait doubles each time, and has a random part, so that not all come back at once."""
+
+
+class Retried(Wrapper):
+    """Asks up to five times if the service is busy, failing, slow or gone.
+
+    It waits for ever longer, and for as long as the service wants to be left alone. No attempt
+    begins that would have to wait past the end of the time, and none has more time than is left.
+    What can't succeed, as a wrong key or a refusal, is not tried again.
+    """
+
+    def __init__(
+        self,
+        inner: Completer,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(inner)
+        self._sleep = sleep
+        self._clock = clock
+
+    def complete(self, request: Request, *, seconds: float) -> Reply:
+        until = self._clock() + seconds
+
+        def attempt() -> Reply:
+            return self._inner.complete(request, seconds=until - self._clock())
+
+        return self._retrying(until)(attempt)
+
+    def _retrying(self, until: float) -> "Retrying":
+        try:
+            import tenacity  # noqa: PLC0415 - who has a model pays
+        except ImportError as error:
+            raise PackageMissingError(
+                f"asking a model again needs a package that can't be imported: {error}. "
+                "Fix: pip install '.[openai]' or '.[anthropic]' from a checkout."
+            ) from error
+        backoff = tenacity.wait_exponential_jitter(FIRST_WAIT, LONGEST_WAIT, jitter=JITTER)
+
+        def is_over(state: "RetryCallState") -> bool:
+            late = self._clock() + state.upcoming_sleep >= until
+            return late or state.attempt_number >= ATTEMPTS
+
+        return tenacity.Retrying(
+            sleep=self._sleep,
+            stop=is_over,
+            wait=lambda state: max(_asked_for(state), backoff(state)),
+            retry=tenacity.retry_if_exception(_is_passing),
+            reraise=True,
+        )
+
+
+def _is_passing(error: BaseException) -> bool:
+    return isinstance(error, ServiceUnreachableError) and error.passing
+
+
+def _asked_for(state: "RetryCallState") -> float:
+    error = state.outcome and state.outcome.exception()
+    return error.wait if isinstance(error, ServiceUnreachableError) else 0.0

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from string import ascii_letters
 
-from perdure.engine.llm.reply import Usage
-from perdure.engine.llm.request import Request
+from perdure.engine.llm.contract import Request, Usage
 from perdure.errors import InvalidValueError
 from perdure.model.values import counted, shown
 

@@ -1,11 +1,224 @@
-"""What a language model promises, and what whoever speaks to one does."""
+"""What a language model promises, what it is asked, what it says, and on whose behalf.
 
+A request is a value that every service can be asked with.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
 
-from perdure.engine.llm.reply import Reply
-from perdure.engine.llm.request import Request
-from perdure.model.values import JSON
+from perdure.engine.llm.schemas import check_schema
+from perdure.errors import InvalidValueError
+from perdure.model import check_owner_space
+from perdure.model.uri import check_id
+from perdure.model.values import JSON, bounded, encodable, frozen, plain, shown
+
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Whose memory it is for, in which session, and what for. No call is made without one."""
+
+    account_id: str
+    owner_space: str
+    session_id: str
+    purpose: str
+    """One word or two of ours, as `extract`."""
+
+    def __post_init__(self) -> None:
+        check_id(self.account_id, "account")
+        check_owner_space(self.owner_space)
+        for name in ("session_id", "purpose"):
+            if not bounded(getattr(self, name), _LONGEST, name):
+                raise InvalidValueError(
+                    f"the {name} of a call is empty, so that it would count for no budget. "
+                    "Fix: say in which session it is made, and what for."
+                )
+
+
+CHOICES = frozenset({"auto", "required", "none"})
+ROLES = frozenset({"system", "user", "assistant"})
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOOL = frozenset({"name", "description", "input_schema"})
+_MESSAGE = frozenset({"role", "content"})
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: str
+    content: str
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise InvalidValueError(
+                f"a message is of the role {shown(self.role)}. Fix: use {', '.join(sorted(ROLES))}."
+            )
+        if not encodable(self.content, "content of a message").strip():
+            raise InvalidValueError("a message says nothing. Fix: leave it out.")
+
+    @classmethod
+    def read(cls, given: Mapping[str, JSON]) -> Self:
+        return cls(**_fields(given, _MESSAGE, "message"))  # type: ignore[arg-type] # it looks itself
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    description: str
+    input_schema: Mapping[str, JSON]
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(encodable(self.name, "name of a tool")):
+            raise InvalidValueError(
+                f"a tool is called {shown(self.name)}. Fix: use 1 to 64 of a-z, A-Z, 0-9, _ and -."
+            )
+        if self.name in CHOICES:
+            raise InvalidValueError(
+                f"a tool is called {self.name!a}, which as a choice means something else. "
+                "Fix: give it another name."
+            )
+        encodable(self.description, f"description of the tool {self.name!a}")
+        kept = frozen(self.input_schema, f"input_schema of the tool {self.name!a}")
+        check_schema(kept, f"the input_schema of the tool {self.name!a}")
+        object.__setattr__(self, "input_schema", kept)
+
+    @classmethod
+    def read(cls, given: Mapping[str, JSON]) -> Self:
+        return cls(**_fields(given, _TOOL, "tool"))  # type: ignore[arg-type] # it looks itself
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Messages, and either tools or a schema that the answer has to fit, or neither."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = "auto"
+    schema: Mapping[str, JSON] | None = None
+
+    def __post_init__(self) -> None:
+        _check_conversation([message.role for message in self.messages])
+        _check_choice(self.tool_choice, [tool.name for tool in self.tools])
+        if self.schema is not None:
+            if self.tools:
+                raise InvalidValueError("an answer in JSON calls no tools. Fix: offer none.")
+            kept = frozen(self.schema, "schema")
+            check_schema(kept, "the schema")
+            object.__setattr__(self, "schema", kept)
+
+    @classmethod
+    def read(
+        cls,
+        messages: Sequence[Mapping[str, JSON]],
+        tools: Sequence[Mapping[str, JSON]] | None,
+        tool_choice: str,
+    ) -> Self:
+        """Take a request as callers write it."""
+        return cls(
+            tuple(Message.read(each) for each in _listed(messages, "messages")),
+            tuple(Tool.read(each) for each in _listed(tools or (), "tools")),
+            tool_choice,
+        )
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return all of it, so that the same request is the same JSON."""
+        return {
+            "messages": [{"role": each.role, "content": each.content} for each in self.messages],
+            "tools": [
+                {
+                    "name": each.name,
+                    "description": each.description,
+                    "input_schema": plain(each.input_schema),
+                }
+                for each in self.tools
+            ],
+            "tool_choice": self.tool_choice,
+            "schema": plain(self.schema),
+        }
+
+
+def _check_conversation(roles: Sequence[str]) -> None:
+    spoken = [role for role in roles if role != "system"]
+    if roles != ["system"] * (len(roles) - len(spoken)) + spoken:
+        raise InvalidValueError("a message of the system comes late. Fix: put it first.")
+    if not spoken or spoken[0] != "user" or spoken[-1] != "user":
+        raise InvalidValueError(
+            "the conversation does not begin and end with a message of the user. "
+            "Fix: let the user speak first and last."
+        )
+
+
+def _check_choice(choice: str, names: Sequence[str]) -> None:
+    if len(names) != len(set(names)):
+        raise InvalidValueError("two tools have the same name. Fix: give one of them another.")
+    if choice not in CHOICES | set(names):
+        raise InvalidValueError(
+            f"no tool is called {shown(choice)}. Fix: choose auto, required, none or a tool's name."
+        )
+    if choice == "required" and not names:
+        raise InvalidValueError("a tool must be called, but there is none. Fix: offer one.")
+
+
+def _listed(given: object, what: str) -> Sequence[Mapping[str, JSON]]:
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise InvalidValueError(f"the {what} are {shown(given)}. Fix: give a list of them.")
+    return given
+
+
+def _fields(given: object, names: frozenset[str], what: str) -> Mapping[str, JSON]:
+    if not isinstance(given, Mapping) or set(given) != names:
+        raise InvalidValueError(
+            f"a {what} is {shown(given)}. Fix: give an object with {', '.join(sorted(names))}."
+        )
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """As many tokens as were read and written."""
+
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool that the model wants to be called, with arguments as it wrote them."""
+
+    tool: str
+    arguments: str
+    """Meant to be a JSON object; nobody has looked yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    usage: Usage | None = None
+    """None if the service does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The model declined."""
+
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """The model was at the end of its tokens before it was done."""
+
+    usage: Usage | None = None
+
+
+Reply = Answer | Refusal | Truncation
 
 
 @runtime_checkable
@@ -65,3 +278,22 @@ class Completer(Protocol):
         `RequestRefusedError` if the service turns the request down; `AnswerMalformedError` if what
         comes is no answer of its protocol.
         """
+
+
+class Wrapper:
+    """A completer around another one, on whose model its answers depend."""
+
+    def __init__(self, inner: Completer) -> None:
+        self._inner = inner
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        return self._inner.parameters
+
+    @property
+    def max_output_tokens(self) -> int:
+        return self._inner.max_output_tokens
+
+    @property
+    def _model(self) -> str:
+        return str(self.parameters.get("model"))

@@ -1,4 +1,9 @@
-"""What was spent on language models, and whether more may be; one file for all that is paid."""
+"""What was spent on language models, and whether more may be; one file for all that is paid.
+
+One row for each call; no text of it. Times are microseconds. No call is made without a budget for
+it, and none that is not in here.
+"""
+# ruff: noqa: S608 - the statements are put together from constants of this module only
 
 import sqlite3
 from collections.abc import Callable
@@ -8,12 +13,26 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Self
 
-from perdure.database import DatabaseFile
-from perdure.engine.llm import ledger_tables as tables
-from perdure.engine.llm.budget import BILLION, Limit, Terms
-from perdure.engine.llm.occasion import Occasion
-from perdure.engine.llm.reply import Usage
-from perdure.errors import InvalidValueError, OverBudgetError
+from perdure.database import DatabaseFile, Tables
+from perdure.engine.llm.budget import BILLION, Limit, Terms, most_used
+from perdure.engine.llm.contract import (
+    Answer,
+    Completer,
+    Occasion,
+    Refusal,
+    Reply,
+    Request,
+    Truncation,
+    Usage,
+    Wrapper,
+)
+from perdure.errors import (
+    InvalidValueError,
+    LanguageModelError,
+    OverBudgetError,
+    RequestRefusedError,
+    ServiceUnreachableError,
+)
 from perdure.model import check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment, shown
@@ -21,6 +40,65 @@ from perdure.model.values import moment, shown
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _NOTHING = Usage(0, 0)
+
+_VERSION = 1
+
+_STATEMENTS = (
+    # While a call is open, the numbers are the most that it may come to. So they stay if whoever
+    # made it never came back.
+    """CREATE TABLE calls (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        day TEXT NOT NULL,
+        memory TEXT NOT NULL,
+        account TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        session TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        model TEXT NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        money INTEGER,
+        cached INTEGER NOT NULL,
+        outcome TEXT NOT NULL)""",
+    "CREATE INDEX days ON calls (day)",
+    "CREATE INDEX sessions ON calls (memory, account, session)",
+    "CREATE INDEX times ON calls (at)",
+    f"PRAGMA user_version = {_VERSION}",
+)
+
+_TABLES = Tables(
+    name="the ledger of language models",
+    version=_VERSION,
+    statements=_STATEMENTS,
+    without="budgets begin anew then, and what was spent is forgotten",
+)
+
+_ADD = (
+    "INSERT INTO calls (at, day, memory, account, owner, session, purpose, model, input_tokens, "
+    "output_tokens, money, cached, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_SPENT = "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(money), 0) FROM calls"
+_SPENT_IN_SESSION = f"{_SPENT} WHERE memory = ? AND account = ? AND session = ?"
+_SPENT_ON_DAY = f"{_SPENT} WHERE day = ?"
+_SETTLE = "UPDATE calls SET outcome = ? WHERE seq = ?"
+_SETTLE_FOR = (
+    "UPDATE calls SET outcome = ?, input_tokens = ?, output_tokens = ?, money = ? WHERE seq = ?"
+)
+_TOTALS = {
+    name: f"""SELECT {name}, count(*) FILTER (WHERE NOT cached), count(*) FILTER (WHERE cached),
+        count(*) FILTER (WHERE outcome = 'open'), sum(input_tokens), sum(output_tokens), sum(money)
+        FROM calls WHERE at >= ? GROUP BY 1 ORDER BY 1"""
+    for name in ("day", "session", "model", "purpose")
+}
+_ROWS = (
+    "SELECT at, account, session, purpose, model, input_tokens, output_tokens, money, cached, "
+    "outcome FROM calls WHERE at >= ? ORDER BY seq"
+)
+_FORGET_ACCOUNT = (
+    "UPDATE calls SET account = '', owner = '', session = '' WHERE memory = ? AND account = ?"
+)
+_FORGET_OWNER = f"{_FORGET_ACCOUNT} AND owner = ?"
 
 
 class Outcome(StrEnum):
@@ -82,7 +160,7 @@ class Ledger:
     def __init__(
         self, path: str, memory: str = "", *, clock: Callable[[], datetime] | None = None
     ) -> None:
-        self._file = DatabaseFile(path, tables.TABLES)
+        self._file = DatabaseFile(path, _TABLES)
         self._memory = memory
         self._clock = clock or (lambda: datetime.now(UTC))
 
@@ -103,9 +181,9 @@ class Ledger:
         _check("one call", terms.budget.call, (0, 0), wanted)
         with self._file.changing() as db:
             session = (self._memory, occasion.account_id, occasion.session_id)
-            spent = _spent(db, tables.SPENT_IN_SESSION, *session)
+            spent = _spent(db, _SPENT_IN_SESSION, *session)
             _check(f"the session {shown(occasion.session_id)}", terms.budget.session, spent, wanted)
-            spent = _spent(db, tables.SPENT_ON_DAY, _day(now))
+            spent = _spent(db, _SPENT_ON_DAY, _day(now))
             _check(f"{_day(now)} (UTC)", terms.budget.day, spent, wanted)
             return self._add(db, now, occasion, (model, most, money, Outcome.OPEN))
 
@@ -115,10 +193,10 @@ class Ledger:
         """Say what a call came to; without `usage`, all that was reserved for it."""
         with self._file.changing(outlasts_power=False) as db:  # lost, it counts for more
             if usage is None:
-                db.execute(tables.SETTLE, (outcome, number))
+                db.execute(_SETTLE, (outcome, number))
             else:
                 told = (outcome, usage.input_tokens, usage.output_tokens, money, number)
-                db.execute(tables.SETTLE_FOR, told)
+                db.execute(_SETTLE_FOR, told)
 
     def note_remembered(self, occasion: Occasion, model: str) -> None:
         """Write down an answer that was known from before."""
@@ -138,31 +216,31 @@ class Ledger:
         numbers = (usage.input_tokens, usage.output_tokens, money)
         cached = outcome is Outcome.REMEMBERED
         row = (_micros(now), _day(now), self._memory, *whose, model, *numbers, cached, outcome)
-        return int(db.execute(tables.ADD, row).lastrowid or 0)
+        return int(db.execute(_ADD, row).lastrowid or 0)
 
     # ------------------------------------------------------------ questions
     def totals(self, by: str, since: datetime | None = None) -> list[Cost]:
         """Return what each `day`, `session`, `model` or `purpose` came to, by its name."""
-        if by not in tables.TOTALS:
+        if by not in _TOTALS:
             raise InvalidValueError(
-                f"nothing is added up by {shown(by)}. Fix: use {', '.join(tables.TOTALS)}."
+                f"nothing is added up by {shown(by)}. Fix: use {', '.join(_TOTALS)}."
             )
         with self._file.reading() as db:
-            return [Cost(*row) for row in db.execute(tables.TOTALS[by], (_from(since),))]
+            return [Cost(*row) for row in db.execute(_TOTALS[by], (_from(since),))]
 
     def rows(self, since: datetime | None = None) -> list[Row]:
         """Return each call, the oldest first."""
         with self._file.reading() as db:
-            return [_row(row) for row in db.execute(tables.ROWS, (_from(since),))]
+            return [_row(row) for row in db.execute(_ROWS, (_from(since),))]
 
     # ------------------------------------------------------------ tenants
     def delete_account_data(self, account_id: str) -> int:
         """Forget whose calls they were. What was spent stays spent."""
-        return self._forget(tables.FORGET_ACCOUNT, check_id(account_id, "account"))
+        return self._forget(_FORGET_ACCOUNT, check_id(account_id, "account"))
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         check_owner_space(owner_space)
-        return self._forget(tables.FORGET_OWNER, check_id(account_id, "account"), owner_space)
+        return self._forget(_FORGET_OWNER, check_id(account_id, "account"), owner_space)
 
     def _forget(self, statement: str, *whose: str) -> int:
         with self._file.changing() as db:
@@ -217,3 +295,48 @@ def _from(since: datetime | None) -> int:
 
 def _day(time: datetime) -> str:
     return time.date().isoformat()
+
+
+_OUTCOMES: dict[type, Outcome] = {
+    Answer: Outcome.ANSWERED,
+    Refusal: Outcome.REFUSED,
+    Truncation: Outcome.TRUNCATED,
+}
+
+
+class Metered(Wrapper):
+    """Asks only what the budget allows, whatever comes; every attempt counts as a call.
+
+    What a call comes to is known from the service. If it does not say, or no answer comes that
+    could say it, the call counts as the most that it may have come to.
+    """
+
+    def __init__(self, inner: Completer, ledger: Ledger, terms: Terms, occasion: Occasion) -> None:
+        super().__init__(inner)
+        self._ledger = ledger
+        self._terms = terms
+        self._occasion = occasion
+
+    def complete(self, request: Request, *, seconds: float) -> Reply:
+        most = most_used(request, self._inner.max_output_tokens)
+        number = self._ledger.reserve(self._occasion, self._model, most, self._terms)
+        try:
+            reply = self._inner.complete(request, seconds=seconds)
+        except LanguageModelError as error:
+            if _costs_nothing(error):
+                self._settle(number, Outcome.UNBILLED, _NOTHING)
+            else:
+                self._settle(number, Outcome.FAILED, None)
+            raise
+        self._settle(number, _OUTCOMES[type(reply)], reply.usage)
+        return reply
+
+    def _settle(self, number: int, outcome: Outcome, usage: Usage | None) -> None:
+        money = None if usage is None else self._terms.cost(usage)
+        self._ledger.settle(number, outcome, usage, money)
+
+
+def _costs_nothing(error: LanguageModelError) -> bool:
+    if isinstance(error, ServiceUnreachableError):
+        return not error.billed
+    return isinstance(error, RequestRefusedError)

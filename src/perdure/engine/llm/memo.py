@@ -6,30 +6,75 @@ is forgotten wholly, and nobody can find out from it what others asked. Only ans
 checked are kept; refusals, failures and answers that are none are not.
 """
 
-from collections.abc import Mapping
-from contextlib import closing
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, cast
 
 from perdure.artifacts import ArtifactStore, Derived, Literal, canonical
-from perdure.artifacts.artifact import sid_of
-from perdure.engine.llm.checking import checked
-from perdure.engine.llm.contract import Completer
+from perdure.artifacts.artifact import SID, sid_of
+from perdure.engine.llm.asking import checked
+from perdure.engine.llm.contract import Answer, Call, Completer, Occasion, Request, Wrapper
 from perdure.engine.llm.ledger import Ledger
-from perdure.engine.llm.occasion import Occasion
-from perdure.engine.llm.reply import Answer, Call
-from perdure.engine.llm.request import Request
-from perdure.engine.llm.turns import Turns
-from perdure.errors import DamageError, LanguageModelError, StaleIndexError
+from perdure.errors import DamageError, LanguageModelError, ServiceUnreachableError, StaleIndexError
 from perdure.index.memo import memo_folder
-from perdure.model.values import JSON, plain
+from perdure.model.values import plain
+
+_COUNT = 256
+_PAUSE_SECONDS = 0.02
+
+
+@contextmanager
+def turn(
+    folder: Path,
+    question: SID,
+    seconds: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[float]:
+    """Keep others with the same question out; yield how many seconds are left.
+
+    Locks in a folder end with the process that has them. There are 256; if two questions share
+    one, the second waits without need.
+    """
+    until = clock() + seconds
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = f"{question.digest[0] % _COUNT:02x}"
+    file = os.open(folder / name, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        while not _is_free(file):
+            if clock() >= until:
+                raise ServiceUnreachableError(
+                    "somebody else has been asking the same all the time. "
+                    "Fix: look for a process that hangs, and try again.",
+                    billed=False,
+                )
+            sleep(_PAUSE_SECONDS)
+        yield until - clock()
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
+        os.close(file)
+
+
+def _is_free(file: int) -> bool:
+    """Take the lock, if nobody has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
 
 _OPERATION = ("complete", "1")
 _LOCKS = "locks"
 
 
-class Remembered:
+class Remembered(Wrapper):
     """Answers from memory what was answered before, and else asks.
 
     While one asks, others with the same question wait for its answer, also in other processes. What
@@ -37,22 +82,14 @@ class Remembered:
     """
 
     def __init__(self, inner: Completer, folder: Path, ledger: Ledger, occasion: Occasion) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._folder = folder
         self._ledger = ledger
         self._occasion = occasion
 
-    @property
-    def parameters(self) -> Mapping[str, JSON]:
-        return self._inner.parameters
-
-    @property
-    def max_output_tokens(self) -> int:
-        return self._inner.max_output_tokens
-
     def complete(self, request: Request, *, seconds: float) -> Answer:
         artifact = self._artifact(request)
-        with Turns(self._folder / _LOCKS).taken(sid_of(artifact), seconds) as left:
+        with turn(self._folder / _LOCKS, sid_of(artifact), seconds) as left:
             known = self._known(artifact, request)
             if known is not None:
                 self._ledger.note_remembered(self._occasion, self._model)
@@ -84,10 +121,6 @@ class Remembered:
         return memo_folder(
             answers_folder(self._folder), self._occasion.account_id, self._occasion.owner_space
         )
-
-    @property
-    def _model(self) -> str:
-        return str(self.parameters.get("model"))
 
     def _artifact(self, request: Request) -> Derived:
         asked = canonical.encode(cast("canonical.Value", request.as_json()))

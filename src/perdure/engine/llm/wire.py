@@ -8,21 +8,93 @@ import json
 import math
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import SplitResult, urlsplit
 
-from perdure.engine.llm.service import Service
+from perdure.engine.llm.contract import Answer, Reply, Request, Tool
 from perdure.errors import (
     AnswerMalformedError,
+    InvalidValueError,
     LanguageModelError,
     PackageMissingError,
     RequestRefusedError,
     ServiceUnreachableError,
 )
+from perdure.model.values import JSON, counted, plain, shown
 
+STRUCTURES = ("json_schema", "tool", "text")
+"""How a service is made to answer in JSON: by its own feature, by a tool whose input is the answer,
+or by being told to in the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One model behind one endpoint. The key is told to nobody else."""
+
+    base_url: str
+    model: str
+    api_key: str = field(default="", repr=False)
+    structured: str = "json_schema"
+    max_output_tokens: int = 4_096
+    limit_name: str = "max_tokens"
+    """What the endpoint calls the limit; only where it can be called otherwise."""
+    connect_seconds: float = 10.0
+    read_seconds: float = 120.0
+    """For how long nothing may come; models think before they say the first word."""
+
+    def __post_init__(self) -> None:
+        _check_url(self.base_url)
+        if not self.model:
+            raise InvalidValueError("there is no name of a model. Fix: set model in [llm].")
+        if not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:
+            raise InvalidValueError(
+                "the API key holds what no key can. Fix: copy it again, without line breaks."
+            )
+        if self.structured not in STRUCTURES:
+            raise InvalidValueError(
+                f"structured is {shown(self.structured)}. Fix: use {', '.join(STRUCTURES)}."
+            )
+        counted(self.max_output_tokens, "most tokens of an answer", 1)
+
+    def parameters(self, adapter: str) -> Mapping[str, JSON]:
+        """Return all that an answer depends on besides the request, and who asked."""
+        return {
+            "adapter": adapter,
+            "base_url": self.base_url,
+            "model": self.model,
+            "structured": self.structured,
+            "max_output_tokens": self.max_output_tokens,
+        }
+
+
+def _check_url(url: str) -> None:
+    parts = _split(url)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise InvalidValueError(
+            "the URL of the language model holds more than a host and a path. "
+            "Fix: give a URL as https://host/v1, and what is secret as the API key."
+        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise InvalidValueError(f"{shown(url)} is no endpoint. Fix: give a URL as https://host/v1.")
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # looked at here, where a wrong one can be told
+    except ValueError:
+        return SplitResult("", "", "", "", "")
+    return parts
+
+
+ANSWER = "answer"
+"""The tool whose input is the answer, and the name that a schema is given."""
 MAX_ANSWER = 16_000_000
 """Bytes; of a longer answer no more is read."""
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n```\s*", re.DOTALL)
@@ -231,19 +303,83 @@ def _no_number(name: str) -> None:
     raise ValueError(name)
 
 
-# ---------------------------------------------------------------- texts
-def unfenced(text: str) -> str:
-    """Return what stands in a fence, if a text is one and nothing else."""
-    fenced = _FENCED.fullmatch(text)
-    return fenced[1] if fenced else text
+# ---------------------------------------------------------------- adapters
+class Adapter(ABC):
+    """A `Completer` through an official client: what the protocols have in common."""
 
+    protocol: ClassVar[str]
+    """Its name, in what an answer depends on."""
+    _create: Callable[..., Any]
+    """The verb of the client, which returns the raw response."""
 
-def in_words(schema: object) -> str:
-    """Return how a model is told by the prompt to answer in JSON."""
-    return (
-        "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n"
-        f"{json.dumps(schema, ensure_ascii=False)}"
-    )
+    def __init__(self, package: Any, service: Service, clock: Clock) -> None:  # noqa: ANN401 - as above
+        self._service = service
+        self._wire = Wire(package, service, clock)
+
+    def close(self) -> None:
+        """Let go of the connections that are open."""
+        self._wire.close()
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        return self._service.parameters(self.protocol)
+
+    @property
+    def max_output_tokens(self) -> int:
+        return self._service.max_output_tokens
+
+    def complete(self, request: Request, *, seconds: float) -> Reply:
+        reply = self._reply(self._wire.ask(self._create, seconds, **self._asked(request)))
+        if request.schema is None or not isinstance(reply, Answer):
+            return reply
+        text = reply.text
+        if self._service.structured == "tool":
+            only = [each.tool for each in reply.calls] == [ANSWER]
+            text = reply.calls[0].arguments if only else ""
+        elif self._service.structured == "text":
+            fenced = _FENCED.fullmatch(text)
+            text = fenced[1] if fenced else text
+        return Answer(text, usage=reply.usage)
+
+    def _asked(self, request: Request) -> dict[str, Any]:
+        asked = self._said(request)
+        if request.schema is not None:
+            return asked | self._structured(asked["messages"], plain(request.schema))
+        if request.tools:
+            asked["tools"] = [self._tool(each) for each in request.tools]
+            asked["tool_choice"] = self._choice(request.tool_choice)
+        return asked
+
+    def _structured(self, messages: list[dict[str, str]], schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        if self._service.structured == "json_schema":
+            return self._formatted(schema)
+        if self._service.structured == "tool":
+            tool = Tool(ANSWER, "Give the answer.", schema)
+            return {"tools": [self._tool(tool)], "tool_choice": self._choice(ANSWER)}
+        words = (
+            "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n"
+            f"{json.dumps(schema, ensure_ascii=False)}"
+        )
+        last = {"role": "user", "content": f"{messages[-1]['content']}\n\n{words}"}
+        return {"messages": [*messages[:-1], last]}
+
+    @abstractmethod
+    def _said(self, request: Request) -> dict[str, Any]:
+        """Return the model, the messages and the limit, as the protocol says them."""
+
+    @abstractmethod
+    def _formatted(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        """Return how the service's own feature is asked for JSON that fits."""
+
+    @abstractmethod
+    def _tool(self, tool: Tool) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _choice(self, choice: str) -> str | dict[str, Any]: ...
+
+    @abstractmethod
+    def _reply(self, told: dict[str, Any]) -> Reply:
+        """Return what the service said, unchecked."""
 
 
 def count_of(usage: object, *names: str) -> int | None:

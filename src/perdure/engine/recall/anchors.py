@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from perdure.engine.recall import periods
-from perdure.engine.recall.periods import Cycle, Period
-from perdure.engine.recall.words import (
+from perdure.engine.recall.periods import (
     ANCHORS,
     HOLIDAYS,
     LONELY,
@@ -16,6 +15,8 @@ from perdure.engine.recall.words import (
     SEASONS,
     SURE_MONTH,
     WEEKDAYS,
+    Cycle,
+    Period,
     counted,
 )
 
@@ -172,7 +173,7 @@ def _rolling(match: re.Match[str]) -> tuple[Meaning, str]:
 
 def _holiday(match: re.Match[str]) -> tuple[Meaning, str]:
     name = next(name for name in HOLIDAYS if match[name])
-    return _in_year(HOLIDAYS[name].at, match), ""
+    return _in_year(HOLIDAYS[name], match), ""
 
 
 def _in_year(at: Callable[[int], Period], match: re.Match[str]) -> Meaning:

@@ -7,9 +7,9 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
-from perdure.engine.recall.config import RetrievalConfig
 from perdure.engine.recall.planning import Plan
 from perdure.engine.recall.result import Hit, Step
+from perdure.engine.recall.scoring import RetrievalConfig
 
 if TYPE_CHECKING:
     from perdure.engine.recall.times import Span

@@ -1,12 +1,16 @@
-"""Stretches of the calendar, in UTC: whole units, what comes again, and parts of both.
+"""Stretches of the calendar, in UTC, and the English words for them.
 
-A date that the calendar does not have raises `ValueError` or `OverflowError`.
+A date that the calendar does not have raises `ValueError` or `OverflowError`. Every repetition in
+a pattern is bounded, so that looking for words takes linear time.
 """
 
+import re
 from calendar import monthrange
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from perdure.engine.tables import table
 
 DAYS_IN = {"hour": 1 / 24, "day": 1, "night": 1, "week": 7, "weekend": 7, "fortnight": 14}
 MONTHS_IN = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
@@ -173,3 +177,51 @@ def thanksgiving(year: int) -> Period:
     """Return the fourth Thursday of November."""
     first = datetime(year, 11, 1, tzinfo=UTC)
     return day_at(first + timedelta(days=(3 - first.weekday()) % 7 + 21))
+
+
+WORDS = table(__file__, "times.txt")
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""The first months of the northern seasons; a winter is named by the year that it begins in."""
+
+PARTS = {"q": 3, "h": 6}
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_COUNTS = {word: (number, number) for number, word in enumerate(_NUMBERS, start=1)}
+_COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (1, 3), "few": (2, 6), "several": (3, 9)}
+
+
+def counted(words: str) -> tuple[int, int]:
+    """Return the fewest and the most that a count may mean."""
+    if words.isdecimal():
+        return int(words), int(words)
+    bare = words.lower().split()
+    return next(_COUNTS[word] for word in reversed(bare) if word != "of")
+
+
+def _fixed(month: int, day: int, days: int = 1) -> Callable[[int], Period]:
+    return lambda year: day_at(datetime(year, month, day, tzinfo=UTC), days)
+
+
+HOLIDAYS = {
+    "new_years_eve": _fixed(12, 31),
+    "new_year": _fixed(1, 1),
+    "valentine": _fixed(2, 14),
+    "patrick": _fixed(3, 17),
+    "easter": easter,
+    "fourth_of_july": _fixed(7, 4),
+    "halloween": _fixed(10, 31),
+    "thanksgiving": thanksgiving,
+    "christmas_eve": _fixed(12, 24),
+    "christmas_day": _fixed(12, 25),
+    "christmas": _fixed(12, 24, 3),
+    "boxing_day": _fixed(12, 26),
+}
+
+ANCHORS = {
+    kind: re.compile(rf"(?<!\w)(?<!\d[.,])(?:{pattern})(?!\w)", re.IGNORECASE | re.ASCII)
+    for kind, pattern in table(__file__, "times.txt", "anchors").items()
+}
+
+SURE_MONTH = re.compile(r"january|february|july|(?:sept|nov|dec)ember|october", re.IGNORECASE)
+LONELY = re.compile(WORDS["LONELY"])

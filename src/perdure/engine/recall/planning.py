@@ -5,30 +5,18 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from perdure.engine.tables import table
 from perdure.model import ContextType
 
 if TYPE_CHECKING:
-    from perdure.engine.recall.events import EventReference
-    from perdure.engine.recall.times import Span
+    from perdure.engine.recall.times import EventReference, Span
 
-_STOP_WORDS = frozenset(
-    """a about above after again against all also am an and any are aren as at be because been
-    before being below between both but by can cannot could couldn d did didn do does doesn doing
-    don down during each few for from further had hadn has hasn have haven having he her here hers
-    herself him himself his how i if in into is isn it its itself just ll m may me might more most
-    must my myself no nor not now of off on once only or other our ours ourselves out over own re
-    s same shall she should shouldn so some such t than that the their theirs them themselves then
-    there these they this those through to too under until up us ve very was wasn we were weren
-    what when where which while who whom why will with won would wouldn you your yours yourself
-    yourselves""".split()  # noqa: SIM905 - a text is easier to read than so long a list
-)
+_TABLE = table(__file__, "questions.txt")
+_STOP_WORDS = frozenset(_TABLE["STOP_WORDS"].split())
 _WORD = re.compile(r"[^\W_]+")
 _QUOTED = re.compile('["\u201c]([^"\u201c\u201d]{1,200})["\u201d]')
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+(?:\s[A-Z][\w'-]+)*")
-_COURTESY = re.compile(
-    r"\b(?:can|could|would|do) you (?:please )?(?:remind|recommend|suggest|tell|help|think|give)",
-    re.IGNORECASE,
-)
+_COURTESY = re.compile(_TABLE["COURTESY"], re.IGNORECASE)
 _TO_ASSISTANT = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 _TYPES: Mapping[ContextType, re.Pattern[str]] = {
     ContextType.SKILL: re.compile(
@@ -36,25 +24,8 @@ _TYPES: Mapping[ContextType, re.Pattern[str]] = {
     ),
     ContextType.RESOURCE: re.compile(r"\b(?:resource|document|manual|handbook)s?\b", re.IGNORECASE),
 }
-_MAY_NAME_A_TIME = re.compile(
-    r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun"
-    r"|spring|autumn|fall|winter|to(?:day|night|morrow)|yester|day|week|month|year|quarter|decade"
-    r"|christmas|xmas|new|boxing|easter|hallow|valentin|thanks|ago|past|last|q[1-4]|h[12]"
-    r"|before|prior|un?till?|after|since|follow|during|throughout|while|eve|half|season"
-    r"|morning|afternoon|night|noon|hour|minute|second|time|summer)",
-    re.IGNORECASE,
-)
-_PAST = re.compile(
-    r"\b(?:"
-    + "".join(rf"(?<!\b{verb}\s)" for verb in ("is", "are", "be", "get", "been", "being", "got"))
-    + r"used to|did\b[^?.!]{1,80}\buse to|former(?:ly)?|previous(?:ly)?|back (?:then|when)"
-    r"|earlier|originally|initially|at first|at (?:the|that|one) time|in (?:the past|those days)"
-    r"|(?:long|years) ago|no longer|(?:has|have|had|did)\b[^?.!]{1,80}\bever"
-    r"|before (?:that|then|now|this)|before(?=\s{0,3}(?:[?.!,;]|\Z))"
-    r"|(?:did|was|were|had)\b[^?.!]{1,80}\b(?:before|prior to|until)"
-    r"|(?:'s|\u2019s|my|our|your|his|her|their|the) old)\b",
-    re.IGNORECASE,
-)
+_MAY_NAME_A_TIME = re.compile(_TABLE["MAY_NAME_A_TIME"], re.IGNORECASE)
+_PAST = re.compile(_TABLE["PAST"], re.IGNORECASE)
 _EVENT = timedelta(days=3)
 """So long before and after its date an event may have been."""
 _MOST_CHARACTERS = 10_000
@@ -106,8 +77,10 @@ def _when(question: str, now: datetime) -> "tuple[tuple[Span, ...], tuple[EventR
     """Return the times and events that a question names; most name none, and need no calendar."""
     if not _MAY_NAME_A_TIME.search(question):
         return (), ()
-    from perdure.engine.recall.events import events_in  # noqa: PLC0415 - who needs it pays
-    from perdure.engine.recall.times import times_in  # noqa: PLC0415 - as before
+    from perdure.engine.recall.times import (  # noqa: PLC0415 - who needs it pays
+        events_in,
+        times_in,
+    )
 
     return times_in(question, now), events_in(question)
 

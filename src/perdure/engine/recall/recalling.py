@@ -7,14 +7,12 @@ from datetime import UTC, datetime
 
 from perdure.context.reading import NodeReader, Stored
 from perdure.context.relations import RelationReader
-from perdure.engine.recall.candidates import Candidate
-from perdure.engine.recall.config import RetrievalConfig
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
-from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Step
+from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Step, hit_of
 from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.superseding import Superseding
+from perdure.engine.recall.scoring import Candidate, RetrievalConfig
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -22,15 +20,17 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
-from perdure.index.contract import Embedder, Filters, KeptIndex
+from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.memo import embed
-from perdure.model import ContextType, RequestContext, Uri
+from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, VALID_FROM, VALID_UNTIL
 from perdure.model.values import JSON, counted, encodable, moment, read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
 _ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
 """What stands before a line of a message that looks like a heading of one."""
+_MOST_SUPERSEDING = 50
+"""So many nodes are followed from one; who superseded itself more often is not told of all."""
 NO_MODEL = Hint(
     HintKind.NO_MODEL,
     "no model is installed, so only words were compared. "
@@ -122,10 +122,14 @@ class Recaller:
         embedding = _Embedding(self._embedder, self._why_words)
         ranking = self._retriever.rank(asked, embedding.vector, filters, ctx)
         confirming = Confirming(self._reader, ctx)
+
+        def passage(uri: str, text: str) -> Candidate | None:
+            return self._retriever.passage(uri, text, filters)
+
         holding = Holding(
             asked,
             now,
-            self._superseding(confirming, filters).of,
+            lambda hit: confirming.superseded(hit, passage),
             most=question.top_k,
             config=self._config,
         )
@@ -147,12 +151,6 @@ class Recaller:
             context=packed.markdown if packed else "",
             tokens=packed.tokens if packed else 0,
         )
-
-    def _superseding(self, confirming: "Confirming", filters: Filters) -> Superseding:
-        def passage(uri: str, text: str) -> Candidate | None:
-            return self._retriever.passage(uri, text, filters)
-
-        return Superseding(confirming, passage)
 
     def _packed(
         self, question: Question, hits: Sequence[Hit], confirming: "Confirming"
@@ -232,24 +230,29 @@ class Confirming:
             uri = str(Uri(ctx.account_id, (kind, name, "memories", "profile")))
             stored = self._stored(uri)
             if stored is not None and stored.node.content.strip():
-                yield Hit(
-                    uri=uri,
-                    cid=str(stored.cid),
-                    title=stored.node.title,
-                    date=stored.node.updated_at,
-                    snippet=stored.node.content.strip(),
-                    score=0.0,
-                    category=stored.node.category,
-                    owner_space=stored.node.owner_space,
-                    valid_from=_time(stored, VALID_FROM),
-                    valid_until=_time(stored, VALID_UNTIL),
-                )
+                yield hit_of(stored)
 
-    def related(self, uri: str, relation_type: str) -> list[str]:
-        """Return the nodes that the edges of this type lead to, in use and within reach."""
+    def superseded(self, hit: Hit, passage: Callable[[str, str], Candidate | None]) -> list[Hit]:
+        """Return what superseded a hit, what superseded that, and so on; the last comes first.
+
+        Where an edge leads out of reach or nowhere, it ends there. `passage` returns the passage
+        of a node that is most like a text.
+        """
+        found = (passage(uri, hit.snippet) for uri in reversed(self._chain(hit.uri)))
+        return list(self.hits(filter(None, found)))
+
+    def _chain(self, uri: str) -> list[str]:
+        chain = [uri]
+        for each in chain:  # which grows meanwhile
+            for target in self._superseding(each):
+                if target not in chain and len(chain) <= _MOST_SUPERSEDING:
+                    chain.append(target)
+        return chain[1:]
+
+    def _superseding(self, uri: str) -> list[str]:
         stored = self._stored(uri)
         edges = stored.node.relations if stored else ()
-        targets = [edge.to_uri for edge in edges if edge.relation_type == relation_type]
+        targets = [edge.to_uri for edge in edges if edge.relation_type == SUPERSEDED_BY]
         return sorted(target for target in targets if self._stored(target) is not None)
 
     def is_of(self, uri: str, project: str) -> bool:

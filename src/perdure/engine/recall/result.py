@@ -4,8 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from perdure.errors import DamageError
+from perdure.model.record import VALID_FROM, VALID_UNTIL
+from perdure.model.values import read_moment
+
+if TYPE_CHECKING:
+    from perdure.context.reading import Stored
 
 _WORDS_OF_AN_INSTRUCTION = 3
 
@@ -87,6 +93,23 @@ class Hit:
 
 def _day(time: datetime | None) -> str:
     return time.date().isoformat() if time else ""
+
+
+def hit_of(stored: "Stored") -> Hit:
+    """Return all of a node, as something to be shown."""
+    node = stored.node
+    return Hit(
+        uri=node.uri,
+        cid=str(stored.cid),
+        title=node.title,
+        date=node.updated_at,
+        snippet=node.content.strip(),
+        score=0.0,
+        category=node.category,
+        owner_space=node.owner_space,
+        valid_from=read_moment(node.metadata.get(VALID_FROM)),
+        valid_until=read_moment(node.metadata.get(VALID_UNTIL)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

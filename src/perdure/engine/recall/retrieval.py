@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from perdure.context.relations import RelationReader
 from perdure.engine.recall import scoring
-from perdure.engine.recall.candidates import Candidate, Candidates, key_of
-from perdure.engine.recall.config import RetrievalConfig
 from perdure.engine.recall.planning import Plan, around, content_words
 from perdure.engine.recall.result import Step
+from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig, key_of
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
 from perdure.model import Level, RequestContext, SeedHit
@@ -56,7 +55,7 @@ class Retriever:
         config, found, steps = self._config, Candidates(), list[Step]()
         found.add_by_words(self._by_text(plan, {**filters, **_PASSAGES}, config.candidates))
         steps.append(Step("words", f"{len(found)} passages have one of {', '.join(plan.words)}"))
-        wholes = self._wholes(plan, filters)
+        wholes = self._index.match(plan.words, {**filters, **_WHOLES}, config.wholes)
         vector = embed(_as_asked_by_themselves(plan.question, found))
         parents = self._by_meaning(found, vector, filters, steps) if vector else {}
         trusted = self._trust(found, plan, filters) if vector else 1.0
@@ -91,10 +90,6 @@ class Retriever:
     # ------------------------------------------------------------ words
     def _by_text(self, plan: Plan, filters: Filters, top_k: int) -> list[SeedHit]:
         return self._index.search_by_text(plan.words, filters, top_k)
-
-    def _wholes(self, plan: Plan, filters: Filters) -> dict[str, float]:
-        """Return how well each node matches as a whole, or by its overview."""
-        return self._index.match(plan.words, {**filters, **_WHOLES}, self._config.wholes)
 
     def _trust(self, found: Candidates, plan: Plan, filters: Filters) -> float:
         """Return how far words can be trusted; those of a date are not expected in a text."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from enum import Enum
 
-from perdure.engine.masking import Masked
+from perdure.engine.validate.validating import Masked
 from perdure.model import Action, CandidateMemory, WritePlan
 from perdure.model.messages import LeftOut
 

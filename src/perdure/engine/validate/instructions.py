@@ -10,11 +10,12 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-from perdure.engine.validate.deeds import DEEDS
-from perdure.engine.validate.orders import ORDERS, Kind, Order
-from perdure.engine.validate.tongues import TONGUES
+from perdure.engine.tables import entries, table
 
+_SENTENCES = table(__file__, "orders.txt", "sentences")
 LABEL = "> quoted, not an instruction: "
 """Stands before each line that holds an order."""
 INLINE_LABEL = "quoted, not an instruction: "
@@ -26,34 +27,12 @@ END = ">"
 
 _REACH = 300
 """How far a sentence is looked at before a phrase and after it."""
-_BOUND = re.compile(
-    r"[.!?][\"'\u201d\u2019)\]*]{0,3}(?=\s)|[\u3002\uff01\uff1f]|\n(?![ \t]{0,20}[a-zäöüéèà])"
-)
+_BOUND = re.compile(_SENTENCES["BOUND"])
 """Where a sentence ends; a line that goes on with a small letter was wrapped."""
 _IF = re.compile(r"\b(?:if|when|unless|once|whether|that|because|how|why) (?:you|u) $")
-_WISHED = re.compile(
-    r"\b(?:prefers?|wants?|wish(?:es)?|likes?|loves?|asks?|needs?|requires?|requests?|insists?"
-    r"|demands?|expects?|suggests?|important|essential|necessary|(?:rule|wish|preference) is|glad"
-    r"|happy|great|nice|good|helpful|appreciate)(?: it)?"
-    r" (?:that|if|when) (?:you|u)(?: (?:always|please|just|would|could|must|should))? $"
-)
+_WISHED = re.compile(_SENTENCES["WISHED"])
 """A wish, in front of what is wished for; so an order may be dressed up."""
-_LEAD = re.compile(
-    r"(?:^"
-    r"|[.!?:;,\u3002\uff01\uff1f(\[{<>\"'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb*_#|\u00b7\u2022\u2013\u2014-]\s{0,4}"
-    r"|\b(?:please|now|and|then|just|also|simply|immediately|kindly|first|next|instead|so|but"
-    r"|bitte|por favor|(?<!they )(?<!we )(?<!i )(?<!who )always"
-    r"|(?:sure|remember|forget|important|essential|necessary|free|prefers?"
-    r"|decided|agreed|promised) to"
-    r"|(?:answers|replies|responses|agents?|assistants?) that|from now on"
-    r"|(?:assistants?|agents?|ais?|llms?|models?|bots?) (?:must|should|shall|will|ha(?:s|ve) to"
-    r"|needs? to)"
-    r"|(?:you|u)(?: (?:must|should|shall|will|can|need to|have to|are to|may|now|are now going"
-    r" to|ought to|could))?"
-    r"|(?:wants?|need|ask|order|tell|instruct|command|advise|like) you to"
-    r"|(?:task|job|goal|mission|purpose) is to|important|\u8bf7|por favor|assistant|ai|agent"
-    r"|claude|chatgpt)\s{1,4})$"
-)
+_LEAD = re.compile(_SENTENCES["LEAD"])
 _QUOTES = {
     '"': '"',
     "\u201c": "\u201d",
@@ -65,12 +44,7 @@ _QUOTES = {
 _TELLING = 3
 """Words around a quotation that make a sentence one that tells of it."""
 _WORDS = re.compile(r"\w+")
-_TEMPLATE = re.compile(
-    r"([<\[])(\\*)(?=[|\uff5c]|</?SYS>>|/?INST\]|/?s>|(?:start|end)_of_turn>|/?(?:tool_"
-    r"|function_|antml:)"
-    r"|invoke )",
-    re.IGNORECASE,
-)
+_TEMPLATE = re.compile(_SENTENCES["TEMPLATE"], re.IGNORECASE)
 """What a chat template might take for its own, if nothing stood in it."""
 _ROLE_NEXT = re.compile(r"\s{0,2}(?:system|user|assistant|tool|developer|model|<)")
 
@@ -137,15 +111,28 @@ def _unmarked(text: str) -> str:
 
 def _phrases(text: str, folded: str) -> Iterator[tuple[int, int]]:
     """Yield where each order's phrase stands, and the sentence that it is in."""
-    for order in (*ORDERS, *DEEDS, *TONGUES):
-        for match in order.pattern.finditer(folded):
+    for pattern, where in _orders():
+        for match in pattern.finditer(folded):
             start, end = _sentence(text, *match.span())
-            if order.kind is not Kind.BEGINS:
+            if where != "begins":
                 end = max(end, _paragraph_end(text, match.end()))
-            if _addressed(folded, match, start, order) and not _told(
+            if _addressed(folded, match, start, where) and not _told(
                 text[start:end], match.start() - start
             ):
                 yield start, end
+
+
+@cache
+def _orders() -> list[tuple[re.Pattern[str], str]]:
+    """Return the patterns of `orders.txt`, each with its heading."""
+    return [
+        (
+            re.compile((r"\b" if where == "begins" else "") + text.replace(" ", r"[\s_-]{1,4}")),
+            where,
+        )
+        for where, name, text in entries(Path(__file__).with_name("orders.txt"))
+        if not name
+    ]
 
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
@@ -162,13 +149,13 @@ def _paragraph_end(text: str, place: int) -> int:
     return end if end >= 0 else min(len(text), place + _REACH)
 
 
-def _addressed(folded: str, match: re.Match[str], begin: int, order: Order) -> bool:
+def _addressed(folded: str, match: re.Match[str], begin: int, where: str) -> bool:
     """Whether a phrase stands where somebody is spoken to."""
     before = folded[begin : match.start()]
-    if order.kind is Kind.MARKUP:
+    if where == "markup":
         line = folded[folded.rfind("\n", 0, match.start()) + 1 : match.start()]
         return not _WORDS.search(line) or bool(_ROLE_NEXT.match(folded, match.end()))
-    if order.kind is Kind.ANYWHERE or not before.strip():
+    if where == "anywhere" or not before.strip():
         return True
     spaced = " ".join(before.split()) + " "
     return (_LEAD.search(before) is not None or _LEAD.search(spaced) is not None) and (

@@ -1,7 +1,7 @@
 """Which parts of a text are secrets: keys, tokens, passwords, numbers of cards and accounts.
 
-What a service's token looks like is in `services`; a value that only its name tells, in
-`assignments`. Hashes, identifiers, examples and placeholders are no secrets.
+What a service's token looks like is in `services.txt`; a value that only its surroundings tell, in
+`passwords`. Hashes, identifiers, examples and placeholders are no secrets.
 """
 
 import base64
@@ -10,13 +10,19 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from pathlib import Path
 
-from perdure.engine.validate.assignments import Place, assigned_in, in_urls
+from perdure.engine.tables import table
 from perdure.engine.validate.characters import bare
-from perdure.engine.validate.checksums import cards_in, ibans_in
-from perdure.engine.validate.placeholders import classes, stands_for_one
-from perdure.engine.validate.services import AWS_SECRET, SHAPES, Shape
-from perdure.engine.validate.spoken import spoken_in
+from perdure.engine.validate.passwords import (
+    Place,
+    assigned_in,
+    classes,
+    in_urls,
+    spoken_in,
+    stands_for_one,
+)
 
 _ROUNDS = 4
 _MIXED = 3
@@ -56,7 +62,8 @@ def secrets_in(text: str) -> list[Secret]:
 def _places(text: str) -> Iterator[Place]:
     yield from _of_services(text)
     yield from in_urls(text)
-    yield from _of_checksums(text)
+    yield from (("card number", *place) for place in _cards_in(text))
+    yield from (("IBAN", *place) for place in _ibans_in(text))
     yield from spoken_in(text)
     yield from assigned_in(text)
 
@@ -85,23 +92,36 @@ def _without(text: str, secrets: Iterable[Secret]) -> str:
     return "".join([*parts, text[at:]])
 
 
+@cache
+def _services() -> list[tuple[str, list[str], re.Pattern[str]]]:
+    """Return what `services.txt` knows: kinds, with their hints and patterns."""
+    found: list[tuple[str, list[str], re.Pattern[str]]] = []
+    for line in Path(__file__).with_name("services.txt").read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            stands, kind, hints, pattern = line.split(" | ", 3)
+            if stands == "alone":
+                pattern = rf"(?<![A-Za-z0-9])(?:{pattern})(?![A-Za-z0-9_])"
+            found.append((kind, hints.split(), re.compile(pattern)))
+    return found
+
+
 def _of_services(text: str) -> Iterator[Place]:
-    for shape in SHAPES:
-        if any(hint in text for hint in shape.hints):
-            for match in shape.pattern.finditer(text):
-                group = "value" if "value" in shape.pattern.groupindex else 0
-                if _is_one(shape, match, match[group]):
-                    yield shape.kind, *match.span(group)
+    for kind, hints, pattern in _services():
+        if any(hint in text for hint in hints):
+            for match in pattern.finditer(text):
+                group = "value" if "value" in pattern.groupindex else 0
+                if _is_one(kind, match, match[group]):
+                    yield kind, *match.span(group)
 
 
-def _is_one(shape: Shape, match: re.Match[str], value: str) -> bool:
-    if shape.kind == "private key":
+def _is_one(kind: str, match: re.Match[str], value: str) -> bool:
+    if kind == "private key":
         return _KEY_BODY.search(value.replace("PRIVATE", "")) is not None
-    if shape.kind == AWS_SECRET:
+    if kind == "AWS secret key":
         return classes(value.replace("/", "").replace("+", "")) >= _MIXED
-    if shape.kind == "JSON web token":
+    if kind == "JSON web token":
         return _EXAMPLE_JWT not in value
-    if shape.kind == "authorization header":
+    if kind == "authorization header":
         return _authorises(value, basic="asic" in match[0][: match.start("value") - match.start()])
     return not stands_for_one(value) and _random(value)
 
@@ -122,13 +142,6 @@ def _authorises(value: str, *, basic: bool) -> bool:
     return not stands_for_one(value) and any(map(str.isdigit, value))
 
 
-def _of_checksums(text: str) -> Iterator[Place]:
-    for start, end in cards_in(text):
-        yield "card number", start, end
-    for start, end in ibans_in(text):
-        yield "IBAN", start, end
-
-
 def _joined(places: list[Place]) -> list[Secret]:
     """Return secrets that don't overlap; of those that do, the first found gives the kind."""
     found: list[tuple[int, Secret]] = []
@@ -141,3 +154,51 @@ def _joined(places: list[Place]) -> list[Secret]:
         told = kind if rank < before else last.kind
         found[-1] = (min(rank, before), Secret(told, last.start, max(end, last.end)))
     return [secret for _, secret in found]
+
+
+_NUMBERS = table(__file__, "secrets.txt", "numbers")
+_CARD = re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")
+_ISSUED = re.compile(_NUMBERS["ISSUED"])
+_GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{4}|3\d{3}([ -])\d{6}\2\d{5}")
+_CARD_WORDS = re.compile(_NUMBERS["CARD_WORDS"])
+_NEAR = 60
+_KNOWN_CARDS = frozenset(_NUMBERS["KNOWN_CARDS"].split())
+"""Of the manuals; nobody pays with them."""
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
+_IBAN_LENGTHS = {each[:2]: int(each[2:]) for each in _NUMBERS["IBAN_LENGTHS"].split()}
+_KNOWN_IBANS = frozenset(_NUMBERS["KNOWN_IBANS"].split())
+
+
+def _cards_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where numbers of payment cards are, in groups or beside a word for a card."""
+    for match in _CARD.finditer(text):
+        digits = re.sub(r"[ -]", "", match[0])
+        if not _ISSUED.fullmatch(digits) or digits in _KNOWN_CARDS or not _luhn(digits):
+            continue
+        before = text[max(0, match.start() - _NEAR) : match.start()]
+        if len(set(digits)) > 3 and (_GROUPED.fullmatch(match[0]) or _CARD_WORDS.search(before)):  # noqa: PLR2004
+            yield match.span()
+
+
+def _ibans_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where international bank account numbers are whose length and checksum are right."""
+    for match in _IBAN.finditer(text):
+        wanted = _IBAN_LENGTHS.get(match[0][:2])
+        end = match.start()
+        seen = 0
+        while wanted and seen < wanted and end < match.end():
+            seen += text[end] != " "
+            end += 1
+        number = text[match.start() : end].replace(" ", "")
+        if seen == wanted and number not in _KNOWN_IBANS and _mod97(number):
+            yield match.start(), end
+
+
+def _luhn(digits: str) -> bool:
+    doubled = (int(each) * (1 + at % 2) for at, each in enumerate(reversed(digits)))
+    return sum(each // 10 + each % 10 for each in doubled) % 10 == 0
+
+
+def _mod97(number: str) -> bool:
+    turned = number[4:] + number[:4]
+    return int("".join(str(int(each, 36)) for each in turned)) % 97 == 1

@@ -1,6 +1,6 @@
 """Single texts on their way into memory, and on their way to who reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perdure.engine.validate.characters import visible
@@ -13,6 +13,7 @@ from perdure.engine.validate.instructions import (
 from perdure.engine.validate.markup import inert
 from perdure.engine.validate.secrets import Secret, SecretPolicy, masked, secrets_in
 from perdure.errors import SecretRefusedError
+from perdure.model.values import JSON
 
 HIDDEN = "hidden and control characters are gone or shown"
 INERT = "HTML or a link does nothing any more"
@@ -100,6 +101,15 @@ def with_article(kind: str) -> str:
     """Return a kind of secret as a sentence names it."""
     spoken = kind[0] in "AEIOUaeiou" and not kind.startswith("one")
     return f"{'an' if spoken else 'a'} {kind}"
+
+
+def strings_in(value: JSON) -> Iterator[str]:
+    """Yield all texts in a JSON value, but for names."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | Sequence):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from strings_in(each)
 
 
 def _cleaned(text: str, where: str, policy: SecretPolicy, *, one_line: bool) -> CleanText:

@@ -1,30 +1,35 @@
-"""Candidates as they may be remembered.
+"""Candidates and owners' texts as they may be remembered.
 
 Every text of a candidate is cleaned, with one exception. Its evidence, and with evidence its
 `quote` and `speaker`, stay to the letter, so that they can still be found in their message. Who
 shows them shows them `presentable`. A secret in them is refused whatever the policy says: masked,
-they would prove nothing.
+they would prove nothing. What an owner writes by hand is kept to the letter, but for its secrets.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from perdure.engine.validate.secrets import SecretPolicy
+from perdure.engine.validate.secrets import SecretPolicy, masked
 from perdure.engine.validate.texts import (
+    MASKED,
     CleanText,
     Note,
     cleaned,
     cleaned_line,
     presentable,
     refuse_secrets,
+    strings_in,
 )
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory
+from perdure.model.messages import read_messages
+from perdure.model.transcript import Message
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
     MAX_CONTENT,
     MAX_OVERVIEW,
+    MAX_SHOWN,
     shortened,
     shown,
 )
@@ -123,7 +128,8 @@ class _Cleaning:
         for key, value in given.items():
             self._check_key(key)
             if key == EVIDENCE:
-                _refuse_within(value)
+                for each in strings_in(value):
+                    refuse_secrets(each, "evidence", _UNMASKABLE)
                 clean[key] = value
             else:
                 clean[key] = self._value(key, value)
@@ -169,12 +175,96 @@ class _Cleaning:
         return clean.text
 
 
-def _refuse_within(evidence: JSON) -> None:
-    if isinstance(evidence, str):
-        refuse_secrets(evidence, "evidence", _UNMASKABLE)
-    elif isinstance(evidence, Mapping):
-        for each in evidence.values():
-            _refuse_within(each)
-    elif isinstance(evidence, Sequence):
-        for each in evidence:
-            _refuse_within(each)
+_ALLOWING = ("mask_secrets", "as_is")
+
+
+@dataclass(slots=True)
+class Owned:
+    """Looks at text after text for secrets, which are refused or masked; keeps the notes."""
+
+    policy: SecretPolicy
+    notes: list[Note] = field(default_factory=list)
+
+    def text(self, text: str, where: str) -> str:
+        """Return a text without its secrets; `SecretRefusedError` if they may not be masked."""
+        return self._named("", text, where)
+
+    def name(self, text: str, where: str) -> None:
+        """Let a name pass that holds no secret; one that is masked would name something else."""
+        refuse_secrets(text, where, "name it otherwise.")
+
+    def metadata(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
+        for key in given:
+            self.name(key, "key of the metadata")
+        return {key: self._value(key, each) for key, each in given.items()}
+
+    def _value(self, key: str, value: JSON) -> JSON:
+        if isinstance(value, str):
+            return self._named(f"{key}: ", value, f"metadata {key}")
+        if isinstance(value, Mapping):
+            return self.metadata(value)
+        if isinstance(value, Sequence):
+            return [self._value(key, each) for each in value]
+        return value
+
+    def _named(self, name: str, text: str, where: str) -> str:
+        """Return a text without its secrets, which its name may tell too."""
+        if self.policy is SecretPolicy.REFUSE:
+            refuse_secrets(name + text, where, options=_ALLOWING)
+            refuse_secrets(text, where, options=_ALLOWING)
+            return text
+        clean, found = masked(name + text)
+        for each in found:
+            line = (name + text).count("\n", 0, each.start) + 1
+            self.notes.append(Note(where, MASKED + each.kind, line))
+        return clean.removeprefix(name) if clean.startswith(name) else masked(text)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """Which secrets were in a message; never what they said."""
+
+    message: int
+    """Which one of the session it is, from 0."""
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message as it may be kept, and the kinds of the secrets that were masked in it."""
+
+    message: Message
+    kinds: tuple[str, ...]
+
+
+def kept(message: Message) -> Kept:
+    """Return a message without its secrets. Masking twice is masking once."""
+    content, found = masked(message.content)
+    name, in_name = masked(message.name)
+    if not found and not in_name:
+        return Kept(message, ())
+    clean = replace(message, content=content, name=shortened(name, MAX_SHOWN))
+    return Kept(clean, tuple(each.kind for each in (*in_name, *found)))
+
+
+def kept_messages(messages: Iterable[object]) -> list[Message]:
+    """Return messages as they may be kept: what is a secret in them is masked."""
+    return [kept(each).message for each in read_messages(messages).messages]
+
+
+def common(before: Sequence[Message], said: Sequence[Message]) -> int:
+    """Return how many messages are the same in both, counted from the first.
+
+    What was kept when fewer secrets were known counts as if it were masked today.
+    """
+    count = 0
+    for old, new in zip(before, said, strict=False):
+        if old != new and kept(old).message != new:
+            break
+        count += 1
+    return count
+
+
+def same(before: Sequence[Message], said: Sequence[Message]) -> bool:
+    """Whether these were said before, as far as both go."""
+    return common(before, said) == min(len(before), len(said))

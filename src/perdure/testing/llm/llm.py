@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.llm.contract import LLM
-from perdure.engine.llm.reply import Answer, Call, Refusal, Reply, Truncation
+from perdure.engine.llm.contract import LLM, Answer, Call, Refusal, Reply, Truncation
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,

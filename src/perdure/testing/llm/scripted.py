@@ -5,11 +5,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.engine.llm.asking import Asking
-from perdure.engine.llm.checking import Checked
-from perdure.engine.llm.contract import LLM
-from perdure.engine.llm.reply import Answer, Call, Reply
-from perdure.engine.llm.request import Request
+from perdure.engine.llm.asking import Asking, Checked
+from perdure.engine.llm.contract import LLM, Answer, Call, Reply, Request
 from perdure.errors import LanguageModelError
 from perdure.model.values import JSON
 

@@ -1,0 +1,467 @@
+"""What is wrong with notes, by their own words: found and told, never mended.
+
+All notes of an account that the caller may see are looked at, what lies between them, and what
+superseded what: a chain that ends, and does not part.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from perdure.context import frontmatter, links
+from perdure.context.files import CONTENT, FILES, META, RELATIONS
+from perdure.context.links import located
+from perdure.context.reading import NodeReader, Stored
+from perdure.errors import BrokenNodeError, ConcurrentModificationError, InvalidValueError
+from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify
+from perdure.model.node import NodeStatus
+from perdure.model.record import VALID_FROM, VALID_UNTIL
+from perdure.model.values import read_moment, shown
+from perdure.storage import Finding, FindingKind, Locator
+from perdure.storage.walk import is_directory
+
+
+class Code(Enum):
+    """What may be wrong, by the name that people and programs know it by."""
+
+    CONTENT_EMPTY = "content-empty"
+    TITLE_MISSING = "title-missing"
+    NAME_DIFFERS = "name-differs"
+    """The frontmatter calls it otherwise than its folder does."""
+    NAME_UNUSABLE = "name-unusable"
+    DATE_UNREADABLE = "date-unreadable"
+    DATE_ORDER = "date-order"
+    """It would end before it began."""
+    DATE_FUTURE = "date-future"
+    LINK_BROKEN = "link-broken"
+    RELATION_BROKEN = "relation-broken"
+    SUPERSESSION_CYCLE = "supersession-cycle"
+    SUPERSESSION_FORK = "supersession-fork"
+    CONFLICT_COPY = "conflict-copy"
+    NODE_UNREADABLE = "node-unreadable"
+    NO_NODE = "no-node"
+    """A text that nobody finds, for it is no node yet."""
+    FILE_LINK = "file-link"
+    LEFTOVER = "leftover"
+
+
+_WARNINGS = {
+    Code.TITLE_MISSING,
+    Code.NAME_DIFFERS,
+    Code.DATE_FUTURE,
+    Code.SUPERSESSION_FORK,
+    Code.NO_NODE,
+    Code.FILE_LINK,
+    Code.LEFTOVER,
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    file: str
+    """The key of the file, or of the folder."""
+    line: int
+    """From 1; 0 if it is about no line."""
+    code: str
+    what: str
+    fix: str
+    uri: str = ""
+    """The node; empty if it is about none."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether something is wrong, rather than perhaps not meant."""
+        return Code(self.code) not in _WARNINGS
+
+
+Edges = Mapping[str, Sequence[str]]
+"""By URI, the URIs that superseded it."""
+
+
+def forks(edges: Edges) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what several others superseded, with those."""
+    for start in sorted(edges):
+        targets = tuple(sorted({*edges[start]} - {start}))
+        if len(targets) > 1:
+            yield start, targets
+
+
+def cycles(edges: Edges) -> list[tuple[str, ...]]:
+    """Return each ring of URIs that superseded each other, once, from its least one on."""
+    found: set[tuple[str, ...]] = set()
+    done: set[str] = set()
+    for start in sorted(edges):
+        if start not in done:
+            found |= _rings(edges, start, done)
+    return sorted(found)
+
+
+def _rings(edges: Edges, start: str, done: set[str]) -> set[tuple[str, ...]]:
+    """Follow all edges from one; what was followed before is not followed again."""
+    found: set[tuple[str, ...]] = set()
+    path: list[str] = [start]
+    places = {start: 0}
+    waiting = [iter(edges.get(start, ()))]
+    while waiting:
+        target = next(waiting[-1], None)
+        if target is None:
+            done.add(path[-1])
+            del places[path.pop()]
+            waiting.pop()
+        elif target in places:
+            found.add(_from_the_least(path[places[target] :]))
+        elif target not in done:
+            places[target] = len(path)
+            path.append(target)
+            waiting.append(iter(edges.get(target, ())))
+    return found
+
+
+def _from_the_least(ring: Sequence[str]) -> tuple[str, ...]:
+    at = ring.index(min(ring))
+    return (*ring[at:], *ring[:at])
+
+
+_SOON = timedelta(days=2)
+"""Clocks and zones differ by less; what was written later than this was not written yet."""
+_FAR = timedelta(days=100 * 366)
+_TIMES = ("date", VALID_FROM, VALID_UNTIL)
+_NAMES = ("slug", "name", "id")
+"""By what people give a note its name in its frontmatter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A node, and what its files say to the letter."""
+
+    node: ContextNode
+    folder: str
+    content: str
+    meta: str
+
+    def problem(self, code: Code, file: str, line: int, what: str, fix: str) -> Problem:
+        return Problem(f"{self.folder}/{file}", line, code.value, what, fix, self.node.uri)
+
+    def meta_line(self, name: str) -> int:
+        """Return the line of the meta in which a name stands."""
+        return line_with(self.meta, f'"{name}"')
+
+    @property
+    def above(self) -> int:
+        """How many lines of the file stand before the body."""
+        body = self.node.content
+        if not self.content.endswith(body):  # an edit broke it, and what was before counts
+            return 0
+        return self.content.count("\n", 0, len(self.content) - len(body))
+
+    def links(self) -> Iterator[tuple[int, str]]:
+        """Yield what the note links to, each with its line in the file."""
+        for line, target in located(self.node.content):
+            yield self.above + line, target
+
+
+def line_with(text: str, words: str) -> int:
+    at = text.find(words)
+    return 0 if at < 0 else text.count("\n", 0, at) + 1
+
+
+# ---------------------------------------------------------------- fields
+def fields(note: Note) -> Iterator[Problem]:
+    """Expect that a note says something, and has a title if somebody wrote a frontmatter."""
+    if not note.node.content.strip():
+        fix = f"write something, or `perdure delete` {note.node.uri}"
+        yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
+    said = _frontmatter(note)
+    if said and not str(said.get("title") or "").strip():
+        what, fix = "its frontmatter has no title", "add a line such as `title: A name`"
+        yield note.problem(Code.TITLE_MISSING, CONTENT, 1, what, fix)
+
+
+def names(note: Note) -> Iterator[Problem]:
+    """Expect that a note calls itself as its folder is called."""
+    said, name = _frontmatter(note), Uri.parse(note.node.uri).name
+    for key in _NAMES:
+        value = said.get(key)
+        if isinstance(value, str) and value.strip() and value.strip() not in {name, note.node.uri}:
+            what = f"its {key} is {shown(value)}, but its folder is called {shown(name)}"
+            fix = f"make them one; `perdure move` gives {note.node.uri} another name"
+            line = line_with(note.content, f"{key}:")
+            yield note.problem(Code.NAME_DIFFERS, CONTENT, line, what, fix)
+
+
+def _frontmatter(note: Note) -> dict[str, object]:
+    """Return what its owner wrote above the body; what we generated is right by itself."""
+    lines = note.node.frontmatter
+    if not lines or not lines.strip():
+        return {}
+    try:
+        return frontmatter.parsed(lines)
+    except InvalidValueError:  # which is told of as a problem of the node
+        return {}
+
+
+# ---------------------------------------------------------------- dates
+def dates(note: Note, now: datetime) -> Iterator[Problem]:
+    """Expect times that can be read, in their order, and none that nobody can know of."""
+    metadata, times = note.node.metadata, {}
+    for name in _TIMES:
+        value = metadata.get(name)
+        times[name] = None if value is None else read_moment(value)
+        if value is not None and times[name] is None:
+            what, fix = f"its {name} is {shown(value)}, which is no time", "write it as 2026-03-02"
+            yield note.problem(Code.DATE_UNREADABLE, META, note.meta_line(name), what, fix)
+    start, end = times[VALID_FROM], times[VALID_UNTIL]
+    if start is not None and end is not None and start > end:
+        what = f"it holds from {start:%Y-%m-%d}, but only until {end:%Y-%m-%d}"
+        line = note.meta_line(VALID_UNTIL)
+        yield note.problem(Code.DATE_ORDER, META, line, what, "correct one of the two")
+    yield from _future(note, now, times)
+
+
+def _future(note: Note, now: datetime, times: dict[str, datetime | None]) -> Iterator[Problem]:
+    written = {"created_at": note.node.created_at, "updated_at": note.node.updated_at}
+    for name, time in written.items():
+        if time > now + _SOON:
+            what, fix = f"its {name} is {time:%Y-%m-%d}, which is to come", "check your clock"
+            yield note.problem(Code.DATE_FUTURE, META, note.meta_line(name), what, fix)
+    for name, said in times.items():
+        if said is not None and said - now > _FAR:
+            what, fix = f"its {name} is {said:%Y-%m-%d}, which is far away", "correct it"
+            yield note.problem(Code.DATE_FUTURE, META, note.meta_line(name), what, fix)
+
+
+def edits(note: Note) -> Iterator[Problem]:
+    """Tell what an edit by hand broke."""
+    for problem in note.node.problems:
+        what, _, fix = problem.partition(" Fix: ")
+        name = CONTENT if what.startswith(CONTENT) else META
+        yield note.problem(
+            Code.NODE_UNREADABLE, name, 1, what.rstrip("."), fix.rstrip(".") or "correct the file"
+        )
+
+
+ALONE: tuple[Callable[[Note], Iterator[Problem]], ...] = (fields, names, edits)
+
+
+_KINDS = {
+    FindingKind.CONFLICT_COPY: Code.CONFLICT_COPY,
+    FindingKind.UNUSABLE_NAME: Code.NAME_UNUSABLE,
+    FindingKind.LINK: Code.FILE_LINK,
+    FindingKind.LEFTOVER: Code.LEFTOVER,
+}
+_NOTE = ".md"
+
+
+def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Problem]:
+    """Yield what lies in folders and is no memory; of a whole account, in all of the store.
+
+    What other accounts have is none of it. Folders with a dot belong to tools.
+    """
+    backend, own = reader.backend, reader.folder(Uri(ctx.account_id))
+
+    def may_look(folder: Locator) -> bool:
+        at = None if ctx.governs else Uri.of_key(folder.key)
+        return ctx.governs or (at is not None and reader.reach.may_see(at, ctx))
+
+    def is_to_be_seen(child: Locator) -> bool:
+        another = child.parent == own.parent and child != own
+        return not another and child.name not in FILES and is_directory(backend, child)
+
+    whole = not place.path and ctx.role is Role.ROOT
+    pending = [reader.root if whole else reader.folder(place)]
+    while pending:
+        folder = pending.pop()
+        if not may_look(folder):
+            continue
+        findings = backend.findings(folder)
+        yield from map(_told, findings)
+        children = [child for child in backend.list(folder) if not child.name.startswith(".")]
+        if own.contains(folder):
+            yield from _strays(folder, children, {finding.name for finding in findings})
+        pending += filter(is_to_be_seen, children)
+
+
+def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterator[Problem]:
+    """Yield the notes that are no nodes, for the place that they are at."""
+    for child in children:
+        if child.name == CONTENT:
+            place = Uri.of_key(folder.key)
+            if place is None or not place.is_node:
+                what = f"no memory can be in a folder called {shown(folder.name)} here"
+                fix = f"rename it, such as to {slugify(folder.name)}, in a folder of a category"
+                yield Problem(child.key, 0, Code.NAME_UNUSABLE.value, what, fix)
+        elif child.name.endswith(_NOTE) and child.name not in told:
+            what = "it is no memory, so nobody finds it"
+            fix = "`perdure write CATEGORY/NAME < FILE` makes one of it"
+            yield Problem(child.key, 0, Code.NO_NODE.value, what, fix)
+
+
+def _told(finding: Finding) -> Problem:
+    folder = f"{finding.directory.key}/" if finding.directory.key else ""
+    of = f" of {finding.original.name}" if finding.original is not None else ""
+    what = f"it is a {finding.kind.value}{of}"
+    code = _KINDS[finding.kind].value
+    return Problem(f"{folder}{finding.name}", 0, code, what, finding.advice.rstrip("."))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is remembered of a note until all are known."""
+
+    folder: str
+    links: tuple[tuple[int, str], ...]
+    edges: tuple[tuple[int, str, str], ...]
+    """Line, type and target of each."""
+
+
+@dataclass(slots=True)
+class Linted:
+    """What was looked at, and what is wrong."""
+
+    notes: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def errors(self) -> int:
+        return sum(problem.is_error for problem in self.problems)
+
+
+class Lint:
+    """Reads every note once. It changes nothing, and waits for nobody."""
+
+    def __init__(
+        self, reader: NodeReader, ctx: RequestContext, now: datetime | None = None
+    ) -> None:
+        self._reader = reader
+        self._ctx = ctx
+        self._now = now or datetime.now(UTC)
+        self._places = _Places(reader)
+
+    def run(self, start: Uri | None = None) -> Linted:
+        """Look at all that is at a place and below; without one, at the whole account."""
+        place = start or Uri(self._ctx.account_id)
+        found, seen = Linted(), dict[str, _Seen]()
+        for each in self._reader.walk(place):
+            if self._reader.reach.may_see(each, self._ctx):
+                found.problems += self._look(each, seen)
+        found.notes = len(seen)
+        for uri, note in seen.items():
+            found.problems += self._leading(uri, note)
+        found.problems += _chained(seen)
+        found.problems += _between(self._reader, self._ctx, place)
+        found.problems.sort()
+        return found
+
+    # ------------------------------------------------------------ one note
+    def _look(self, place: Uri, seen: dict[str, _Seen]) -> Iterator[Problem]:
+        folder = self._reader.folder(place).key
+        try:
+            stored = self._reader.load(place)
+        except BrokenNodeError as error:
+            what, _, fix = str(error).partition(" Fix: ")
+            fix = fix.rstrip(".") or "`perdure repair` says what can be done"
+            code = Code.NODE_UNREADABLE.value
+            yield Problem(f"{folder}/{META}", 0, code, what.rstrip("."), fix, str(place))
+            return
+        except ConcurrentModificationError:  # somebody is at it
+            return
+        if stored is None:
+            if self._reader.look(place, CONTENT) is not None:
+                what, fix = "it is no node yet, so nobody finds it", "`perdure repair --apply`"
+                code = Code.NO_NODE.value
+                yield Problem(f"{folder}/{CONTENT}", 0, code, what, fix, str(place))
+            return
+        if stored.meta.status is NodeStatus.ACTIVE:
+            self._places.active.add(place)
+            note = _note(stored, folder)
+            seen[str(place)] = _Seen(folder, tuple(note.links()), tuple(_edges(stored)))
+            for check in ALONE:
+                yield from check(note)
+            yield from dates(note, self._now)
+
+    # ------------------------------------------------------------ where it leads
+    def _leading(self, uri: str, note: _Seen) -> Iterator[Problem]:
+        place = Uri.parse(uri)
+        for line, target in note.links:
+            if not self._is_known(target, place):
+                what = f"[[{shown(target)[1:-1]}]] leads nowhere"
+                fix = "correct the link, or write the note that it names"
+                file, code = f"{note.folder}/{CONTENT}", Code.LINK_BROKEN.value
+                yield Problem(file, line, code, what, fix, uri)
+        for line, kind, to in note.edges:
+            end = Uri.parse(to)
+            if self._may_see(end) and not self._places.is_active(end):
+                what = f"it is {kind} {to}, where no node is in use"
+                fix = f"`perdure relate --remove --type {kind}` takes the relation away"
+                file, code = f"{note.folder}/{RELATIONS}", Code.RELATION_BROKEN.value
+                yield Problem(file, line, code, what, fix, uri)
+
+    def _is_known(self, target: str, start: Uri) -> bool:
+        """Whether a link leads somewhere, or it is not for the caller to know."""
+        if links.resolve(target, start, self._places) is not None:
+            return True
+        with suppress(ValueError):
+            named = Uri.parse(target)
+            return not self._may_see(named) or named == start
+        return links.name_in(target) == links.name_of(start)  # a note may link to itself
+
+    def _may_see(self, place: Uri) -> bool:
+        return self._reader.reach.may_see(place, self._ctx)
+
+
+class _Places:
+    """What links need to know of the nodes around; each is asked once."""
+
+    def __init__(self, reader: NodeReader) -> None:
+        self._reader = reader
+        self.active: set[Uri] = set()
+        self._asked: dict[Uri, bool] = {}
+        self._categories: dict[Uri, list[str]] = {}
+
+    def is_active(self, place: Uri) -> bool:
+        if place in self.active:
+            return True
+        if place not in self._asked:
+            self._asked[place] = self._reader.is_active(place)
+        return self._asked[place]
+
+    def categories(self, owner: Uri) -> list[str]:
+        if owner not in self._categories:
+            self._categories[owner] = self._reader.categories(owner)
+        return self._categories[owner]
+
+
+def _note(stored: Stored, folder: str) -> Note:
+    content, meta = stored.files[CONTENT], stored.files[META]
+    return Note(
+        stored.node,
+        folder,
+        content if isinstance(content, str) else "",
+        meta if isinstance(meta, str) else "",
+    )
+
+
+def _edges(stored: Stored) -> Iterator[tuple[int, str, str]]:
+    said = stored.files[RELATIONS]
+    text = said if isinstance(said, str) else ""
+    for edge in stored.node.relations:
+        yield line_with(text, f'"{edge.to_uri}"'), edge.relation_type, edge.to_uri
+
+
+def _chained(seen: dict[str, _Seen]) -> Iterator[Problem]:
+    edges = {
+        uri: [to for _, kind, to in note.edges if kind == SUPERSEDED_BY]
+        for uri, note in seen.items()
+    }
+    for ring in cycles(edges):
+        file = f"{seen[ring[0]].folder}/{RELATIONS}"
+        what = f"it was superseded by what it superseded: {' -> '.join((*ring, ring[0]))}"
+        fix = f"`perdure relate --remove --type {SUPERSEDED_BY}` takes one of these away"
+        yield Problem(file, 0, Code.SUPERSESSION_CYCLE.value, what, fix, ring[0])
+    for start, targets in forks(edges):
+        file = f"{seen[start].folder}/{RELATIONS}"
+        what = f"several superseded it: {', '.join(targets)}"
+        fix = "look which of them holds, and let it supersede the others"
+        yield Problem(file, 0, Code.SUPERSESSION_FORK.value, what, fix, start)

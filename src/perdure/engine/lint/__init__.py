@@ -1,1 +1,0 @@
-"""What is wrong with notes, by their own words: found and told, never mended."""

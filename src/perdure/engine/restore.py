@@ -1,0 +1,219 @@
+"""Bringing a node, or all nodes of a folder, back to what they were."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from perdure.artifacts import CID, IndexState
+from perdure.context import frontmatter
+from perdure.context.files import CONTENT
+from perdure.context.nodes import Nodes
+from perdure.context.reading import NodeReader
+from perdure.engine.building import Logged
+from perdure.engine.past import When
+from perdure.errors import AccessDeniedError, BrokenNodeError, InvalidCIDError, NodeNotFoundError
+from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
+from perdure.storage.history import RESTORE, History, Version
+from perdure.storage.wrappers.view import View
+
+
+class Restoring:
+    """Finds what a node was, and makes its next version of that."""
+
+    def __init__(self, nodes: Nodes, history: History) -> None:
+        self._nodes = nodes
+        self._history = history
+
+    def planned(
+        self,
+        uri: str,
+        state_at: Callable[[When], IndexState],
+        wanted: CID | When,
+        ctx: RequestContext,
+    ) -> ContextNode | None:
+        """Return the version to be written; None if the node is that already."""
+        place = self._nodes.reach.changed(uri, ctx)
+        cid = wanted if isinstance(wanted, CID) else _cid(wanted)
+        if cid is not None:
+            version = self._version(self._nodes.reach.seen(uri, ctx), cid)
+            state, there = IndexState(0, version.commit), self._place(version.key)
+        else:
+            state, there = state_at(wanted), place  # type: ignore[arg-type] # it is no CID
+        then = self._then(NodeReader(View(self._history, state)), there, place, ctx)
+        try:
+            now = self._nodes.read_node(uri, ctx)
+        except NodeNotFoundError:
+            return replace(then, version=1)
+        return _next(now, then)
+
+    def _version(self, place: Uri, cid: CID) -> Version:
+        """Return the last version of a node that had a content."""
+        file = self._nodes.file(place, CONTENT)
+        found = [each for each in self._history.versions(file) if each.cid == cid]
+        if not found:
+            raise NodeNotFoundError(
+                f"{str(place)!a} never had the content {cid}. Fix: see its history."
+            )
+        return found[-1]
+
+    def _place(self, key: str) -> Uri:
+        """Return the place of a content file; its node may have been moved since."""
+        root = f"{self._nodes.root.key}/" if self._nodes.root.key else ""
+        place = Uri.of_key(key.removeprefix(root).removesuffix(f"/{CONTENT}"))
+        if place is None:
+            raise NodeNotFoundError(f"{key!a} is no node. Fix: choose another version.")
+        return place
+
+    def _then(self, past: NodeReader, there: Uri, place: Uri, ctx: RequestContext) -> ContextNode:
+        """Return what the node was, as the caller may write it at its place now."""
+        node = past.read_node(str(there), ctx)
+        may_see = self._nodes.reach.may_see
+        edges = [edge for edge in node.relations if may_see(Uri.parse(edge.to_uri), ctx)]
+        return replace(
+            node,
+            uri=str(place),
+            owner_space="",
+            relations=tuple(
+                replace(edge, from_uri=str(place)) for edge in edges if edge.to_uri != str(place)
+            ),
+            basis="",
+            problems=(),
+        )
+
+
+def _next(now: ContextNode, then: ContextNode) -> ContextNode | None:
+    """Return the version after `now` that says what `then` does; None if it does."""
+    if _said(now) == _said(then):
+        return None
+    is_ours = now.frontmatter is None and then.frontmatter is None
+    return as_it_was(now, then, None if is_ours else _lines(then))
+
+
+def as_it_was(now: ContextNode, then: ContextNode, lines: str | None) -> ContextNode:
+    """Return the version after `now` that says what `then` does, below these lines."""
+    gone = dict.fromkeys(now.metadata.keys() - then.metadata.keys())
+    return now.revised(
+        content=then.content,
+        abstract=then.abstract,
+        overview=then.overview,
+        relations=then.relations,
+        frontmatter=lines,
+        metadata={**then.metadata, **gone},
+    )
+
+
+def _said(node: ContextNode) -> tuple[object, ...]:
+    edges = {(edge.to_uri, edge.relation_type, edge.weight, edge.reason) for edge in node.relations}
+    return node.content, node.abstract, node.overview, edges, dict(node.metadata), _lines(node)
+
+
+def _lines(node: ContextNode) -> str:
+    return frontmatter.generate(node.title) if node.frontmatter is None else node.frontmatter
+
+
+def _cid(wanted: object) -> CID | None:
+    """Return the CID that a text is; None if it is none."""
+    try:
+        return CID.parse(wanted) if isinstance(wanted, str) else None
+    except InvalidCIDError:
+        return None
+
+
+_BROKEN = "its files can't be understood; `perdure repair` says why"
+_PUT_AWAY = "it was put away since; `perdure unarchive` it first"
+
+
+class Fate(Enum):
+    """What becomes of a node that has changed since a moment."""
+
+    RESTORED = "restored"
+    """It says again what it said then."""
+    BACK = "brought back"
+    """It was deleted since, and is there again."""
+    REMOVED = "removed"
+    """It was not there then; history keeps it."""
+    LEFT = "left as it is"
+    """It can't be rewound; the reason says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewindStep:
+    """What becomes of one node."""
+
+    uri: str
+    fate: Fate
+    node: ContextNode | None = None
+    """What is written."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """What became of the memories that had changed since a moment, or would."""
+
+    state: IndexState
+    """The moment."""
+    steps: tuple[RewindStep, ...]
+
+    def of(self, fate: Fate) -> tuple[str, ...]:
+        return tuple(each.uri for each in self.steps if each.fate is fate)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewinding:
+    """Finds what changed since a moment, and writes what was there then as the next versions.
+
+    What was said in sessions stays: it is what memories rest on.
+    """
+
+    nodes: Nodes
+    history: History
+    ctx: RequestContext
+
+    def rewind(self, state: IndexState, folder: Uri, *, dry_run: bool) -> Rewound:
+        """Rewind the nodes below a folder, all or none."""
+        past = NodeReader(View(self.history, state))
+        found = (self._step(place, past, state) for place in self._changed(state, folder))
+        done = Rewound(state, tuple(sorted(filter(None, found), key=lambda step: step.uri)))
+        write = [step.node for step in done.steps if step.node is not None]
+        gone = done.of(Fate.REMOVED)
+        if not dry_run and (write or gone):
+            self.nodes.because(origin=RESTORE).exchange(write, gone, self.ctx)
+        return done
+
+    def _changed(self, state: IndexState, folder: Uri) -> Iterator[Uri]:
+        """Yield the nodes below a folder that were written after a state, and are the caller's."""
+        for place in Logged(self.history, self.nodes).changed(folder.account, state.position):
+            below = place.path[: len(folder.path)] == folder.path
+            if below and place.is_node and not place.session and self._may_change(place):
+                yield place
+
+    def _may_change(self, place: Uri) -> bool:
+        try:
+            self.nodes.reach.changed(str(place), self.ctx)
+        except AccessDeniedError:
+            return False
+        return True
+
+    def _step(self, place: Uri, past: NodeReader, state: IndexState) -> RewindStep | None:
+        """Return what becomes of a node; None if it is as it was."""
+        was_there = past.exists(str(place), self.ctx)
+        try:
+            stored = self.nodes.load(place)
+        except BrokenNodeError:
+            return RewindStep(str(place), Fate.LEFT, reason=_BROKEN)
+        if stored is None:
+            return self._written(place, state, Fate.BACK) if was_there else None
+        if stored.meta.status is not NodeStatus.ACTIVE:
+            return RewindStep(str(place), Fate.LEFT, reason=_PUT_AWAY) if was_there else None
+        if not was_there:
+            return RewindStep(str(place), Fate.REMOVED)
+        return self._written(place, state, Fate.RESTORED)
+
+    def _written(self, place: Uri, state: IndexState, fate: Fate) -> RewindStep | None:
+        restoring = Restoring(self.nodes, self.history)
+        try:
+            node = restoring.planned(str(place), lambda _: state, "", self.ctx)
+        except NodeNotFoundError:
+            return None
+        return None if node is None else RewindStep(str(place), fate, node)

@@ -1,0 +1,218 @@
+"""Secrets that are known only by what stands around them: `api_key: …`, "my password is …".
+
+As people say them, nothing but the place tells them from other words, so they must look the part:
+a password mixes letters, digits and marks, a PIN has its digits, the words of a wallet are no
+sentence. Examples, masks, references and hashes are no secrets.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from perdure.engine.tables import table
+
+_PATTERNS = table(__file__, "secrets.txt")
+
+_TELLS = re.compile(_PATTERNS["TELLS"])
+_REFERS = re.compile(_PATTERNS["REFERS"])
+_DEFAULTS = frozenset(_PATTERNS["DEFAULTS"].split())
+"""What everybody writes where a password would stand."""
+_RUN = re.compile(r"(.)\1{4}")
+_HASHED = re.compile(r"\$(?:2[abxy]?|argon2\w*|[156]|scrypt|pbkdf2[\w-]*)\$.*|pbkdf2_.*|\{SSHA\}.*")
+_FEW = 4
+
+
+def stands_for_one(value: str) -> bool:
+    """Whether this is an example, a mask, a reference or a hash, and no secret itself."""
+    return (
+        value.casefold() in _DEFAULTS
+        or len(set(value)) <= _FEW
+        or _TELLS.search(value) is not None
+        or _RUN.search(value) is not None
+        or _HASHED.fullmatch(value) is not None
+    )
+
+
+def refers(value: str) -> bool:
+    """Whether this is a name, a path or code from which a value would come."""
+    return _REFERS.fullmatch(value) is not None
+
+
+def classes(value: str) -> int:
+    """Return of how many sorts the characters are: small, capital, digits, others."""
+    sorts = (str.islower, str.isupper, str.isdigit, lambda each: not each.isalnum())
+    return sum(any(map(sort, value)) for sort in sorts)
+
+
+def entropy(value: str) -> float:
+    """Return how many bits each character tells, as far as its own counts say."""
+    counts = Counter(value).values()
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
+
+
+Place = tuple[str, int, int]
+
+PASSWORD, TOKEN = "password", "secret value"
+
+_ASSIGNED = re.compile(_PATTERNS["ASSIGNED"])
+_SAID = re.compile(_PATTERNS["SAID"])
+_OPTION = re.compile(_PATTERNS["OPTION"])
+_USER_OPTION = re.compile(_PATTERNS["USER_OPTION"])
+_IN_URL = re.compile(_PATTERNS["IN_URL"])
+_GOES_ON = re.compile(r"&lt;|[;&][\w.%-]{1,40}=")
+_ENDINGS = ",;)]}|.:?*\\"
+_NAMED = re.compile(r"(?:[a-z]{2,}|\d{1,4})(?:[-_.:](?:[a-z]{2,}|\d{1,4}))*")
+_PHRASE = re.compile(r"[a-z]{3,}(?:[-_.][a-z]{3,}){2,}[-_.]?\d{1,4}")
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ENCODED = re.compile(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|\d+[a-z]{0,2}$).*")
+_SHORTEST = 6
+_SHORTEST_TOKEN = 16
+_BITS = 3.0
+_MIXED = 3
+
+
+def assigned_in(text: str) -> Iterator[Place]:
+    """Yield the kind and place of each value that its name makes a secret."""
+    for pattern in (_ASSIGNED, _SAID, _OPTION):
+        for match in pattern.finditer(text):
+            secret = PASSWORD if match["password"] else TOKEN
+            yield from _judged(match, secret, said=pattern is _SAID)
+    for match in _USER_OPTION.finditer(text):
+        yield from _judged(match, PASSWORD)
+
+
+def in_urls(text: str) -> Iterator[Place]:
+    """Yield the passwords of addresses such as `postgres://user:password@host`."""
+    for match in _IN_URL.finditer(text):
+        value = match["bare"]
+        if (
+            "&lt;" not in match[0]
+            and value != match["user"]
+            and not stands_for_one(value)
+            and not refers(value)
+        ):
+            yield "password in an address", *match.span("bare")
+
+
+def _judged(match: re.Match[str], kind: str, *, said: bool = False) -> Iterator[Place]:
+    group = match.lastgroup or "bare"
+    start, value = match.start(group), match[group]
+    if group == "bare":
+        value = trimmed(value)
+    plain = value.replace("&lt;", "<")
+    if is_reference(plain) or (said and _ENCODED.fullmatch(value)):
+        return
+    phrase = said and _PHRASE.fullmatch(plain) is not None
+    if (phrase or looks_like_a_password(plain)) if kind == PASSWORD else looks_like_a_token(plain):
+        yield kind, start, start + len(value)
+
+
+def is_reference(value: str) -> bool:
+    """Whether this is an example, a mask, a hash, or where a value would come from."""
+    return stands_for_one(value) or refers(value)
+
+
+def trimmed(value: str) -> str:
+    """Return the value without what goes on behind it, in an address, a list or a sentence."""
+    rest = _GOES_ON.search(value)
+    return (value[: rest.start()] if rest else value).rstrip(_ENDINGS)
+
+
+def looks_like_a_password(value: str) -> bool:
+    if len(value) < _SHORTEST or _NAMED.fullmatch(value):
+        return False
+    words = value.split()
+    if len(words) > 1:
+        return len(words) <= _MIXED and classes(value) > _MIXED
+    return (any(map(str.isdigit, value)) and any(map(str.isalpha, value))) or (
+        classes(value) >= _MIXED
+    )
+
+
+def looks_like_a_token(value: str) -> bool:
+    return (
+        len(value) >= _SHORTEST_TOKEN
+        and not any(map(str.isspace, value))
+        and any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and entropy(value) >= _BITS
+        and not _NAMED.fullmatch(value)
+        and not _UUID.fullmatch(value)
+    )
+
+
+PIN, CARD_CODE, SEED = "PIN", "card code", "wallet seed phrase"
+
+_BESIDE_A_KEY = re.compile(_PATTERNS["BESIDE_A_KEY"])
+_BESIDE_A_PASSWORD = re.compile(_PATTERNS["BESIDE_A_PASSWORD"])
+_LOGIN = re.compile(_PATTERNS["LOGIN"])
+_IN_THE_EAST = re.compile(_PATTERNS["IN_THE_EAST"])
+_PINS = re.compile(_PATTERNS["PINS"])
+_CODES = re.compile(_PATTERNS["CODES"])
+_WHOSE = re.compile(r"(?i)\b(?:my|our|her|his|card|sim|phone|bank|door|alarm|safe|debit|credit)\b")
+_NOBODYS = re.compile(r"(?i)\b(?:default|factory|example|gpio)\b")
+_POSTAL = 6
+"""Digits from which on a PIN may be that of a place; it must be said whose it is."""
+_NEAR = 40
+_CARD_CODE = re.compile(_PATTERNS["CARD_CODE"])
+_SEED = re.compile(_PATTERNS["SEED"])
+_SENTENCE = re.compile(_PATTERNS["SENTENCE"])
+_MARK = re.compile(r"[!#$%&*+?@~^§€]")
+_CODE = re.compile(r"[(\[{]|->|::|//|^--|@\S+\.\w")
+_NAMES_OF_CODES = re.compile(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|https?).*")
+_HASH = re.compile(r"(?i)[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORTEST_PLAIN = 8
+_DIGITS = 2
+
+Judge = Callable[[str], bool]
+
+
+def spoken_in(text: str) -> Iterator[Place]:
+    """Yield the kind and place of each value that is said to be a secret."""
+    yield from _judged_by(_BESIDE_A_KEY, text, TOKEN, _is_token)
+    yield from _judged_by(_BESIDE_A_PASSWORD, text, PASSWORD, _is_strong)
+    yield from _judged_by(_LOGIN, text, PASSWORD, _is_strong)
+    yield from _judged_by(_IN_THE_EAST, text, PASSWORD, looks_like_a_password)
+    yield from _pins(text)
+    for match in _CARD_CODE.finditer(text):
+        yield CARD_CODE, *match.span("value")
+    for match in _SEED.finditer(text):
+        if not _SENTENCE.search(match["value"]):
+            yield SEED, *match.span("value")
+
+
+def _judged_by(pattern: re.Pattern[str], text: str, kind: str, judge: Judge) -> Iterator[Place]:
+    for match in pattern.finditer(text):
+        value = trimmed(match["value"])
+        if not is_reference(value) and judge(value):
+            yield kind, match.start("value"), match.start("value") + len(value)
+
+
+def _pins(text: str) -> Iterator[Place]:
+    for match in _CODES.finditer(text):
+        yield PIN, *match.span("value")
+    for match in _PINS.finditer(text):
+        before = text[max(0, match.start() - _NEAR) : match.start("value")]
+        whose = len(match["value"]) < _POSTAL or _WHOSE.search(before)
+        if whose and not _NOBODYS.search(before):
+            yield PIN, *match.span("value")
+
+
+def _is_token(value: str) -> bool:
+    return (
+        looks_like_a_token(value)
+        and not _HASH.fullmatch(value)
+        and not _NAMES_OF_CODES.match(value)
+    )
+
+
+def _is_strong(value: str) -> bool:
+    """Whether a word is mixed as only passwords are."""
+    if _CODE.search(value) or _NAMES_OF_CODES.fullmatch(value):
+        return False
+    digits = sum(map(str.isdigit, value))
+    cases = any(map(str.isupper, value)) and any(map(str.islower, value))
+    if _MARK.search(value):
+        return digits > 0 and any(map(str.isalpha, value))
+    return value.isalnum() and cases and digits >= _DIGITS and len(value) >= _SHORTEST_PLAIN
