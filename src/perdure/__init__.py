@@ -10,6 +10,15 @@
 `open` opens a memory for one caller, `open_async` the same for asyncio. Every verb is a method of
 `Memory`; what it returns is a frozen value; what it refuses is a `PerdureError` that says how to
 fix it.
+
+    save, commit_session, append, unmerge               keep and learn
+    recall, at, sessions, why                           find, now and as of a state
+    read, list, tree, write, edit, move, relate         nodes, by URI or short name
+    archive, unarchive, delete, forget                  take out of use, or erase for good
+    history, blame, restore, rewind                     every version
+    import_from, export                                 from and to other programs and machines
+    status, doctor, lint, repair, index, outbox, log    upkeep
+    for_caller, tenants                                 users, agents and accounts
 """
 
 import os
@@ -406,3 +415,7 @@ def open_async(  # noqa: PLR0913 - as `open`
         )
 
     return AsyncMemory(opening)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -345,6 +345,7 @@ def packs_what_was_remembered_to_the_letter(patch: Patch) -> None:
 # ---------------------------------------------------------------- keeping up
 def works_on_nothing(patch: Patch) -> None:
     patch.setattr(Worker, "_work", lambda *_: Round())
+    patch.setattr(Worker, "help", lambda *_: None)
 
 
 def moves_the_cursor_without_records(patch: Patch) -> None:

@@ -2,13 +2,14 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import perdure
 from perdure import AccessDeniedError, ClosedError, InvalidValueError, Memory, PerdureError
-from perdure.model import Role
+from perdure.model import RequestContext, Role
 
 
 @pytest.fixture
@@ -32,11 +33,32 @@ class TestCallers:
         assert caller.role is Role.MEMBER
 
     def test_a_caller_does_not_reach_what_is_another_users(self, home: Path) -> None:
-        with perdure.open(user="ana", home=home) as ana, ana.for_caller(user="bob") as bob:
+        with (
+            perdure.open(home=home) as root,
+            root.for_caller(user="ana") as ana,
+            root.for_caller(user="bob") as bob,
+        ):
             uri = ana.save("Prefers tabs.", category="preference", slug="indentation")
             with pytest.raises(AccessDeniedError):
                 bob.read(uri)
             assert bob.recall("tabs").hits == ()
+
+    def test_a_member_acts_for_nobody_else(self, home: Path) -> None:
+        with perdure.open(user="bob", home=home) as bob:
+            root = replace(bob.caller, role=Role.ROOT)
+            with pytest.raises(AccessDeniedError, match="may not act for 'ana'"):
+                bob.for_caller(user="ana")
+            with pytest.raises(AccessDeniedError):
+                bob.for_caller(root)
+            bob.for_caller(project="apollo").close()
+
+    def test_an_admin_acts_for_the_members_of_the_account_only(self, home: Path) -> None:
+        admin = RequestContext("acme", "boss", role=Role.ADMIN)
+        with perdure.open(home=home) as root, root.for_caller(admin) as boss:
+            boss.for_caller(user="ana").close()
+            for other in (replace(admin, role=Role.ROOT), replace(admin, account_id="other")):
+                with pytest.raises(AccessDeniedError):
+                    boss.for_caller(other)
 
     def test_a_project_is_a_slug_or_a_folder_in_one(self, home: Path, tmp_path: Path) -> None:
         checkout = tmp_path / "My Checkout"

@@ -12,7 +12,7 @@ import pytest
 from tests.net.recording import same_as_recorded
 
 BIN = Path(sys.executable).parent
-DEMO = [str(BIN / "perdure"), "demo"]
+DEMO = [sys.executable, "-m", "examples.demo"]
 """How to start it."""
 _CHANGING = (
     (re.compile(r"/tmp/perdure-demo-\w+"), "/tmp/perdure-demo-SOME"),  # noqa: S108 - its own name

@@ -196,7 +196,7 @@ class TestWrite:
         refused = refusal("write", f"note/{token('github/name').lower()}", "x")
 
         assert isinstance(refused, SecretRefusedError)
-        assert "name it otherwise" in str(refused)
+        assert "choose another name" in str(refused)
 
     def test_a_secret_can_be_masked_or_kept_on_purpose(self, memory: Path) -> None:
         secret = token("github/write")

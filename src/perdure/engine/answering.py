@@ -78,16 +78,17 @@ class Answering:
         unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
         with suppress(StorageError):  # then what another worker has leased is found later
             Worker(self._parts.outbox, present.following).help(ctx.account_id, unfinished)
-        lag = lag_of(unfinished, ctx)
         result = present.recaller.recall(question, ctx)
         try:
             for _ in range(_ROUNDS):
                 if not self._take_in(result, present, ctx.account_id):
                     break
+                unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
                 result = present.recaller.recall(question, ctx)
         except StorageError as error:
             text = f"an edit by hand could not be recorded: {error}"
             hints.append(Hint(HintKind.EDIT_NOT_RECORDED, text))
+        lag = lag_of(unfinished, ctx)
         return replace(
             result,
             index_lag=result.index_lag + behind + lag.retrying + lag.dead,

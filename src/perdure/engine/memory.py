@@ -21,6 +21,7 @@ from perdure.errors import (
     ClosedError,
     EmbeddingError,
     InvalidValueError,
+    NodeNotFoundError,
     StorageError,
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
@@ -75,7 +76,7 @@ class Readable:
 
     def name(self, uri: str) -> str:
         """Return the shortest name that this caller can use for a URI."""
-        return self._browser.name(Uri.parse(uri))
+        return self._browser.name(self._browser.place(uri))
 
     def key(self, uri: str) -> str:
         """Return the key under which history has the content of a node."""
@@ -150,7 +151,8 @@ class Memory(Readable):
     ) -> "Memory":
         """Return a memory on the same store for another caller; each is closed by itself.
 
-        With `user`, it is a member of this account, who reaches only what is theirs or shared.
+        With `user`, it is a member of this account, who reaches only what is theirs or shared. Only
+        a caller who governs an account acts for others in it; only ROOT, in another account.
         """
         if caller is None:
             caller = self.caller
@@ -158,7 +160,23 @@ class Memory(Readable):
                 caller = replace(caller, user_id=user, role=Role.MEMBER)
             if agent is not None:
                 caller = replace(caller, agent_id=agent)
+        self._demand_standing(caller)
         return Memory(self._parts, caller, self.project if project is None else project)
+
+    def _demand_standing(self, caller: RequestContext) -> None:
+        """Refuse to act for a caller who reaches more than this one does."""
+        own = replace(caller, session_id=self.caller.session_id, trace_id=self.caller.trace_id)
+        is_below = self.caller.governs and caller.account_id == self.caller.account_id
+        if (
+            self.caller.role is not Role.ROOT
+            and own != self.caller
+            and not (is_below and caller.role is not Role.ROOT)
+        ):
+            raise AccessDeniedError(
+                f"{self.caller.user_id[:80]!a} of account {self.caller.account_id[:80]!a} may not "
+                f"act for {caller.user_id[:80]!a} of {caller.account_id[:80]!a}. "
+                "Fix: open the memory for that caller."
+            )
 
     def close(self) -> None:
         """Release the store; the last memory on it closes it. Closing twice is closing once."""
@@ -535,8 +553,14 @@ class Memory(Readable):
             )
 
     def history(self, uri: str) -> "list[Version]":
-        """Return the versions of the content of a node, oldest first."""
-        return self._parts.recorded.history.versions(self._content_file(uri))
+        """Return the versions of the content of a node, oldest first.
+
+        `NodeNotFoundError` if nothing was ever there.
+        """
+        versions = self._parts.recorded.history.versions(self._content_file(uri))
+        if not versions:
+            raise NodeNotFoundError(f"nothing was ever at {self.uri(uri)!a}. Fix: list its folder.")
+        return versions
 
     def blame(self, uri: str) -> "list[BlamedLine]":
         """Return the lines of the content of a node, each with the version that wrote it."""

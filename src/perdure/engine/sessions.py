@@ -113,7 +113,7 @@ class Sessions:
         A last answer that differs is replaced; if the session has other messages than these begin
         with: `NodeExistsError`.
         """
-        refuse_secrets(session_id, "id of the session", "name it otherwise.")
+        refuse_secrets(session_id, "id of the session", "choose another name.")
         given = read_messages(messages)
         read = [kept(each) for each in given.messages]
         said = [each.message for each in read]

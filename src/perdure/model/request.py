@@ -110,8 +110,8 @@ class RequestContext:
         if not self.governs:
             raise AccessDeniedError(
                 f"{self.user_id[:80]!a} of account {self.account_id[:80]!a} is {self.role.value} "
-                f"and may not {what}. Fix: ask an admin",
-                options={"role": Role.ADMIN.value},
+                f"and may not {what}. "
+                "Fix: ask an admin, or add --as-role admin on the command line."
             )
 
     def refuse(self, uri: Uri | str) -> AccessDeniedError:

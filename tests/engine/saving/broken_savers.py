@@ -9,13 +9,14 @@ import pytest
 
 from perdure.context.marks import Marks
 from perdure.context.nodes import Nodes
-from perdure.engine import memory, sessions
+from perdure.engine import save, sessions
 from perdure.engine.merge import places, policies
 from perdure.engine.saving import knowing, saving
 from perdure.engine.saving.knowing import Ahead
 from perdure.engine.saving.saving import Saving, Window
 from perdure.engine.sessions import Sessions
 from perdure.engine.validate import secrets, validating
+from perdure.engine.validate.validating import Safe
 from perdure.model import ContextNode, RequestContext
 
 Patch = pytest.MonkeyPatch
@@ -77,15 +78,19 @@ def keeps_names(patch: Patch) -> None:
 
 
 def compares_to_the_letter(patch: Patch) -> None:
-    patch.setattr(sessions, "same", lambda before, said: list(before) == said[: len(before)])
+    def common(before: Sequence[Any], said: Sequence[Any]) -> int:
+        pairs = zip(before, said, strict=False)
+        return next((at for at, (one, other) in enumerate(pairs) if one != other), len(before))
+
+    patch.setattr(sessions, "common", common)
 
 
 def trusts_slugs(patch: Patch) -> None:
-    patch.setattr(memory, "_refuse_secret_names", lambda *_: None)
+    patch.setattr(save, "refuse_secrets", lambda *_, **__: None)
 
 
 def saves_whatever_it_is_given(patch: Patch) -> None:
-    patch.setattr(memory, "_validated", lambda content, told, **_: (content, told))
+    patch.setattr(save, "safe", lambda content, told, _policy: Safe(content, dict(told), ()))
 
 
 def believes_what_nobody_said(patch: Patch) -> None:

@@ -244,7 +244,7 @@ def test_a_secret_names_no_session_and_no_memory(memory: Memory) -> None:
         lambda: memory.save("Tea.", category="note", slug=token),
         lambda: memory.save("Tea.", category=token),
     ):
-        with pytest.raises(SecretRefusedError, match="name it otherwise"):
+        with pytest.raises(SecretRefusedError, match="choose another name"):
             keep()
 
 

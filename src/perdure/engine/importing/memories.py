@@ -97,7 +97,7 @@ class GraphImporter:
     def _edge(self, item: Relation) -> RelationEdge:
         if item.start == item.target:
             raise InvalidValueError("it leads to where it starts. Fix: leave it out.")
-        refuse_secrets(item.kind, "relation", "name it otherwise.")
+        refuse_secrets(item.kind, "relation", "choose another name.")
         kind = slugify(item.kind[:_MOST_OF_A_KIND])
         kind = _REFERS if kind == MENTIONS else kind
         reason = "" if kind == item.kind else _reason(item.kind)

@@ -53,7 +53,7 @@ def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.RE
     """
     found = _Cleaning(policy)
     metadata = found.metadata(candidate.metadata)
-    refuse_secrets(candidate.slug, "slug", "name it otherwise.")
+    refuse_secrets(candidate.slug, "slug", "choose another name.")
     proven = EVIDENCE in candidate.metadata
     quote, speaker = _proof(candidate) if proven else found.loose_proof(candidate)
     clean = replace(
@@ -155,7 +155,7 @@ class _Cleaning:
         return self._noted(CleanText(named, clean.notes))
 
     def _check_key(self, key: str) -> str:
-        refuse_secrets(key, "key of the metadata", "name it otherwise.")
+        refuse_secrets(key, "key of the metadata", "choose another name.")
         if presentable(key) != key:
             raise InvalidValueError(
                 f"the metadata has a key {shown(key)}. Fix: use plain words as keys."
@@ -191,7 +191,7 @@ class Owned:
 
     def name(self, text: str, where: str) -> None:
         """Let a name pass that holds no secret; one that is masked would name something else."""
-        refuse_secrets(text, where, "name it otherwise.")
+        refuse_secrets(text, where, "choose another name.")
 
     def metadata(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
         for key in given:

@@ -23,7 +23,7 @@ from perdure import (
     tokens_in,
 )
 from perdure.app import open_memory
-from perdure.errors import ClosedError, InvalidValueError, NodeNotFoundError
+from perdure.errors import ClosedError, InvalidValueError
 from perdure.model import RequestContext
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces.mcp import schema
@@ -208,10 +208,6 @@ class Tools:
         """
         memory = self._memory()
         found, place = memory.history(uri), memory.uri(uri)
-        if not found:
-            raise NodeNotFoundError(
-                f"nothing was ever remembered at {place!a}. Fix: call list, or recall."
-            )
         newest = tuple(map(_version, reversed(found[-limit:])))
         return answered(schema.Versions(uri=place, total=len(found), versions=newest))
 
