@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from perdure.engine.merge import words
+from perdure.engine.merge import english
 from perdure.engine.merge.aligning import Alignment, align
 from perdure.engine.merge.contradicting import contradiction
 from perdure.engine.merge.light import lightened
@@ -179,7 +179,7 @@ def _connected(alignment: Alignment) -> str | None:
         if (
             len(said) > 1
             and "" not in said
-            and not any(said <= each for each in words.INTERCHANGEABLE)
+            and not any(said <= each for each in english.INTERCHANGEABLE)
         ):
             return f'"{_shortened(old.shown)}" follows "{old.preposition}" and "{new.preposition}".'
     return None

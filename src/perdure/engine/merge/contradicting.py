@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perdure.engine.merge.aligning import Alignment, align
-from perdure.engine.merge.opposites import ATTRIBUTES, EXCLUSIVE, LABELS, PLACING, VERBS
+from perdure.engine.merge.english import EXCLUSIVE, pairs_of, words_of
 from perdure.engine.merge.order import is_same_order
 from perdure.engine.merge.terms import Statement, Term
 from perdure.engine.merge.tokens import Kind
@@ -18,6 +18,8 @@ _CHANGES = frozenset({"move", "relocate", "set"})
 """What is said to have happened, and still holds."""
 _HOMES = frozenset({"live", "reside", "base", "move", "relocate"})
 _QUALIFYING = frozenset({"during", "on", "for", "at", "while", "when", "between"})
+_PLACING = {verb: leads.split() for verb, leads in pairs_of("placing").items()}
+_ATTRIBUTES, _VERBS, _LABELS = words_of("attributes"), words_of("verbs"), words_of("labels")
 _LIGHT = frozenset({"~anymore", "yet", "only", "support", "anymore"})
 
 
@@ -100,7 +102,7 @@ def _has_be(terms: Sequence[Term]) -> bool:
 def _verb(terms: Sequence[Term]) -> int | None:
     """Return where what is said begins."""
     for at, term in enumerate(terms):
-        if term.after_be or term.is_passive or term.tense == "past" or VERBS & term.keys:
+        if term.after_be or term.is_passive or term.tense == "past" or _VERBS & term.keys:
             return at
     return None
 
@@ -175,7 +177,7 @@ def _is_valued(terms: Sequence[Term], block: range, others: frozenset[Kind]) -> 
     if verb is None or at < verb:
         return _is_defined(terms, verb)
     is_event = terms[verb].tense == "past" and _CHANGES.isdisjoint(terms[verb].keys)
-    if is_event or (at and terms[at].kind is Kind.QUANTITY and LABELS & terms[at - 1].keys):
+    if is_event or (at and terms[at].kind is Kind.QUANTITY and _LABELS & terms[at - 1].keys):
         return False
     if Kind.QUANTITY in _kinds(terms, block) and Kind.QUANTITY in others:
         return True
@@ -193,8 +195,8 @@ def _is_placed(terms: Sequence[Term], at: int) -> bool:
     """Whether the stretch is the phrase of a verb that has one."""
     lead = terms[at]
     for before in range(at - 1, -1, -1):
-        for key in terms[before].keys & PLACING.keys():
-            if lead.preposition in PLACING[key].split() or lead.text in PLACING[key].split():
+        for key in terms[before].keys & _PLACING.keys():
+            if lead.preposition in _PLACING[key] or lead.text in _PLACING[key]:
                 return True
     return bool(lead.after_be and lead.preposition in {"in", "at", "on"} and at)
 
@@ -202,6 +204,6 @@ def _is_placed(terms: Sequence[Term], at: int) -> bool:
 def _is_attributed(terms: Sequence[Term], verb: int) -> bool:
     """Whether the stretch is what an attribute is said to be."""
     subject = terms[:verb]
-    named = any(ATTRIBUTES & term.keys for term in subject)
+    named = any(_ATTRIBUTES & term.keys for term in subject)
     is_name = terms[verb].text == "name"
     return bool(terms[verb].after_be) and (named or is_name)

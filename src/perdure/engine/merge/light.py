@@ -4,18 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perdure.engine.merge.aligning import Alignment, align
+from perdure.engine.merge.english import words_of
 from perdure.engine.merge.terms import Statement, Term
 from perdure.engine.merge.tokens import Kind
-from perdure.engine.merge.vocabulary import set_of
 
 _MOST = 2
 _HOLDING = frozenset({"have", "hold", "contain"})
-_NOUNS = set_of(
-    """
-    variable file function flag command folder directory method class package module table
-    column env environment option script setting
-    """
-)
+_NOUNS = words_of("kinds of code")
 
 
 def lightened(alignment: Alignment) -> Alignment:

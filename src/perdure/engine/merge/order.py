@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-from perdure.engine.merge import words
+from perdure.engine.merge import english
 from perdure.engine.merge.aligning import Alignment
-from perdure.engine.merge.inflection import is_adverb
+from perdure.engine.merge.english import is_adverb
 from perdure.engine.merge.terms import Term
 from perdure.engine.merge.tokens import Kind
 
@@ -54,7 +54,7 @@ def _active(terms: Sequence[Term], *, is_turned: bool) -> Places:
     order: Places = []
     clause: Places = []
     for at, term in enumerate(terms):
-        if term.begins or (term.is_strong and term.text.lower() in words.CONJUNCTIONS):
+        if term.begins or (term.is_strong and term.text.lower() in english.CONJUNCTIONS):
             order += _clause(terms, clause, is_turned=is_turned)
             clause = []
         clause.append(at)
@@ -64,7 +64,7 @@ def _active(terms: Sequence[Term], *, is_turned: bool) -> Places:
 def _clause(terms: Sequence[Term], clause: Places, *, is_turned: bool) -> Places:
     clause = _owners_behind(terms, clause)
     verb = next((n for n, at in enumerate(clause) if terms[at].is_passive), None)
-    if verb is None or not (is_turned or words.ERGATIVE.isdisjoint(terms[clause[verb]].keys)):
+    if verb is None or not (is_turned or english.ERGATIVE.isdisjoint(terms[clause[verb]].keys)):
         return clause
     start = 1 if terms[clause[0]].is_strong and verb else 0
     subject, rest = clause[start:verb], clause[verb + 1 :]
@@ -135,7 +135,7 @@ def _floats(term: Term) -> int:
         return -1 if any(mark in term.text for mark in ("-", ":", "day", "every", "th")) else 0
     if is_adverb(term.text.lower()):
         return 1
-    for number, kind in enumerate(words.FLOATING, start=1):
+    for number, kind in enumerate(english.FLOATING, start=1):
         if not kind.isdisjoint(term.keys):
             return number
     return 0
@@ -179,7 +179,7 @@ def _may_move(
 
 
 def _serves(stretch: Sequence[Term]) -> bool:
-    return any(not words.SERVING.isdisjoint(term.keys) for term in stretch)
+    return any(not english.SERVING.isdisjoint(term.keys) for term in stretch)
 
 
 def _is_moved(here: Term, there: Term) -> bool:
@@ -196,7 +196,7 @@ def _is_spell(stretch: Sequence[Term]) -> bool:
     """Whether it is "every summer", or the like."""
     if len(stretch) != 2:  # noqa: PLR2004 - two words
         return False
-    return not words.EACH.isdisjoint(stretch[0].keys) and not words.SPELLS.isdisjoint(
+    return not english.EACH.isdisjoint(stretch[0].keys) and not english.SPELLS.isdisjoint(
         stretch[1].keys
     )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from perdure.engine.merge.inflection import is_gerund
+from perdure.engine.merge.english import is_gerund
 from perdure.engine.merge.terms import Term, keys_of
 from perdure.engine.merge.tokens import Kind, Token
 

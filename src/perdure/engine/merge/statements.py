@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from perdure.engine.merge import words
-from perdure.engine.merge.inflection import is_gerund, is_participle, is_past
+from perdure.engine.merge import english
+from perdure.engine.merge.english import is_gerund, is_participle, is_past
 from perdure.engine.merge.phrases import rephrased
 from perdure.engine.merge.quantities import measured
 from perdure.engine.merge.rewording import reworded
@@ -91,32 +91,32 @@ class _Reader:
 
     def _is_negation(self, at: int, word: str) -> bool:
         around = self._around
-        if word in words.STOPPING and is_gerund(self._next(at)):
+        if word in english.STOPPING and is_gerund(self._next(at)):
             around.negations.append("ceased")
             return True
-        if word not in words.NEGATIONS:
+        if word not in english.NEGATIONS:
             return False
         last = self._terms[-1] if self._terms else None
-        takes = last is not None and "have" not in last.keys and words.TAKES_NO & last.keys
+        takes = last is not None and "have" not in last.keys and english.TAKES_NO & last.keys
         if word == "no" and last and not last.negation and takes:
             self._terms[-1] = replace(last, negation="not")
         else:
-            around.negations.append(words.NEGATIONS[word])
+            around.negations.append(english.NEGATIONS[word])
         return True
 
     def _is_helper(self, at: int, word: str) -> bool:
         around = self._around
-        if word in words.BE:
-            around.be = words.BE[word]
+        if word in english.BE:
+            around.be = english.BE[word]
             return True
-        if word in words.OBLIGATIONS:
+        if word in english.OBLIGATIONS:
             self._obligations.add(word)
             return True
-        if word in words.DO:
+        if word in english.DO:
             around.did = around.did or word == "did"
             return bool(self._next(at))
         follows = self._next(at, frozenset({"not", "never", "been", "also", "just", "already"}))
-        if word in words.HAVE and (is_participle(follows) or self._next(at) == "been"):
+        if word in english.HAVE and (is_participle(follows) or self._next(at) == "been"):
             around.has_helper = True
             around.be = around.be or ("is" if word.startswith("g") else "")
             return True
@@ -139,13 +139,13 @@ class _Reader:
 
     def _is_connecting(self, at: int, word: str) -> bool:
         around = self._around
-        if word in words.PERSONS:
-            self._persons.add(words.PERSONS[word])
+        if word in english.PERSONS:
+            self._persons.add(english.PERSONS[word])
             around.definite = True
         elif word == "without":
             around.preposition = "with"
             around.negations.append("not")
-        elif word in words.WEAK and self._next_exists(at):
+        elif word in english.WEAK and self._next_exists(at):
             around.preposition = word
         elif word == "using":
             around.preposition = "with"
@@ -170,7 +170,9 @@ class _Reader:
             pass
         elif word == "about" and not self._is_before_quantity(at):
             around.preposition = word
-        elif word not in words.SOFT or (not self._next_exists(at) and word in {"a", "own", "that"}):
+        elif word not in english.SOFT or (
+            not self._next_exists(at) and word in {"a", "own", "that"}
+        ):
             return False
         around.definite = around.definite or word in {"the", "this", "their", "your", "its"}
         around.joined = False
@@ -196,8 +198,8 @@ class _Reader:
         if self._is_of_the_last(token):
             return
         word = token.word
-        if token.kind is Kind.WORD and not token.is_name and word in words.NEGATED:
-            token = Token(words.NEGATED[word], Kind.WORD, is_first=True)
+        if token.kind is Kind.WORD and not token.is_name and word in english.NEGATED:
+            token = Token(english.NEGATED[word], Kind.WORD, is_first=True)
             around.negations.append("not")
         is_verb = token.kind is Kind.WORD and (is_participle(token.word) or is_gerund(token.word))
         has_be = bool(around.be) and is_verb
@@ -209,7 +211,7 @@ class _Reader:
                 is_name=token.is_name,
                 negation=" ".join(sorted(around.negations)),
                 preposition=around.preposition,
-                is_strong=token.kind is Kind.WORD and token.word in words.STRONG,
+                is_strong=token.kind is Kind.WORD and token.word in english.STRONG,
                 after_be="" if has_be else around.be,
                 tense=self._tense(token, has_helper=has_be or around.has_helper),
                 is_passive=has_be and is_participle(token.word),
@@ -226,7 +228,7 @@ class _Reader:
         last = self._terms[-1] if self._terms else None
         if last is None or last.kind is not Kind.QUANTITY:
             return False
-        if last.text == "1 times" and token.word in words.ADVERBS:
+        if last.text == "1 times" and token.word in english.ADVERBS:
             self._terms.pop()
             self._around.negations += [last.negation] if last.negation else []
             return False

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from perdure.engine.merge.inflection import lemmas
-from perdure.engine.merge.synonyms import SYNONYMS
+from perdure.engine.merge.english import SYNONYMS, lemmas
 from perdure.engine.merge.tokens import Kind, Token
 
 _SAID = {"~atleast": "at least", "~atmost": "at most", "~anymore": "any more"}

@@ -9,19 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from perdure.engine.merge.vocabulary import set_of, words_in
+from perdure.engine.merge.english import pairs_of, words_of
 
 _LONGEST_CHUNK = 200
 _QUOTES = str.maketrans("\u2018\u2019\u201b\u02bc\u201c\u201d\u201e\u00ab\u00bb", '\'\'\'\'"""""')
 _DASHES = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-------")
 _LOANS = {
     unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode(): word
-    for word in words_in(
-        """
-    café résumé naïve fiancé fiancée cliché façade jalapeño crème brûlée entrée sauté touché
-    über décor matinée soirée protégé crêpe purée
-    """
-    )
+    for word in words_of("loans")
 }
 _PLAIN = {spelled: plain for plain, spelled in _LOANS.items()}
 
@@ -171,29 +166,9 @@ def _pieces(text: str) -> Iterator[Token]:
             yield Token(piece, Kind.SIGN)
 
 
-_SHORT = {
-    "can't": "can not",
-    "won't": "will not",
-    "shan't": "shall not",
-    "ain't": "is not",
-    "cannot": "can not",
-    "let's": "let us",
-    "dont": "do not",
-    "doesnt": "does not",
-    "didnt": "did not",
-    "isnt": "is not",
-    "arent": "are not",
-    "wasnt": "was not",
-    "wont": "will not",
-    "cant": "can not",
-    "hasnt": "has not",
-    "havent": "have not",
-    "shouldnt": "should not",
-    "gonna": "going to",
-    "wanna": "want to",
-}
+_SHORT = pairs_of("short forms")
 _ENDINGS = {"'re": "are", "'m": "am", "'ve": "have", "'ll": "will", "'d": "would"}
-_IS_AFTER = set_of("he she it that there here what who where how everything i")
+_IS_AFTER = words_of("subjects")
 
 
 def _contracted(word: str) -> list[str]:

@@ -6,35 +6,17 @@ identifiers, negations, states that exclude each other, and words that say how f
 
 from collections.abc import Iterable
 
-from perdure.engine.merge import words
+from perdure.engine.merge import english
 from perdure.engine.merge.aligning import Alignment
-from perdure.engine.merge.opposites import EXCLUSIVE
+from perdure.engine.merge.english import EXCLUSIVE, words_of
 from perdure.engine.merge.quantities import MEASURING
 from perdure.engine.merge.terms import Term
 from perdure.engine.merge.tokens import Kind
-from perdure.engine.merge.vocabulary import set_of
 
-_EXTENT = set_of(
-    """
-    only just almost nearly hardly barely scarcely likely everyone someone anyone everybody somebody
-    anybody everything something anything some most many few several both either neither own more
-    less least another other near former formerly once want wish plan hope intend try attempt
-    consider think believe seem claim
-    """
+_LIMITS = MEASURING.union(
+    *(english.MODALS, english.ADVERBS, english.EACH, english.BOUNDS, english.SPELLS),
+    *(words_of("extent"), words_of("negating")),
 )
-"""How far something holds."""
-_NEGATING = set_of(
-    """
-    none nobody nothing nowhere without stop quit cease end avoid refuse lack miss fail deny cancel
-    abandon drop skip ban forbid prevent reject decline ignore exclude remove lose leave forget give
-    allergic free unless except instead
-    ne pas non nicht nichts kein keine keinen keiner nie niemals nunca jamais niet geen nooit ikke
-    aldrig inte nem tampoco sin ohne sans
-    """
-)
-"""Words that say by themselves that something is not so; those of other languages, too."""
-_SPELLS = words.SPELLS | MEASURING
-_LIMITS = words.MODALS | words.ADVERBS | words.EACH | words.BOUNDS | _EXTENT | _NEGATING | _SPELLS
 
 _MOST = 3
 """Words of one statement without a partner. Who says more with more of them says something else."""
