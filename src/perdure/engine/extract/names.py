@@ -2,9 +2,9 @@
 
 import re
 
-from perdure.engine.extract.words import NO_NAMES, either, words
+from perdure.engine.extract.words import NO_NAMES, either, words_of
 
-_SMALL = words("de da do del van von der den bin al la le of")
+_SMALL = words_of("small parts of names")
 _PART = r"[^\W\d_a-z][\w'\u2019&-]{0,30}"
 _TITLE = r"(?:(?:The|Mr|Mrs|Ms|Dr|Prof)\.?\s)?"
 NAME = re.compile(rf"{_TITLE}{_PART}(?:\s(?:(?:{either(_SMALL)})\s){{0,2}}{_PART}){{0,3}}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from perdure.engine.extract.clauses import VERB
 from perdure.engine.extract.verbatim import Spans, is_in, verbatim
-from perdure.engine.extract.words import ADVERBS, MODALS, PAST, STOP, words
+from perdure.engine.extract.words import ADVERBS, MODALS, PAST, STOP, words_of
 from perdure.model import RequestContext
 from perdure.model.transcript import Message
 
@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _PARTICIPLE = re.compile(r".+ed|...+ing")
 _ONE = {"am": "is", "have": "has", "do": "does", "don't": "does not", "haven't": "has not"}
 _MANY = {"am": "are", "was": "were", "wasn't": "weren't"}
-_VERBS_IN_LY = words("rely fly apply supply reply multiply comply imply bully rally tally")
+_VERBS_IN_LY = words_of("verbs in ly")
 _AFTER_I = {
     "i'm": ("is", "are"),
     "i've": ("has", "have"),

@@ -6,14 +6,11 @@ the statement in the third person.
 
 import re
 
-from perdure.engine.extract.words import FAMILY, PEOPLE, PETS, THINGS, either, words
+from perdure.engine.extract.words import FAMILY, PEOPLE, PETS, THINGS, either, words_of
 
 Spans = list[tuple[int, int]]
 
-PRONOUNS = words(
-    "i i'm i've i'll i'd me my mine myself we we're we've we'll we'd us our ours ourselves you "
-    "your yours you're you've you'll yourself"
-)
+PRONOUNS = words_of("pronouns")
 _QUOTED = re.compile(
     r"`[^`\n]{1,400}`|\"[^\"\n]{1,400}\"|\u201c[^\u201d\n]{1,400}\u201d|\u00ab[^\u00bb\n]{1,400}\u00bb"
     r"|\u2039[^\u203a\n]{1,400}\u203a|\u201e[^\u201c\u201d\n]{1,400}[\u201c\u201d]"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from perdure.engine.extract.words import words
+from perdure.engine.extract.words import words_of
 
 _HEADER = re.compile(
     r"\s*(?P<field>From|To|Cc|Bcc|Subject|Sent|Date|Reply-To|Von|An|Betreff|Gesendet)\s?:\s",
@@ -29,17 +29,7 @@ _SIGN_OFF = re.compile(
 _NAME = re.compile(
     r"\s*[-\u2013\u2014]?\s*(?P<name>[^\W\d_a-z][\w'-]+(?:\s[^\W\d_a-z][\w'-]+)?)\s*"
 )
-_LABELS = words(
-    "also note ps p.s btw fyi update edit correction typo reminder remember context background "
-    "question answer info hint fact facts summary tldr so but and well ok okay yes no please bio "
-    "intro me myself first second third finally one two three result results decision goal goals "
-    "problem issue reason because point important warning disclaimer confession preference "
-    "preferences diet allergies job work home food music hobbies language languages name age "
-    "personally mine today tomorrow yesterday now later plan plans status todo done thanks hi "
-    "hello hey again wait oh fix solution workaround anyway news idea option bonus bottom-line "
-    "long-story-short monday tuesday wednesday thursday friday saturday sunday style format "
-    "always never rule rules tip memo fun-fact family location about-me role team project stack"
-)
+_LABELS = words_of("labels")
 
 
 def others_lines(lines: Sequence[str], own: Collection[str]) -> list[bool]:

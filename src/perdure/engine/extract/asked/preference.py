@@ -6,17 +6,11 @@ from collections.abc import Mapping, Sequence
 from perdure.engine.extract.asked.asking import Draft, candidates, items_of, named
 from perdure.engine.extract.asked.items import Item
 from perdure.engine.extract.slugs import slug_of
-from perdure.engine.extract.words import either, words
+from perdure.engine.extract.words import either, words_of
 from perdure.engine.llm.contract import LLM
 from perdure.model import CandidateMemory, RequestContext
 
-_ATTITUDES = words(
-    "like likes liking liked love loves loving loved enjoy enjoys enjoying adore adores prefer "
-    "prefers preferring preferred preference preferences favour favours favor favors want wants "
-    "wanting hate hates hating hated dislike dislikes disliking disliked loathe loathes detest "
-    "detests avoid avoids avoiding not no never don't doesn't can't_stand can't_bear no_longer "
-    "any_more anymore rather always"
-)
+_ATTITUDES = words_of("attitudes")
 _ATTITUDE = re.compile(rf"\b(?:{either(_ATTITUDES)})(?!\w)", re.IGNORECASE)
 
 
