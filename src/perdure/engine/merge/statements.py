@@ -5,13 +5,164 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from perdure.engine.merge import english
-from perdure.engine.merge.english import is_gerund, is_participle, is_past
-from perdure.engine.merge.phrases import rephrased
+from perdure.engine.merge.english import SYNONYMS, is_gerund, is_participle, is_past, lemmas
 from perdure.engine.merge.quantities import measured
-from perdure.engine.merge.rewording import reworded
-from perdure.engine.merge.terms import Statement, Term, doing_of, keys_of
-from perdure.engine.merge.tokens import Kind, Token, tokens
+from perdure.engine.merge.tokens import Kind, Token, rephrased, tokens
 
+_SAID = {"~atleast": "at least", "~atmost": "at most", "~anymore": "any more"}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Something that a statement says. Two terms say the same if they share a key."""
+
+    text: str
+    kind: Kind
+    keys: frozenset[str]
+    is_name: bool = False
+    negation: str = ""
+    preposition: str = ""
+    """The weak one before it."""
+    is_strong: bool = False
+    """It is a preposition or a conjunction itself."""
+    after_be: str = ""
+    """The form of "to be" that says it of what stands before."""
+    tense: str = ""
+    is_passive: bool = False
+    is_listed: bool = False
+    """Follows the one before after a comma or "and"."""
+    is_joined: bool = False
+    """Follows the one before with nothing between."""
+    is_possessor: bool = False
+    begins: bool = False
+    """Is the first of a clause."""
+    is_definite: bool = False
+    """Has "the" or a possessive before it."""
+
+    @property
+    def shown(self) -> str:
+        """Return the text as people are told of it."""
+        if self.kind is Kind.QUANTITY:
+            return self.text.removeprefix("--")
+        return _SAID.get(self.text, self.text.removeprefix("~"))
+
+    @property
+    def exact(self) -> str:
+        """Return the one key of terms that are written alike."""
+        return self.text.casefold() if self.kind is Kind.WORD else f"{self.kind.name} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    terms: tuple[Term, ...]
+    persons: frozenset[str]
+    obligations: frozenset[str]
+    is_lightened: bool = False
+    """A verb that says where something is was left out."""
+
+
+def doing_of(token: Token) -> frozenset[str]:
+    """Return what somebody does who is said to be a doer: a reader reads."""
+    if token.kind is not Kind.WORD or not token.word.endswith(("er", "or")):
+        return frozenset()
+    return lemmas(f"{token.word[:-2]}ing")
+
+
+def _is_like_lucas(word: str) -> bool:
+    """Whether the word, with a capital, may be a name that is another one without its "s"."""
+    return word.endswith("as") and len(word) > 3 and word not in SYNONYMS  # noqa: PLR2004 - "has"
+
+
+def keys_of(token: Token) -> frozenset[str]:
+    if token.kind is not Kind.WORD:
+        bare = {token.text.casefold()} if token.text.isalpha() else set()
+        return frozenset({f"{token.kind.name} {token.text}"} | bare)
+    word = token.word
+    is_capital = token.text[:1] != token.text[:1].lower()
+    if token.is_name or (is_capital and _is_like_lucas(word)):
+        return frozenset({word})
+    found = lemmas(word)
+    return found.union(*(SYNONYMS.get(lemma, ()) for lemma in found))
+
+
+# ---------------------------------------------------------------- constructions that say the same
+def reworded(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return terms with constructions that say the same made one."""
+    return _with_tool(_with_than(_preferring(_since(_having_none(terms)))))
+
+
+def _having_none(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return "does not have A" as "has no A"."""
+    found = list(terms)
+    for at, term in enumerate(terms[:-1]):
+        if term.negation == "not" and "have" in term.keys and not terms[at + 1].negation:
+            found[at : at + 2] = [
+                replace(term, negation=""),
+                replace(terms[at + 1], negation="not"),
+            ]
+    return tuple(found)
+
+
+def _since(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return "started doing A in 2020" as "doing A since 2020"."""
+    start = next((at for at, term in enumerate(terms) if _is_started(terms, at)), None)
+    if start is None or terms[start].negation:
+        return terms
+    for at in range(start + 2, len(terms)):
+        if terms[at].kind is Kind.QUANTITY and terms[at].preposition in {"in", "on"}:
+            since = Term("since", Kind.WORD, keys_of(Token("since", Kind.WORD)), is_strong=True)
+            doing = replace(terms[start + 1], preposition="", begins=terms[start].begins)
+            date = replace(terms[at], preposition="")
+            return (*terms[:start], doing, *terms[start + 2 : at], since, date, *terms[at + 1 :])
+    return terms
+
+
+def _is_started(terms: tuple[Term, ...], at: int) -> bool:
+    follows = terms[at + 1].text if at + 1 < len(terms) else ""
+    return terms[at].text.lower() in {"started", "began"} and is_gerund(follows)
+
+
+def _preferring(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return "likes A better than B" as "prefers A over B"."""
+    than = next((at for at, term in enumerate(terms) if term.text == "~than"), 0)
+    if not than or terms[than - 1].text not in {"better", "more"} or terms[than - 1].negation:
+        return terms
+    like = next((at for at in range(than - 1) if "like" in terms[at].keys), None)
+    if like is None:
+        return terms
+    prefer = replace(terms[like], text="prefers", keys=keys_of(Token("prefers", Kind.WORD)))
+    return (*terms[:like], prefer, *terms[like + 1 : than - 1], *terms[than:])
+
+
+def _with_than(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return "prefers A to B" as "prefers A over B"."""
+    prefer = next((at for at, term in enumerate(terms) if "prefer" in term.keys), None)
+    if prefer is None or any(term.text == "~than" for term in terms):
+        return terms
+    for at in range(prefer + 2, len(terms)):
+        if terms[at].preposition == "to":
+            than = Term("~than", Kind.WORD, frozenset({"~than"}), is_strong=True)
+            return (*terms[:at], than, replace(terms[at], preposition=""), *terms[at + 1 :])
+    return terms
+
+
+def _with_tool(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return "use A to do B" as "do B with A"."""
+    for at, term in enumerate(terms[:-2]):
+        if "use" not in term.keys or term.negation:
+            continue
+        for to in range(at + 2, len(terms)):
+            if terms[to].begins or terms[to].is_strong:
+                break
+            if terms[to].preposition == "to":
+                tool = replace(terms[at + 1], preposition="with", is_joined=False)
+                done = replace(terms[to], preposition="", is_joined=False, begins=term.begins)
+                rest = (done, *terms[to + 1 :])
+                return (*terms[:at], *rest, tool, *terms[at + 2 : to])
+    return terms
+
+
+# ---------------------------------------------------------------- reading
 _NOMINAL = ("ion", "ment", "al", "er", "or", "ness", "ity")
 """How nouns that are made of verbs end."""
 
