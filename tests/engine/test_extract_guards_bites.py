@@ -6,16 +6,7 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.extract import (
-    claims,
-    clauses,
-    events,
-    findings,
-    persons,
-    prose,
-    reminders,
-    slugs,
-)
+from perdure.engine.extract import candidates, claims, events, findings, persons, prose, reminders
 from perdure.engine.extract.rules import procedure
 from tests.engine.test_extract_guards import everything
 
@@ -66,7 +57,7 @@ GUARDS = (
         "Ana likes whisky.",
     ),
     Guard(
-        clauses,
+        prose,
         "_is_aside",
         lambda *_: False,
         "I like <b onload=alert(1)>",
@@ -106,6 +97,6 @@ def test_without_an_owner_a_rule_reaches_all_users(monkeypatch: pytest.MonkeyPat
 def test_unless_signs_are_spelt_two_languages_share_a_slug(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slugs, "_spelt", lambda text: text)
+    monkeypatch.setattr(candidates, "_spelt", lambda text: text)
 
     assert [each.slug for each in everything("I like C#. I like C.")] == ["c", "c"]

@@ -19,7 +19,7 @@ from perdure.engine.merge.grounds import (
     merges_of,
 )
 from perdure.engine.merge.joining import APART, kept_apart, told
-from perdure.engine.merge.policies import apart_place
+from perdure.engine.merge.places import apart_place
 from perdure.engine.restore import as_it_was
 from perdure.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError
 from perdure.model import ContextNode, RequestContext

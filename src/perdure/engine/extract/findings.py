@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from perdure.engine.extract.claims import claims, meant
+from perdure.engine.extract.claims import claims, is_doubted, meant, stands
 from perdure.engine.extract.evidence import Evidence
 from perdure.engine.extract.persons import NOBODY, owner_of
 from perdure.engine.extract.prose import Sentence, sentences
-from perdure.engine.extract.standing import is_doubted, stands
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.transcript import Message
 from perdure.model.values import JSON, MAX_ABSTRACT, shortened

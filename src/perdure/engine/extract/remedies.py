@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from perdure.engine.extract.clauses import tail
 from perdure.engine.extract.findings import Turn
 from perdure.engine.extract.persons import sentence as as_sentence
-from perdure.engine.extract.prose import BLOT, Sentence
+from perdure.engine.extract.prose import BLOT, Sentence, tail
 from perdure.model.values import shortened
 
 Place = tuple[Turn, int, int]

@@ -5,16 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perdure.engine.extract import confidence
+from perdure.engine.extract.candidates import slug_of
 from perdure.engine.extract.claims import claims, is_reported
 from perdure.engine.extract.events import events
 from perdure.engine.extract.facts import facts
 from perdure.engine.extract.findings import Finding, Turn
-from perdure.engine.extract.likes import likes
+from perdure.engine.extract.likes import is_procedure, likes, requests
 from perdure.engine.extract.persons import third_person
 from perdure.engine.extract.prose import Sentence
-from perdure.engine.extract.requests import requests
-from perdure.engine.extract.slugs import slug_of
-from perdure.engine.extract.wishes import is_procedure
 
 _LEAD = (
     r"(?:\A|[,;:]\s|\s[-\u2013\u2014]\s|\band\s)\W{0,5}(?:(?:please|pls|and|also|so|ok|okay|btw|by\sthe\sway"

@@ -20,7 +20,7 @@ from perdure.engine.merge.grounds import (
     with_merge,
 )
 from perdure.engine.merge.pages import Statement
-from perdure.engine.merge.policies import former_place
+from perdure.engine.merge.places import former_place
 from perdure.model import (
     SUPERSEDED_BY,
     Action,

@@ -1,10 +1,283 @@
-"""All extractors that go by rules."""
+"""The extractors that go by rules: who the owner is, what people like, and what happens to whom."""
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perdure.engine.extract import confidence
+from perdure.engine.extract.candidates import slug_of
+from perdure.engine.extract.claims import hedged, opens
 from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.extract.rules.entity_event import EntityEventExtractor
-from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.events import events
+from perdure.engine.extract.facts import facts
+from perdure.engine.extract.findings import Finding, Turn, candidates, turns_of
+from perdure.engine.extract.likes import likes, requests
+from perdure.engine.extract.persons import name_at, third_person
+from perdure.engine.extract.persons import sentence as as_sentence
+from perdure.engine.extract.prose import Sentence, tail
+from perdure.engine.extract.reminders import reminders
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
-from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.engine.extract.words import FAMILY, PEOPLE, PETS, THINGS, either
+from perdure.model import CandidateMemory, RequestContext
+from perdure.model.uri import PROFILE
+
+
+class ProfileExtractor:
+    """Finds what the user says of themselves: name, home, work, family, languages, health.
+
+    The profile has no slug; `metadata["topic"]` says what of it a candidate is.
+    """
+
+    def extract(
+        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
+    ) -> list[CandidateMemory]:
+        turns = [turn for turn in turns_of(messages, ctx) if turn.by_owner]
+        found = (finding for turn in turns for finding in _findings(turn))
+        return candidates(found, f"user:{ctx.user_id}", ctx)
+
+
+def _findings(turn: Turn) -> Iterator[Finding]:
+    for claim in turn.claims:
+        for fact in facts(claim, turn.who):
+            yield Finding(
+                turn=turn,
+                start=claim.start + fact.begin,
+                end=claim.start + fact.finish,
+                category=PROFILE,
+                content=as_sentence(fact.content),
+                slug="",
+                confidence=fact.confidence,
+                when=turn.message.time,
+                who=(turn.message.name,) if turn.message.name else (),
+                topic=fact.topic,
+            )
+
+
+class PreferenceExtractor:
+    """Finds what speakers like and dislike, and wishes that outlast the task."""
+
+    def extract(
+        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
+    ) -> list[CandidateMemory]:
+        turns = [turn for turn in turns_of(messages, ctx) if turn.message.role == "user"]
+        found = (
+            finding for turn in turns for claim in turn.claims for finding in _wishes(turn, claim)
+        )
+        return candidates(found, f"user:{ctx.user_id}", ctx)
+
+
+def _wishes(turn: Turn, claim: Sentence) -> Iterator[Finding]:
+    taken = -1
+    found = [*likes(claim, turn.who)]
+    if turn.by_owner:
+        found += requests(claim, turn.who)
+    for wish in sorted(found, key=lambda wish: (wish.begin, -wish.finish)):
+        if wish.begin < taken:
+            continue
+        taken = wish.finish
+        unsure = hedged(claim, wish.begin, wish.finish)
+        yield Finding(
+            turn=turn,
+            start=claim.start + wish.begin,
+            end=claim.start + wish.finish,
+            category="preference",
+            content=as_sentence(wish.content),
+            slug=slug_of(wish.about),
+            confidence=confidence.weighed(wish.confidence, hedged=unsure),
+            when=turn.message.time,
+            who=(turn.message.name,) if turn.message.name else (),
+        )
+
+
+class EntityEventExtractor:
+    """Finds who and what speakers tell of, and what happened, will happen or was decided."""
+
+    def extract(
+        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
+    ) -> list[CandidateMemory]:
+        turns = [turn for turn in turns_of(messages, ctx) if turn.message.role == "user"]
+        found = (finding for turn in turns for finding in _of(turn))
+        return candidates(found, f"user:{ctx.user_id}", ctx)
+
+
+def _of(turn: Turn) -> Iterator[Finding]:
+    """Yield what a message tells of; what is to be remembered as a whole is not told in parts."""
+    found = [finding for claim in turn.claims for finding in _in(turn, claim)]
+    asked = [each.finding(turn) for each in reminders(turn) if not each.is_rule]
+    said = {(each.start, each.end) for each in found}
+    whole = [each for each in asked if (each.start, each.end) not in said]
+    yield from whole
+    for finding in found:
+        if not any(each.start <= finding.start < each.end for each in whole):
+            yield finding
+
+
+def _in(turn: Turn, claim: Sentence) -> Iterator[Finding]:
+    yield from _events(turn, claim)
+    yield from _entities(turn, claim)
+    if not turn.by_owner:
+        yield from _others(turn, claim)
+
+
+def _events(turn: Turn, claim: Sentence) -> Iterator[Finding]:
+    for event in events(claim, turn.who, turn.message.time):
+        day = f"{event.when:%Y-%m-%d}" if event.when else ""
+        yield Finding(
+            turn=turn,
+            start=claim.start + event.begin,
+            end=claim.start + event.finish,
+            category="event",
+            content=event.content,
+            slug=slug_of(event.content, day),
+            confidence=event.confidence,
+            when=event.when,
+            who=(turn.message.name,) if turn.message.name else (),
+            topic=event.kind,
+        )
+
+
+def _others(turn: Turn, claim: Sentence) -> Iterator[Finding]:
+    """Yield what somebody else than the owner says of themselves."""
+    for fact in facts(claim, turn.who):
+        yield Finding(
+            turn=turn,
+            start=claim.start + fact.begin,
+            end=claim.start + fact.finish,
+            category="entity",
+            content=as_sentence(fact.content),
+            slug=slug_of(turn.who),
+            confidence=fact.confidence,
+            when=turn.message.time,
+            who=(turn.who,),
+            topic=fact.topic,
+        )
+
+
+# ---------------------------------------------------------------- entities
+@dataclass(frozen=True, slots=True)
+class _Entity:
+    begin: int
+    finish: int
+    name: str
+
+
+_NAME = (
+    r"(?P<name>(?:(?-i:The|Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?-i:[^\W\d_a-z])[\w'&-]{0,30}(?:"
+    r"\s(?-i:[^\W\d_a-z])[\w'&-]{0,30}){0,2}|[a-z]{1,20}\d{1,4})"
+)
+_MY = r"\b(?:my|our)\s(?:[\w-]{1,20}\s)?"
+_KNOWN = either(PEOPLE | PETS | THINGS)
+_IS_MINE = re.compile(
+    rf"(?<!\w){_NAME}\s(?:is|are|was)\s(?:my|our|one\sof\s(?:my|our))"
+    rf"\s(?P<what>(?:[\w'-]{{1,30}}\s?){{1,5}})",
+    re.IGNORECASE,
+)
+_MY_NAMED = re.compile(rf"{_MY}(?P<what>{_KNOWN})\s{_NAME}", re.IGNORECASE)
+_MINE_IS = re.compile(
+    rf"{_MY}(?P<what>{_KNOWN})(?:'s\sname)?\s(?:is|'s)\s(?:called\s|named\s)?{_NAME}(?="
+    rf"\s*(?:\Z|[,.;!)]|and\b|but\b|who\b))",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(
+    r"\b(?:(?:the|my|our|this|her|his|its)|(?P<has>(?:I|we)(?:'ve)?\s(?:have|got|own"
+    r"|adopted)\san?))\s"
+    r"(?P<what>(?:[\w'-]{1,30}\s){1,4}?)(?:(?:is|are|was)\s|(?(has)|(?!)))(?:called"
+    r"|named|nicknamed)\s"
+    r"(?P<name>[\w'&.-]{1,30}(?:\s(?-i:[^\W\d_a-z])[\w'&-]{0,30}){0,3})",
+    re.IGNORECASE,
+)
+_ITS_NAME = re.compile(
+    rf"\b(?:his|her|its|their|the\sdog's|the\scat's)\sname(?:'s|\sis)\s{_NAME}", re.IGNORECASE
+)
+_THIS_IS = re.compile(
+    rf"\bthis\sis\s{_NAME},\s(?:my|our)\s(?P<what>(?:[\w'-]{{1,30}}\s?){{1,5}})", re.IGNORECASE
+)
+_NEAR_ME = re.compile(
+    rf"\A{_NAME}\s(?:is|was)\s(?:an?|the)\s(?P<what>[\w\s'-]{{2,60}}?\s(?:near|in|at"
+    rf"|where|next\sto|around\sthe\scorner\sfrom)\s(?:my|our|I|we)\b)",
+    re.IGNORECASE,
+)
+_KIN = re.compile(rf"(?:\w+\s)?(?:{either(FAMILY)})\b", re.IGNORECASE)
+_NO_THING = re.compile(
+    r"\b(?:favou?rite|fault|problem|idea|guess|plan|goal|turn|pleasure|bad|point|thing|dream)\b",
+    re.IGNORECASE,
+)
+
+
+def _entities(turn: Turn, claim: Sentence) -> Iterator[Finding]:
+    taken = -1
+    for entity in sorted(_named(turn, claim), key=lambda each: (each.begin, -each.finish)):
+        if entity.begin < taken:
+            continue
+        taken = entity.finish
+        said = claim.text[entity.begin : entity.finish]
+        unsure = hedged(claim, entity.begin, entity.finish)
+        yield Finding(
+            turn=turn,
+            start=claim.start + entity.begin,
+            end=claim.start + entity.finish,
+            category="entity",
+            content=third_person(_as_statement(said, entity.name), turn.who),
+            slug=slug_of(entity.name),
+            confidence=confidence.weighed(confidence.DEFINED, hedged=unsure),
+            when=turn.message.time,
+            who=(entity.name,),
+        )
+
+
+def _as_statement(said: str, name: str) -> str:
+    """Return "my friend Olaf" as "Olaf is my friend"; a statement stays as it is."""
+    match = re.fullmatch(rf"((?:my|our)\s.+?)\s{re.escape(name)}", said, re.IGNORECASE)
+    if match and not re.search(r"\s(?:is|are|'s|called|named)\b|'s\b", match[1]):
+        return f"{name} is {match[1][0].lower()}{match[1][1:]}"
+    return said
+
+
+def _named(turn: Turn, claim: Sentence) -> Iterator[_Entity]:
+    for pattern in (_IS_MINE, _MY_NAMED, _MINE_IS, _CALLED, _ITS_NAME, _THIS_IS, _NEAR_ME):
+        for match in pattern.finditer(claim.plain):
+            name = _name_in(claim, match, free=pattern is _CALLED)
+            if name and opens(claim, match.start()) and not _is_other(turn, pattern, match):
+                yield _Entity(match.start(), _finish(pattern, claim, match, name), name)
+
+
+def _name_in(claim: Sentence, match: re.Match[str], *, free: bool) -> str:
+    """Return the name as it is written; what "is called" names may be small."""
+    begin, finish = match.span("name")
+    text = claim.text[begin:finish].rstrip("'.-")
+    if free or text[:1].islower():
+        return (
+            ""
+            if text.lower() in {"a", "an", "the", "it", "him", "her", "me", "that", "by", "in"}
+            else text
+        )
+    return name_at(text, 0)
+
+
+def _is_vague(what: str, said: str) -> bool:
+    """Whether "X is my Y" says of X nothing that it is: no person, pet or thing that is known."""
+    if _NO_THING.search(what):
+        return True
+    return (
+        re.search(r"\sour\s", said) is None
+        and re.search(rf"\b(?:{_KNOWN})\b", what, re.IGNORECASE) is None
+    )
+
+
+def _is_other(turn: Turn, pattern: re.Pattern[str], match: re.Match[str]) -> bool:
+    """Whether it is family, which is of the profile, or no thing at all."""
+    what = match.groupdict().get("what") or ""
+    if pattern is _CALLED or pattern is _ITS_NAME:
+        return turn.by_owner and _KIN.match(what) is not None
+    if turn.by_owner and _KIN.match(what):
+        return True
+    return pattern is _IS_MINE and not _KIN.match(what) and _is_vague(what, match[0])
+
+
+def _finish(pattern: re.Pattern[str], claim: Sentence, match: re.Match[str], name: str) -> int:
+    if pattern in {_IS_MINE, _NEAR_ME, _THIS_IS}:
+        return tail(claim, match.start("what"), soft=True)
+    return match.start("name") + len(name)
 
 
 def extractors() -> tuple[CandidateExtractor, ...]:

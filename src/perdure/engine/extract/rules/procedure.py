@@ -4,16 +4,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from perdure.engine.extract import confidence
+from perdure.engine.extract.candidates import slug_of, with_owners
 from perdure.engine.extract.claims import hedged
-from perdure.engine.extract.clauses import tail
 from perdure.engine.extract.findings import Finding, Turn, candidates, turns_of
-from perdure.engine.extract.ownership import with_owners
+from perdure.engine.extract.likes import has_code, is_procedure
 from perdure.engine.extract.persons import sentence as as_sentence
-from perdure.engine.extract.prose import BLOT, Sentence
+from perdure.engine.extract.prose import BLOT, Sentence, tail
 from perdure.engine.extract.remedies import remedies
 from perdure.engine.extract.reminders import reminders
-from perdure.engine.extract.slugs import slug_of
-from perdure.engine.extract.wishes import has_code, is_procedure
 from perdure.model import CandidateMemory, RequestContext
 
 

@@ -1,12 +1,15 @@
-"""Names for what was found: the same words give the same one, in any script."""
+"""The slug and the owner of a candidate."""
 
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
+from dataclasses import replace
 
 from perdure.engine.extract.words import STOP
-from perdure.model import slugify
+from perdure.model import CandidateMemory, RequestContext, slugify
 
+# ---------------------------------------------------------------- slugs
 _MOST_WORDS = 7
 _MOST = 60
 _DIGEST = 8
@@ -46,3 +49,14 @@ def _named(letter: str) -> str:
     if ord(letter) < _EMOJI or unicodedata.category(letter) != "So":
         return letter
     return f" {unicodedata.name(letter, '').casefold().replace('-', ' ')} "
+
+
+# ---------------------------------------------------------------- owners
+_STATED = frozenset({"pattern"})
+"""Categories of what a user says is to be done."""
+
+
+def with_owners(found: Iterable[CandidateMemory], ctx: RequestContext) -> list[CandidateMemory]:
+    """Return candidates of the agent, with those that a user only stated as that user's own."""
+    user = f"user:{ctx.user_id}"
+    return [replace(each, owner_space=user) if each.category in _STATED else each for each in found]
