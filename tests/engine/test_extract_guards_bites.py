@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from perdure.engine.extract import candidates, claims, events, findings, persons, prose, reminders
-from perdure.engine.extract.rules import procedure
 from tests.engine.test_extract_guards import everything
 
 pytestmark = pytest.mark.search
@@ -89,7 +88,7 @@ def test_without_an_owner_a_rule_reaches_all_users(monkeypatch: pytest.MonkeyPat
     text = "Always run `make lint` before you push"
     assert [each.owner_space for each in everything(text)] == ["user:ana"]
 
-    monkeypatch.setattr(procedure, "with_owners", lambda found, _: found)
+    monkeypatch.setattr(findings, "owner_space", lambda _, ctx: f"agent:{ctx.agent_id}")
 
     assert [each.owner_space for each in everything(text)] == ["agent:default"]
 

@@ -1,20 +1,18 @@
-"""The slug and the owner of a candidate."""
+"""What candidates of every extractor have: a slug, an owner and metadata."""
 
 import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import replace
 
+from perdure.engine.extract.evidence import Evidence
 from perdure.engine.extract.words import STOP
-from perdure.model import CandidateMemory, RequestContext, slugify
+from perdure.model import RequestContext, slugify
+from perdure.model.values import JSON
 
-# ---------------------------------------------------------------- slugs
 _MOST_WORDS = 7
 _MOST = 60
 _DIGEST = 8
-
-
 _SHARP = re.compile(r"(?<=\w)#(?!\w)")
 _PLUS = re.compile(r"(?<=[\w+])\+(?=\+*(?:\W|\Z))")
 _DOT = re.compile(r"(?<!\S)\.(?=[a-z])")
@@ -51,12 +49,21 @@ def _named(letter: str) -> str:
     return f" {unicodedata.name(letter, '').casefold().replace('-', ' ')} "
 
 
-# ---------------------------------------------------------------- owners
-_STATED = frozenset({"pattern"})
-"""Categories of what a user says is to be done."""
+_SHARED = frozenset({"skill", "case"})
+"""Categories of what an agent learns from work for all of its users."""
 
 
-def with_owners(found: Iterable[CandidateMemory], ctx: RequestContext) -> list[CandidateMemory]:
-    """Return candidates of the agent, with those that a user only stated as that user's own."""
-    user = f"user:{ctx.user_id}"
-    return [replace(each, owner_space=user) if each.category in _STATED else each for each in found]
+def owner_space(category: str, ctx: RequestContext) -> str:
+    """Return whose a candidate is.
+
+    An agent has many users. What one of them merely states must not reach the others: "always run
+    this before you answer" would be an order to everybody's agent. So a rule belongs to who stated
+    it. What is shared is what a command is for, and what was seen to help.
+    """
+    return f"agent:{ctx.agent_id}" if category in _SHARED else f"user:{ctx.user_id}"
+
+
+def metadata_of(evidence: Iterable[Evidence], topic: str, ctx: RequestContext) -> dict[str, JSON]:
+    found: dict[str, JSON] = {"evidence": [each.as_json() for each in evidence]}
+    told: dict[str, JSON] = {"topic": topic, "session_id": ctx.session_id}
+    return found | {name: value for name, value in told.items() if value}

@@ -9,7 +9,7 @@ from perdure.engine.extract import confidence
 from perdure.engine.extract.claims import hedged, opens
 from perdure.engine.extract.persons import is_name, third_person
 from perdure.engine.extract.persons import sentence as as_sentence
-from perdure.engine.extract.prose import Sentence, clauses, tail, trimmed
+from perdure.engine.extract.prose import Sentence, Statement, clauses, tail, trimmed
 from perdure.engine.extract.words import ADVERBS, OCCASIONS, PAST, either
 from perdure.engine.recall.times import Span, times_in
 
@@ -197,17 +197,7 @@ _WITH = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    begin: int
-    finish: int
-    content: str
-    kind: str
-    when: datetime | None
-    confidence: float
-
-
-def events(sentence: Sentence, who: str, said_at: datetime | None) -> Iterator[Event]:
+def events(sentence: Sentence, who: str, said_at: datetime | None) -> Iterator[Statement]:
     """Yield the events that a claim tells of, each clause once."""
     taken = -1
     for decision in _decisions(sentence, who, said_at):
@@ -220,7 +210,7 @@ def events(sentence: Sentence, who: str, said_at: datetime | None) -> Iterator[E
 
 
 # ---------------------------------------------------------------- decisions
-def _decisions(sentence: Sentence, who: str, said_at: datetime | None) -> Iterator[Event]:
+def _decisions(sentence: Sentence, who: str, said_at: datetime | None) -> Iterator[Statement]:
     for match in _DECIDED.finditer(sentence.plain):
         finish = tail(sentence, match.end())
         if (
@@ -239,13 +229,15 @@ def _decisions(sentence: Sentence, who: str, said_at: datetime | None) -> Iterat
         sure = confidence.IMPLIED if _WILL.match(said) else confidence.HAPPENED
         weight = confidence.weighed(sure, hedged=hedged(sentence, match.start(), finish))
         happened = said_at if _LETS.match(match[0]) or not (time and time.when) else time.when
-        yield Event(match.start(), finish, as_sentence(told), "decision", happened, weight)
+        yield Statement(
+            match.start(), finish, as_sentence(told), weight, topic="decision", when=happened
+        )
 
 
 # ---------------------------------------------------------------- what happened, or will
 def _told_by(
     sentence: Sentence, clause: Sentence, who: str, said_at: datetime | None
-) -> Event | None:
+) -> Statement | None:
     if _HABIT.search(clause.plain) or _MUSING.search(clause.plain):
         return None
     bare = _BARE.match(clause.plain)
@@ -313,7 +305,7 @@ def _is_which(sentence: Sentence, clause: Sentence) -> bool:
     return before.endswith(("which", "that", "who", "where", "what", "how"))
 
 
-def _event(sentence: Sentence, clause: Sentence, who: str, time: Dated | None) -> Event | None:
+def _event(sentence: Sentence, clause: Sentence, who: str, time: Dated | None) -> Statement | None:
     begin = len(clause.plain) - len(clause.plain.lstrip(" ,;:-"))
     finish = trimmed(clause, begin, len(clause.plain.rstrip(" .!,;")))
     said = clause.text[:finish]
@@ -324,7 +316,8 @@ def _event(sentence: Sentence, clause: Sentence, who: str, time: Dated | None) -
     weight = confidence.weighed(sure, hedged=hedged(sentence, offset + begin, offset + finish))
     when = time.when if time else None
     told = third_person(said[begin:], who)
-    return Event(offset + begin, offset + finish, as_sentence(told), "event", when, weight)
+    begin, finish = offset + begin, offset + finish
+    return Statement(begin, finish, as_sentence(told), weight, topic="event", when=when)
 
 
 def _with_date(said: str, time: Dated) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from perdure.engine.extract import confidence
 from perdure.engine.extract.claims import hedged, opens
 from perdure.engine.extract.persons import is_name, name_at, third_person
-from perdure.engine.extract.prose import Sentence, listed, predicate, tail
+from perdure.engine.extract.prose import Sentence, Statement, apart, listed, predicate, tail
 from perdure.engine.extract.words import (
     ADVERBS,
     FAMILY,
@@ -113,17 +113,6 @@ _ITS_TIME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A sentence's part that says something of the speaker, from `begin` to `finish`."""
-
-    topic: str
-    begin: int
-    finish: int
-    content: str
-    confidence: float
-
-
 Check = Callable[[Sentence, int, int], bool]
 
 
@@ -140,17 +129,12 @@ class _Rule:
     """A relative's name follows, perhaps with something that lasts."""
 
 
-def facts(sentence: Sentence, who: str) -> Iterator[Fact]:
+def facts(sentence: Sentence, who: str) -> Iterator[Statement]:
     """Yield what a claim says of its speaker; of facts that overlap the first and longest."""
-    taken = -1
-    for found in sorted(_found(sentence, who), key=lambda fact: (fact.begin, -fact.finish)):
-        if found.begin < taken:
-            continue
-        taken = found.finish
-        yield found
+    return apart(_found(sentence, who))
 
 
-def _found(sentence: Sentence, who: str) -> Iterator[Fact]:
+def _found(sentence: Sentence, who: str) -> Iterator[Statement]:
     for rule in _RULES if _FIRST_PERSON.search(sentence.plain) else ():
         for match in rule.head.finditer(sentence.plain):
             finish = _finish(rule, sentence, match.end())
@@ -186,7 +170,7 @@ def _after_name(sentence: Sentence, value: int) -> int | None:
     return finish if has_a_fact(sentence, after, finish) else after
 
 
-def _fact(rule: _Rule, sentence: Sentence, span: tuple[int, int], who: str) -> Fact:
+def _fact(rule: _Rule, sentence: Sentence, span: tuple[int, int], who: str) -> Statement:
     begin, finish = span
     said = sentence.text[begin:finish]
     if rule.is_relative:
@@ -197,7 +181,7 @@ def _fact(rule: _Rule, sentence: Sentence, span: tuple[int, int], who: str) -> F
     told = third_person(said, who)
     if told.casefold() == f"{who} is {who}.".casefold():
         told = f"{who}'s name is {who}"
-    return Fact(rule.topic, begin, finish, told, weight)
+    return Statement(begin, finish, told, weight, topic=rule.topic)
 
 
 def _with_name_first(said: str) -> str:
@@ -347,16 +331,18 @@ _ROLE_OF_NAMED = re.compile(
 )
 
 
-def _short(sentence: Sentence, who: str) -> Iterator[Fact]:
+def _short(sentence: Sentence, who: str) -> Iterator[Statement]:
     """Yield what is said without a verb: "Vegan." "2 kids." "I'm Ana, a nurse at …"."""
     plain = sentence.plain
     finish = len(plain.rstrip(" .!"))
     if _TRAIT.match(plain):
-        yield Fact("health", 0, finish, f"{who} is {plain[:finish].lower()}", confidence.IMPLIED)
+        said = f"{who} is {plain[:finish].lower()}"
+        yield Statement(0, finish, said, confidence.IMPLIED, topic="health")
     if _HOW_MANY.match(plain):
-        yield Fact("family", 0, finish, f"{who} has {plain[:finish].lower()}", confidence.IMPLIED)
+        said = f"{who} has {plain[:finish].lower()}"
+        yield Statement(0, finish, said, confidence.IMPLIED, topic="family")
     match = _ROLE_OF_NAMED.search(plain)
     if match and has_job(re.sub(r"\A(?:an?|the)\s", "", match["role"])):
         finish = tail(sentence, match.start("role"), soft=True)
         said = f"{who} is {sentence.text[match.start('role') : finish]}"
-        yield Fact("job", match.start("role"), finish, said, confidence.STATED)
+        yield Statement(match.start("role"), finish, said, confidence.STATED, topic="job")

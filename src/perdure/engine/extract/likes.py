@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from perdure.engine.extract import confidence
 from perdure.engine.extract.claims import opens
 from perdure.engine.extract.persons import third_person
-from perdure.engine.extract.prose import BLOT, VERB, Sentence, predicate, tail
+from perdure.engine.extract.prose import BLOT, VERB, Sentence, Statement, predicate, tail
 from perdure.engine.extract.words import ADVERBS, MANNERS, REQUESTS, STYLE, either
 
 # ---------------------------------------------------------------- wishes
@@ -48,17 +47,6 @@ _MOST_WORDS = 6
 """Of a wish without a verb."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What was found from `begin` to `finish` of a sentence, what it says and what it is about."""
-
-    begin: int
-    finish: int
-    content: str
-    about: str
-    confidence: float
-
-
 _PLEASE = (
     r"(?:please\s|pls\s|and\s|also\s|but\s|from\snow\son,?\s|in\s(?:the\s)?future,?"
     r"\s|just\s|so\s|yes,?\s|ok,?\s)"
@@ -94,20 +82,20 @@ _ONE_TASK = re.compile(
 )
 
 
-def requests(claim: Sentence, who: str) -> Iterator[Wish]:
+def requests(claim: Sentence, who: str) -> Iterator[Statement]:
     for start in {match.end() for match in _STARTS.finditer(claim.plain)}:
         wish = _wish_at(claim, start, who)
         if wish and wish.finish > wish.begin:
             yield wish
 
 
-def _wish_at(claim: Sentence, start: int, who: str) -> Wish | None:
+def _wish_at(claim: Sentence, start: int, who: str) -> Statement | None:
     called = _CALL_ME.match(claim.plain, start)
     if called:
         name = claim.text[called.start("name") : called.end("name")].rstrip(".,;!?")
         finish = called.start("name") + len(name)
         told = f"{who} wants to be called {name}"
-        return Wish(called.start("call"), finish, told, "call me", confidence.ASKED_FOR)
+        return Statement(called.start("call"), finish, told, confidence.ASKED_FOR, "call me")
     standing = _STANDING.match(claim.plain, start)
     if standing and standing["verb"].lower() in REQUESTS:
         return _asked(claim, standing, who)
@@ -117,7 +105,7 @@ def _wish_at(claim: Sentence, start: int, who: str) -> Wish | None:
     return _named(claim, start, who)
 
 
-def _asked(claim: Sentence, match: re.Match[str], who: str) -> Wish | None:
+def _asked(claim: Sentence, match: re.Match[str], who: str) -> Statement | None:
     begin, value = match.start(), match.start("verb")
     finish = tail(claim, match.end("verb"))
     if re.match(r", not ", claim.plain[finish:]):
@@ -132,7 +120,7 @@ def _asked(claim: Sentence, match: re.Match[str], who: str) -> Wish | None:
     what = claim.text[value:finish]
     how = (match["how"] or "").lower()
     told = third_person(f"I ask {_asking(how)}{what}", who)
-    return Wish(begin, finish, told, what, confidence.ASKED_FOR)
+    return Statement(begin, finish, told, confidence.ASKED_FOR, what)
 
 
 def _asking(how: str) -> str:
@@ -145,7 +133,7 @@ def _asking(how: str) -> str:
     return f"to {how} " if how in {"stop", "avoid"} else "to "
 
 
-def _named(claim: Sentence, start: int, who: str) -> Wish | None:
+def _named(claim: Sentence, start: int, who: str) -> Statement | None:
     """Read a wish without a verb: "no emojis please", "short answers only"."""
     finish = tail(claim, start)
     clause = claim.plain[start:finish]
@@ -155,19 +143,16 @@ def _named(claim: Sentence, start: int, who: str) -> Wish | None:
     match = _NO.match(claim.plain, start)
     if match and len(clause.split()) <= _MOST_WORDS:
         what = claim.text[match.start("how") : finish]
-        told = f"{who} wants {what}"
-        return Wish(
-            start, finish, told, claim.text[match.start("what") : finish], confidence.ASKED_FOR
-        )
+        about = claim.text[match.start("what") : finish]
+        return Statement(start, finish, f"{who} wants {what}", confidence.ASKED_FOR, about)
     if _ONLY.match(whole) and len(whole.split()) < _MOST_WORDS:
-        return Wish(
-            start, finish, f"{who} wants {claim.text[start:finish]}", clause, confidence.IMPLIED
-        )
+        told = f"{who} wants {claim.text[start:finish]}"
+        return Statement(start, finish, told, confidence.IMPLIED, clause)
     return None
 
 
 # ---------------------------------------------------------------- likes
-def likes(claim: Sentence, who: str) -> Iterator[Wish]:
+def likes(claim: Sentence, who: str) -> Iterator[Statement]:
     """Yield the tastes that a claim tells of."""
     yield from _tastes(claim, who)
     yield from _favourites(claim, who)
@@ -227,7 +212,7 @@ _OF_THE_TALK = re.compile(
 )
 
 
-def _tastes(claim: Sentence, who: str) -> Iterator[Wish]:
+def _tastes(claim: Sentence, who: str) -> Iterator[Statement]:
     for match in _LIKES.finditer(claim.plain):
         terse = match["subject"] is None
         if terse and not _is_terse(claim, match) and not _goes_on(claim, match):
@@ -273,7 +258,9 @@ def _goes_on(claim: Sentence, match: re.Match[str]) -> bool:
     return _OF_ME.match(claim.plain[: match.start()]) is not None
 
 
-def _liked(claim: Sentence, match: re.Match[str], who: str, prefix: str = "") -> Iterator[Wish]:
+def _liked(
+    claim: Sentence, match: re.Match[str], who: str, prefix: str = ""
+) -> Iterator[Statement]:
     begin, value = match.span()
     finish = predicate(claim, value, tail(claim, value))
     if claim.plain[finish : finish + 6] == ", not ":
@@ -290,7 +277,8 @@ def _liked(claim: Sentence, match: re.Match[str], who: str, prefix: str = "") ->
     what = re.match(r"(?i)what\s(?P<verb>.+?)\s(?:is|are)\s\Z", match[0])
     if what:
         said = f"{what['verb']} {about}"
-    yield Wish(begin, finish, third_person(prefix + said, who), about, confidence.STATED)
+    told = third_person(prefix + said, who)
+    yield Statement(begin, finish, told, confidence.STATED, about)
 
 
 # ---------------------------------------------------------------- favourites
@@ -307,14 +295,14 @@ _IS_FAVOURITE = re.compile(
 )
 
 
-def _favourites(claim: Sentence, who: str) -> Iterator[Wish]:
+def _favourites(claim: Sentence, who: str) -> Iterator[Statement]:
     for match in _FAVOURITE.finditer(claim.plain):
         finish = tail(claim, match.end())
         if finish > match.end() and opens(claim, match.start()):
             told = third_person(claim.text[match.start() : finish], who)
             about = match["what"] or match["goto"]
-            yield Wish(match.start(), finish, told, about, confidence.STATED)
+            yield Statement(match.start(), finish, told, confidence.STATED, about)
     named = _IS_FAVOURITE.match(claim.plain)
     if named and not _NOTHING.match(named["what"]):
         told = third_person(claim.text[: named.end()], who)
-        yield Wish(0, named.end(), told, named["kind"], confidence.STATED)
+        yield Statement(0, named.end(), told, confidence.STATED, named["kind"])

@@ -6,8 +6,9 @@ for character, so that rules can't find anything in them and every position stay
 
 import operator
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from perdure.engine.extract.words import words_of
 
@@ -167,6 +168,30 @@ class Sentence:
 
     def part(self, begin: int, finish: int) -> "Sentence":
         return Sentence(self.text[begin:finish], self.plain[begin:finish], self.start + begin)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a sentence says from `begin` to `finish` of it."""
+
+    begin: int
+    finish: int
+    content: str
+    confidence: float
+    about: str = ""
+    """What it is named after."""
+    topic: str = ""
+    """What of the profile it is; what kind of event."""
+    when: datetime | None = None
+
+
+def apart(found: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield statements in their order; of those that overlap, the first and longest."""
+    taken = -1
+    for statement in sorted(found, key=lambda each: (each.begin, -each.finish)):
+        if statement.begin >= taken:
+            taken = statement.finish
+            yield statement
 
 
 def sentences(content: str, own: Collection[str] = ()) -> list[Sentence]:

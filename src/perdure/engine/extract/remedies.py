@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from perdure.engine.extract.findings import Turn
+from perdure.engine.extract import confidence
+from perdure.engine.extract.candidates import slug_of
+from perdure.engine.extract.findings import Finding, Turn
 from perdure.engine.extract.persons import sentence as as_sentence
 from perdure.engine.extract.prose import BLOT, Sentence, tail
 from perdure.model.values import shortened
@@ -62,19 +63,7 @@ _LOOK_BACK = 6
 _LONGEST = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """What helped, where that is said, and where the error and the advice stand."""
-
-    turn: Turn
-    start: int
-    end: int
-    problem: str
-    content: str
-    also: tuple[Place, ...]
-
-
-def remedies(turns: Sequence[Turn]) -> Iterator[Remedy]:
+def remedies(turns: Sequence[Turn]) -> Iterator[Finding]:
     """Yield each fix with the trouble that came last before it; a fix of nothing known is none."""
     for at, turn in enumerate(turns):
         if turn.message.role in {"user", "assistant"}:
@@ -82,7 +71,7 @@ def remedies(turns: Sequence[Turn]) -> Iterator[Remedy]:
             yield from _remedies(before, turn)
 
 
-def _remedies(before: Sequence[Turn], turn: Turn) -> Iterator[Remedy]:
+def _remedies(before: Sequence[Turn], turn: Turn) -> Iterator[Finding]:
     for claim in turn.claims:
         told = _told(claim)
         if told is not None:
@@ -121,7 +110,7 @@ def _remedy(
     span: tuple[int, int],
     fix: str,
     advice: tuple[Place, ...],
-) -> Iterator[Remedy]:
+) -> Iterator[Finding]:
     problem = _problem(before, turn, span[0])
     if problem is None:
         return
@@ -130,7 +119,17 @@ def _remedy(
     content = (
         f"Problem: {as_sentence(trouble)} What helped: {as_sentence(shortened(fix, _LONGEST))}"
     )
-    yield Remedy(turn, *span, trouble, content, (*advice, problem))
+    yield Finding(
+        turn=turn,
+        start=span[0],
+        end=span[1],
+        category="case",
+        content=content,
+        slug=slug_of(trouble),
+        confidence=confidence.DONE,
+        when=turn.message.time,
+        also=(*advice, problem),
+    )
 
 
 def _advice(before: Sequence[Turn], turn: Turn) -> Place | None:

@@ -1,7 +1,8 @@
-"""What a model found, tied to the messages that it was shown."""
+"""The extractors that ask a model: what it found, tied to the messages that it was shown."""
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,7 @@ from perdure.engine.extract.asked.windows import (
     question,
     windows,
 )
-from perdure.engine.extract.candidates import slug_of, with_owners
+from perdure.engine.extract.candidates import metadata_of, owner_space, slug_of
 from perdure.engine.extract.contract import CandidateExtractor
 from perdure.engine.extract.evidence import Evidence, cid_of
 from perdure.engine.extract.persons import NOBODY, owner_of
@@ -26,7 +27,7 @@ from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.transcript import Message
 from perdure.model.uri import PROFILE
-from perdure.model.values import JSON, MAX_ABSTRACT, read_moment, shortened
+from perdure.model.values import MAX_ABSTRACT, read_moment, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +130,14 @@ class _Names:
         return name.casefold() in self._said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Draft:
     """What an extractor makes of an item."""
 
     item: Item
     category: str
     slug: str
-    when: datetime | None
-    who: tuple[str, ...]
+    who: tuple[str, ...] = ()
     topic: str = ""
 
 
@@ -151,9 +151,7 @@ def items_of(
         yield from items_in(answer, window)
 
 
-def candidates(
-    drafts: Iterable[Draft], owner_space: str, ctx: RequestContext
-) -> list[CandidateMemory]:
+def candidates(drafts: Iterable[Draft], ctx: RequestContext) -> list[CandidateMemory]:
     """Return drafts as candidates, in the order of what was said, each once for a message.
 
     A draft that can't be one, as it says nothing or too much, is left out.
@@ -163,7 +161,7 @@ def candidates(
         (each.item.index, each.category, each.slug, each.item.content): each
         for each in reversed(ordered)
     }
-    made = (_candidate(each, owner_space, ctx) for each in reversed(chosen.values()))
+    made = (_candidate(each, ctx) for each in reversed(chosen.values()))
     return [each for each in made if each is not None]
 
 
@@ -187,11 +185,8 @@ def _pieces(said: Sequence[Message], ctx: RequestContext) -> list[Piece]:
     ]
 
 
-def _candidate(draft: Draft, owner_space: str, ctx: RequestContext) -> CandidateMemory | None:
+def _candidate(draft: Draft, ctx: RequestContext) -> CandidateMemory | None:
     item = draft.item
-    metadata: dict[str, JSON] = {"evidence": [each.as_json() for each in item.evidence]}
-    metadata |= {"topic": draft.topic} if draft.topic else {}
-    metadata |= {"session_id": ctx.session_id} if ctx.session_id else {}
     try:
         return CandidateMemory(
             category=draft.category,
@@ -199,80 +194,63 @@ def _candidate(draft: Draft, owner_space: str, ctx: RequestContext) -> Candidate
             slug=draft.slug,
             abstract=shortened(item.content, MAX_ABSTRACT),
             confidence=item.confidence,
-            owner_space=owner_space,
-            when=draft.when,
+            owner_space=owner_space(draft.category, ctx),
+            when=item.date if draft.category == "event" else item.message.time,
             who=draft.who,
             quote=item.evidence[0].quote,
             speaker=item.message.speaker,
-            metadata=metadata,
+            metadata=metadata_of(item.evidence, draft.topic, ctx),
         )
     except InvalidValueError:  # says nothing, or more than a memory may hold
         return None
 
 
-class ProfileExtractor:
+# ---------------------------------------------------------------- the extractors
+class _ByAsking(ABC):
+    """Makes candidates of what a model finds in messages."""
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+
+    def extract(
+        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
+    ) -> list[CandidateMemory]:
+        drafts = map(self._draft, items_of(self._llm, messages, ctx))
+        return candidates(filter(None, drafts), ctx)
+
+    @abstractmethod
+    def _draft(self, item: Item) -> Draft | None:
+        """Return what becomes of an item; None if it is of another extractor, or of none."""
+
+
+class ProfileExtractor(_ByAsking):
     """Finds what the user says of themselves: name, home, work, family, languages, health.
 
     The profile has no slug; `metadata["topic"]` says what of it a candidate is.
     """
 
-    def __init__(self, llm: LLM) -> None:
-        self._llm = llm
-
-    def extract(
-        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
-    ) -> list[CandidateMemory]:
-        found = items_of(self._llm, messages, ctx)
-        drafts = (_of_profile(each) for each in found if each.category == PROFILE and each.is_owner)
-        return candidates(drafts, f"user:{ctx.user_id}", ctx)
-
-
-def _of_profile(item: Item) -> Draft:
-    return Draft(
-        item=item,
-        category=PROFILE,
-        slug="",
-        when=item.message.time,
-        who=(item.message.name,) if item.message.name else (),
-        topic=_topic(item),
-    )
+    def _draft(self, item: Item) -> Draft | None:
+        if item.category != PROFILE or not item.is_owner:
+            return None
+        who = (item.message.name,) if item.message.name else ()
+        return Draft(item, PROFILE, "", who, _topic(item) or "other")
 
 
 def _topic(item: Item) -> str:
-    """Return what of the profile it is, as a slug; `other` if the model does not say."""
-    return slug_of(item.topic) if item.topic.strip() else "other"
+    """Return what of the profile it is, as a slug; empty if the model does not say."""
+    return slug_of(item.topic) if item.topic.strip() else ""
 
 
-_ATTITUDES = words_of("attitudes")
-_ATTITUDE = re.compile(rf"\b(?:{either(_ATTITUDES)})(?!\w)", re.IGNORECASE)
+_ATTITUDE = re.compile(rf"\b(?:{either(words_of('attitudes'))})(?!\w)", re.IGNORECASE)
 
 
-class PreferenceExtractor:
+class PreferenceExtractor(_ByAsking):
     """Finds what speakers like and dislike, and wishes that outlast the task."""
 
-    def __init__(self, llm: LLM) -> None:
-        self._llm = llm
-
-    def extract(
-        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
-    ) -> list[CandidateMemory]:
-        found = items_of(self._llm, messages, ctx)
-        drafts = (
-            _of_preference(each)
-            for each in found
-            if each.category == "preference" and each.message.role == "user"
-        )
-        return candidates(drafts, f"user:{ctx.user_id}", ctx)
-
-
-def _of_preference(item: Item) -> Draft:
-    return Draft(
-        item=item,
-        category="preference",
-        slug=slug_of(_thing(item.about) or item.content),
-        when=item.message.time,
-        who=named(item),
-    )
+    def _draft(self, item: Item) -> Draft | None:
+        if item.category != "preference" or item.message.role != "user":
+            return None
+        return Draft(item, "preference", slug_of(_thing(item.about) or item.content), named(item))
 
 
 def _thing(about: str) -> str:
@@ -281,67 +259,25 @@ def _thing(about: str) -> str:
     return _ATTITUDE.sub(" ", plain).strip() or plain
 
 
-_DECISION = "decision"
-
-
-class EntityEventExtractor:
+class EntityEventExtractor(_ByAsking):
     """Finds who and what speakers tell of, and what happened, will happen or was decided.
 
     What somebody else than the owner says of themselves is of the entity that they are.
     """
 
-    def __init__(self, llm: LLM) -> None:
-        self._llm = llm
-
-    def extract(
-        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
-    ) -> list[CandidateMemory]:
-        found = items_of(self._llm, messages, ctx)
-        drafts = (draft for each in found if each.message.role == "user" for draft in _drafts(each))
-        return candidates(drafts, f"user:{ctx.user_id}", ctx)
-
-
-def _drafts(item: Item) -> Iterator[Draft]:
-    if item.category == "event":
-        yield _event(item)
-    elif item.category == "entity":
-        yield _entity(item)
-    elif item.category == PROFILE and not item.is_owner:
-        yield _other(item)
-
-
-def _event(item: Item) -> Draft:
-    day = f"{item.date:%Y-%m-%d}" if item.date else ""
-    return Draft(
-        item=item,
-        category="event",
-        slug=slug_about(item, day),
-        when=item.date,
-        who=named(item),
-        topic=_DECISION if item.topic.strip().casefold() == _DECISION else "event",
-    )
-
-
-def _entity(item: Item) -> Draft:
-    return Draft(
-        item=item,
-        category="entity",
-        slug=slug_about(item),
-        when=item.message.time,
-        who=item.who,
-    )
-
-
-def _other(item: Item) -> Draft:
-    who = item.message.name or NOBODY
-    return Draft(
-        item=item,
-        category="entity",
-        slug=slug_of(who),
-        when=item.message.time,
-        who=(who,),
-        topic=slug_of(item.topic) if item.topic.strip() else "",
-    )
+    def _draft(self, item: Item) -> Draft | None:
+        if item.message.role != "user":
+            return None
+        if item.category == "event":
+            day = f"{item.date:%Y-%m-%d}" if item.date else ""
+            topic = "decision" if item.topic.strip().casefold() == "decision" else "event"
+            return Draft(item, "event", slug_about(item, day), named(item), topic)
+        if item.category == "entity":
+            return Draft(item, "entity", slug_about(item), item.who)
+        if item.category == PROFILE and not item.is_owner:
+            who = item.message.name or NOBODY
+            return Draft(item, "entity", slug_of(who), (who,), _topic(item))
+        return None
 
 
 _SPEAKERS = {
@@ -352,36 +288,17 @@ _SPEAKERS = {
 """Whose word counts for what. What a tool puts out is nobody's."""
 
 
-class ProcedureExtractor:
+class ProcedureExtractor(_ByAsking):
     """Finds commands and what they are for, errors with what helped, and how things are done.
 
     What a command is for and what helped are memories of the agent: they say how to work, not who
     somebody is. How somebody wants things done is theirs, as others have the same agent.
     """
 
-    def __init__(self, llm: LLM) -> None:
-        self._llm = llm
-
-    def extract(
-        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
-    ) -> list[CandidateMemory]:
-        found = items_of(self._llm, messages, ctx)
-        drafts = (
-            _of_procedure(each)
-            for each in found
-            if each.message.role in _SPEAKERS.get(each.category, frozenset())
-        )
-        return with_owners(candidates(drafts, f"agent:{ctx.agent_id}", ctx), ctx)
-
-
-def _of_procedure(item: Item) -> Draft:
-    return Draft(
-        item=item,
-        category=item.category,
-        slug=slug_about(item),
-        when=item.message.time,
-        who=(),
-    )
+    def _draft(self, item: Item) -> Draft | None:
+        if item.message.role not in _SPEAKERS.get(item.category, ()):
+            return None
+        return Draft(item, item.category, slug_about(item))
 
 
 def extractors(llm: LLM) -> tuple[CandidateExtractor, ...]:

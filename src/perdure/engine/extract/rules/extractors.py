@@ -1,8 +1,9 @@
 """The extractors that go by rules: who the owner is, what people like, and what happens to whom."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from perdure.engine.extract import confidence
 from perdure.engine.extract.candidates import slug_of
@@ -13,8 +14,7 @@ from perdure.engine.extract.facts import facts
 from perdure.engine.extract.findings import Finding, Turn, candidates, turns_of
 from perdure.engine.extract.likes import likes, requests
 from perdure.engine.extract.persons import name_at, third_person
-from perdure.engine.extract.persons import sentence as as_sentence
-from perdure.engine.extract.prose import Sentence, tail
+from perdure.engine.extract.prose import Sentence, Statement, apart, tail
 from perdure.engine.extract.reminders import reminders
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
 from perdure.engine.extract.words import FAMILY, PEOPLE, PETS, THINGS, either
@@ -22,145 +22,73 @@ from perdure.model import CandidateMemory, RequestContext
 from perdure.model.uri import PROFILE
 
 
-class ProfileExtractor:
+class _ByRules(ABC):
+    """Finds candidates in what users say, message by message."""
+
+    def extract(
+        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
+    ) -> list[CandidateMemory]:
+        turns = (turn for turn in turns_of(messages, ctx) if turn.message.role == "user")
+        return candidates((found for turn in turns for found in self._findings(turn)), ctx)
+
+    @abstractmethod
+    def _findings(self, turn: Turn) -> Iterator[Finding]: ...
+
+
+class ProfileExtractor(_ByRules):
     """Finds what the user says of themselves: name, home, work, family, languages, health.
 
     The profile has no slug; `metadata["topic"]` says what of it a candidate is.
     """
 
-    def extract(
-        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
-    ) -> list[CandidateMemory]:
-        turns = [turn for turn in turns_of(messages, ctx) if turn.by_owner]
-        found = (finding for turn in turns for finding in _findings(turn))
-        return candidates(found, f"user:{ctx.user_id}", ctx)
+    def _findings(self, turn: Turn) -> Iterator[Finding]:
+        for claim in turn.claims if turn.by_owner else ():
+            for fact in facts(claim, turn.who):
+                yield turn.finding(claim, fact, PROFILE, "")
 
 
-def _findings(turn: Turn) -> Iterator[Finding]:
-    for claim in turn.claims:
-        for fact in facts(claim, turn.who):
-            yield Finding(
-                turn=turn,
-                start=claim.start + fact.begin,
-                end=claim.start + fact.finish,
-                category=PROFILE,
-                content=as_sentence(fact.content),
-                slug="",
-                confidence=fact.confidence,
-                when=turn.message.time,
-                who=(turn.message.name,) if turn.message.name else (),
-                topic=fact.topic,
-            )
-
-
-class PreferenceExtractor:
+class PreferenceExtractor(_ByRules):
     """Finds what speakers like and dislike, and wishes that outlast the task."""
 
-    def extract(
-        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
-    ) -> list[CandidateMemory]:
-        turns = [turn for turn in turns_of(messages, ctx) if turn.message.role == "user"]
-        found = (
-            finding for turn in turns for claim in turn.claims for finding in _wishes(turn, claim)
-        )
-        return candidates(found, f"user:{ctx.user_id}", ctx)
+    def _findings(self, turn: Turn) -> Iterator[Finding]:
+        for claim in turn.claims:
+            asked = requests(claim, turn.who) if turn.by_owner else ()
+            for wish in apart([*likes(claim, turn.who), *asked]):
+                found = turn.finding(claim, wish, "preference", slug_of(wish.about))
+                unsure = hedged(claim, wish.begin, wish.finish)
+                yield replace(found, confidence=confidence.weighed(wish.confidence, hedged=unsure))
 
 
-def _wishes(turn: Turn, claim: Sentence) -> Iterator[Finding]:
-    taken = -1
-    found = [*likes(claim, turn.who)]
-    if turn.by_owner:
-        found += requests(claim, turn.who)
-    for wish in sorted(found, key=lambda wish: (wish.begin, -wish.finish)):
-        if wish.begin < taken:
-            continue
-        taken = wish.finish
-        unsure = hedged(claim, wish.begin, wish.finish)
-        yield Finding(
-            turn=turn,
-            start=claim.start + wish.begin,
-            end=claim.start + wish.finish,
-            category="preference",
-            content=as_sentence(wish.content),
-            slug=slug_of(wish.about),
-            confidence=confidence.weighed(wish.confidence, hedged=unsure),
-            when=turn.message.time,
-            who=(turn.message.name,) if turn.message.name else (),
-        )
-
-
-class EntityEventExtractor:
+class EntityEventExtractor(_ByRules):
     """Finds who and what speakers tell of, and what happened, will happen or was decided."""
 
-    def extract(
-        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
-    ) -> list[CandidateMemory]:
-        turns = [turn for turn in turns_of(messages, ctx) if turn.message.role == "user"]
-        found = (finding for turn in turns for finding in _of(turn))
-        return candidates(found, f"user:{ctx.user_id}", ctx)
-
-
-def _of(turn: Turn) -> Iterator[Finding]:
-    """Yield what a message tells of; what is to be remembered as a whole is not told in parts."""
-    found = [finding for claim in turn.claims for finding in _in(turn, claim)]
-    asked = [each.finding(turn) for each in reminders(turn) if not each.is_rule]
-    said = {(each.start, each.end) for each in found}
-    whole = [each for each in asked if (each.start, each.end) not in said]
-    yield from whole
-    for finding in found:
-        if not any(each.start <= finding.start < each.end for each in whole):
-            yield finding
+    def _findings(self, turn: Turn) -> Iterator[Finding]:
+        """Yield what a message tells; what is to be remembered as a whole is not told in parts."""
+        found = [finding for claim in turn.claims for finding in _in(turn, claim)]
+        asked = [each.finding(turn) for each in reminders(turn) if not each.is_rule]
+        said = {(each.start, each.end) for each in found}
+        whole = [each for each in asked if (each.start, each.end) not in said]
+        yield from whole
+        for finding in found:
+            if not any(each.start <= finding.start < each.end for each in whole):
+                yield finding
 
 
 def _in(turn: Turn, claim: Sentence) -> Iterator[Finding]:
-    yield from _events(turn, claim)
-    yield from _entities(turn, claim)
-    if not turn.by_owner:
-        yield from _others(turn, claim)
-
-
-def _events(turn: Turn, claim: Sentence) -> Iterator[Finding]:
     for event in events(claim, turn.who, turn.message.time):
         day = f"{event.when:%Y-%m-%d}" if event.when else ""
-        yield Finding(
-            turn=turn,
-            start=claim.start + event.begin,
-            end=claim.start + event.finish,
-            category="event",
-            content=event.content,
-            slug=slug_of(event.content, day),
-            confidence=event.confidence,
-            when=event.when,
-            who=(turn.message.name,) if turn.message.name else (),
-            topic=event.kind,
-        )
-
-
-def _others(turn: Turn, claim: Sentence) -> Iterator[Finding]:
-    """Yield what somebody else than the owner says of themselves."""
-    for fact in facts(claim, turn.who):
-        yield Finding(
-            turn=turn,
-            start=claim.start + fact.begin,
-            end=claim.start + fact.finish,
-            category="entity",
-            content=as_sentence(fact.content),
-            slug=slug_of(turn.who),
-            confidence=fact.confidence,
-            when=turn.message.time,
-            who=(turn.who,),
-            topic=fact.topic,
-        )
+        found = turn.finding(claim, event, "event", slug_of(event.content, day))
+        yield replace(found, when=event.when)
+    for entity in apart(_entities(turn, claim)):
+        found = turn.finding(claim, entity, "entity", slug_of(entity.about))
+        yield replace(found, who=(entity.about,))
+    if not turn.by_owner:  # what somebody else says of themselves
+        for fact in facts(claim, turn.who):
+            found = turn.finding(claim, fact, "entity", slug_of(turn.who))
+            yield replace(found, who=(turn.who,))
 
 
 # ---------------------------------------------------------------- entities
-@dataclass(frozen=True, slots=True)
-class _Entity:
-    begin: int
-    finish: int
-    name: str
-
-
 _NAME = (
     r"(?P<name>(?:(?-i:The|Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?-i:[^\W\d_a-z])[\w'&-]{0,30}(?:"
     r"\s(?-i:[^\W\d_a-z])[\w'&-]{0,30}){0,2}|[a-z]{1,20}\d{1,4})"
@@ -204,27 +132,6 @@ _NO_THING = re.compile(
 )
 
 
-def _entities(turn: Turn, claim: Sentence) -> Iterator[Finding]:
-    taken = -1
-    for entity in sorted(_named(turn, claim), key=lambda each: (each.begin, -each.finish)):
-        if entity.begin < taken:
-            continue
-        taken = entity.finish
-        said = claim.text[entity.begin : entity.finish]
-        unsure = hedged(claim, entity.begin, entity.finish)
-        yield Finding(
-            turn=turn,
-            start=claim.start + entity.begin,
-            end=claim.start + entity.finish,
-            category="entity",
-            content=third_person(_as_statement(said, entity.name), turn.who),
-            slug=slug_of(entity.name),
-            confidence=confidence.weighed(confidence.DEFINED, hedged=unsure),
-            when=turn.message.time,
-            who=(entity.name,),
-        )
-
-
 def _as_statement(said: str, name: str) -> str:
     """Return "my friend Olaf" as "Olaf is my friend"; a statement stays as it is."""
     match = re.fullmatch(rf"((?:my|our)\s.+?)\s{re.escape(name)}", said, re.IGNORECASE)
@@ -233,12 +140,15 @@ def _as_statement(said: str, name: str) -> str:
     return said
 
 
-def _named(turn: Turn, claim: Sentence) -> Iterator[_Entity]:
+def _entities(turn: Turn, claim: Sentence) -> Iterator[Statement]:
     for pattern in (_IS_MINE, _MY_NAMED, _MINE_IS, _CALLED, _ITS_NAME, _THIS_IS, _NEAR_ME):
         for match in pattern.finditer(claim.plain):
             name = _name_in(claim, match, free=pattern is _CALLED)
             if name and opens(claim, match.start()) and not _is_other(turn, pattern, match):
-                yield _Entity(match.start(), _finish(pattern, claim, match, name), name)
+                begin, finish = match.start(), _finish(pattern, claim, match, name)
+                told = third_person(_as_statement(claim.text[begin:finish], name), turn.who)
+                sure = confidence.weighed(confidence.DEFINED, hedged=hedged(claim, begin, finish))
+                yield Statement(begin, finish, told, sure, name)
 
 
 def _name_in(claim: Sentence, match: re.Match[str], *, free: bool) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from perdure.engine.extract import confidence
-from perdure.engine.extract.candidates import slug_of, with_owners
+from perdure.engine.extract.candidates import slug_of
 from perdure.engine.extract.claims import hedged
 from perdure.engine.extract.findings import Finding, Turn, candidates, turns_of
 from perdure.engine.extract.likes import has_code, is_procedure
@@ -26,8 +26,8 @@ class ProcedureExtractor:
         self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
     ) -> list[CandidateMemory]:
         turns = turns_of(messages, ctx)
-        found = [*_skills(turns), *_steps(turns), *_customs(turns), *_cases(turns)]
-        return with_owners(candidates(found, f"agent:{ctx.agent_id}", ctx), ctx)
+        found = [*_skills(turns), *_steps(turns), *_customs(turns), *remedies(turns)]
+        return candidates(found, ctx)
 
 
 # ---------------------------------------------------------------- commands
@@ -261,19 +261,3 @@ def _pattern(
         confidence=confidence.weighed(confidence.DONE, hedged=unsure),
         when=turn.message.time,
     )
-
-
-# ---------------------------------------------------------------- errors and what helped
-def _cases(turns: Sequence[Turn]) -> Iterator[Finding]:
-    for case in remedies(turns):
-        yield Finding(
-            turn=case.turn,
-            start=case.start,
-            end=case.end,
-            category="case",
-            content=case.content,
-            slug=slug_of(case.problem),
-            confidence=confidence.DONE,
-            when=case.turn.message.time,
-            also=case.also,
-        )
