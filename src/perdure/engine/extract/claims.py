@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from perdure.engine.extract.prose import Sentence
+from perdure.engine.extract.words import any_case
 
 # ---------------------------------------------------------------- plays and examples
 _LEAD = (
@@ -24,9 +25,8 @@ _PLAY = (
     r"|you(?:\sare|'re)\s(?:now\s)?(?:an?\s(?!star|genius|life|angel|legend|hero|gem|great|good|big)"
     r"|the\s(?!best|one\b|only|greatest|expert)|my\s|(?-i:[A-Z][a-z]+))|from\snow\son\s(?:you(?:\sare|'re)))"
 )
-_SUPPOSE = re.compile(
-    rf"{_LEAD}(?:imagine|suppose|hypothetically|for\sthe\ssake\sof|assume\s(?:that|i\b|you\b|i'm\b))",
-    re.IGNORECASE,
+_SUPPOSE = any_case(
+    rf"{_LEAD}(?:imagine|suppose|hypothetically|for\sthe\ssake\sof|assume\s(?:that|i\b|you\b|i'm\b))"
 )
 _CHARACTER = (
     r"(?:my|the|our|your|his|her)\s(?:[\w'&-]+\s){0,3}?(?:character|persona|avatar|protagonist|hero"
@@ -57,20 +57,18 @@ _WORLD = (
     r"in\s(?:the|my|this|our|a|an)\s(?:[\w'-]+\s){0,2}?(?:novel|story|tale|game|film|movie|play|dream"
     r"|campaign|comic|rpg|adventure|simulation)\b[^.!?\n]{0,40}\b(?:i|my|we)\b"
 )
-_OPENS = re.compile(
+_OPENS = any_case(
     rf"{_LEAD}(?:{_PLAY}|{_WORLD}|{_CHARACTER}"
     rf"|{_CHANGE}[^.!?\n]{{0,80}}?(?::|\b(?:this|these|following|below|i|i'm|my)\b)"
     rf"|{_MEND}[^.!?\n]{{0,60}}?(?::\s?{_ME}|:\s*\Z|\b(?:this|the|following|my)\s{_TEXT})"
     rf"|{_SAY}[^.!?\n]{{0,60}}?:\s?{_ME}"
-    rf"|{_WRITE}[^.!?\n]{{0,100}}?(?:{_TALE}|:\s?{_ME}|{_TEXT}[^.!?\n]{{0,60}}:\s*\Z))",
-    re.IGNORECASE,
+    rf"|{_WRITE}[^.!?\n]{{0,100}}?(?:{_TALE}|:\s?{_ME}|{_TEXT}[^.!?\n]{{0,60}}:\s*\Z))"
 )
-_GIVEN = re.compile(
+_GIVEN = any_case(
     r"\b(?:examples?|samples?|test\s(?:data|case|user|input|set)|dummy|placeholder|lyrics|poem|haiku"
     r"|caption|slogan|template|script|dialogue|transcript|prompt|fixtures?|quotation|quote|excerpt|chorus"
     r"|mock|fake|fictional|sentences?|role-?play|plot|persona|backstory|user\sstor(?:y|ies))\b"
-    rf"[^.!?\n]{{0,60}}?(?::\s|\s[-\u2013\u2014]+\s){_ME}",
-    re.IGNORECASE,
+    rf"[^.!?\n]{{0,60}}?(?::\s|\s[-\u2013\u2014]+\s){_ME}"
 )
 
 
@@ -90,37 +88,31 @@ _SORRY = (
     r"|correction|(?:sorry|oops|ups|my\sbad)\W+(?:typo|no|i\smeant|wrong|correction|that)|typo"
     r"|i\smeant|actually\W+(?:no|not|scratch)|i\stake\s(?:it|that)\sback)\b"
 )
-_TAKES_BACK = re.compile(
+_TAKES_BACK = any_case(
     rf"[\W_]*(?:{_SORRY}|(?:not|nope|nah|no)[\W_]*\Z|yeah\W+right\b|as\sif[\W_]*\Z|said\sno(?:\s?one|body)\b"
     r"|never\s?mind\b|not\s(?:really|any\s?more|true)\b|actually\W+i\s(?:don't|do\snot|never|mean)\b"
     r"|that(?:'s|\sis|\swas)\s(?:a\s(?:lie|joke)|not\strue|wrong|no\slonger)|i(?:'m|\sam|\swas)\s(?:lying"
-    r"|kidding|joking)|(?:well\W+|at\sleast\s){1,2}i\s(?:did|used\sto)\b|i\sdid[\w\s]{0,20}\suntil\b)",
-    re.IGNORECASE,
+    r"|kidding|joking)|(?:well\W+|at\sleast\s){1,2}i\s(?:did|used\sto)\b|i\sdid[\w\s]{0,20}\suntil\b)"
 )
-_CORRECTS = re.compile(
+_CORRECTS = any_case(
     rf"[\W_]*{_SORRY}\W*(?:i\smeant(?:\sto\ssay|\sthat)?\W+)?"
-    r"(?=(?:i|i'm|my|we|our)\s)(?!i\s(?:did|was|meant|used)\b)",
-    re.IGNORECASE,
+    r"(?=(?:i|i'm|my|we|our)\s)(?!i\s(?:did|was|meant|used)\b)"
 )
-_WITHIN = re.compile(
+_WITHIN = any_case(
     r"\b(?:no\W+wait|wait\W+no|scratch\sthat|strike\sthat|said\sno(?:\s?one|body)|or\srather|yeah\W+right)\b"
-    r"|(?:\.{2,}|[\u2026(\u2013\u2014,-])\s*(?-i:NOT)\b\W*\Z",
-    re.IGNORECASE,
+    r"|(?:\.{2,}|[\u2026(\u2013\u2014,-])\s*(?-i:NOT)\b\W*\Z"
 )
-_JOKE = re.compile(
+_JOKE = any_case(
     r"\b(?:jk|j/k|just kidding|kidding|joking|just joking|as a joke|sarcasm)\b|(?<!\w)/s\b"
-    r"|\U0001f644",
-    re.IGNORECASE,
+    r"|\U0001f644"
 )
 _FEW_WORDS = 5
-_IRONY = re.compile(
+_IRONY = any_case(
     r"[\W_]*(?:yeah\W+right|oh\W+(?:great|joy|yay|wonderful|fantastic|perfect|lovely|how|sure)"
-    r"|sure\W+because|as\sif|thanks\sa\slot)\b|.*\bi\sjust\slove\s(?:it\s)?(?:when|how|that)\b",
-    re.IGNORECASE,
+    r"|sure\W+because|as\sif|thanks\sa\slot)\b|.*\bi\sjust\slove\s(?:it\s)?(?:when|how|that)\b"
 )
-_OF_A_USER = re.compile(
-    r"\bas\san?\s[\w\s-]{1,40}?,?\si\s(?:want|need|can|like|should|must|would|am\sable)\b",
-    re.IGNORECASE,
+_OF_A_USER = any_case(
+    r"\bas\san?\s[\w\s-]{1,40}?,?\si\s(?:want|need|can|like|should|must|would|am\sable)\b"
 )
 _SHOUTED = re.compile(r"[^\W\d_]{2,}")
 
@@ -157,25 +149,21 @@ _INVERTED = (
     r"|should|shouldn't|would"
     r"|wouldn't|will|won't|shall|may|have|has|haven't)"
 )
-_ASKING = re.compile(
+_ASKING = any_case(
     rf"[\W_]*(?:(?:and|so|but|ok|oh|well|hey|hi|btw|also)\W+){{0,3}}(?:{_INVERTED}\s+{_WHO}\b"
-    rf"|(?:what|which|who|whom|whose|when|where|why|how)(?:'s\b|\s+(?:\w+\s+)?{_INVERTED}\b))",
-    re.IGNORECASE,
+    rf"|(?:what|which|who|whom|whose|when|where|why|how)(?:'s\b|\s+(?:\w+\s+)?{_INVERTED}\b))"
 )
 _PARTS = re.compile(r"[,;:]\s|\s[-\u2013\u2014]+\s")
-_TAG = re.compile(
-    rf"[\W_]*{_INVERTED}\s(?:i|we|he|she|it|they|there|that|this)\W*\Z", re.IGNORECASE
-)
-_BREAK = re.compile(r"[;:,]\s|\s(?:and|but|so|because)\s|\s[-\u2013\u2014]+\s", re.IGNORECASE)
-_NEW_THOUGHT = re.compile(r"(?:[;:]|[,\s](?:so|and|then))\Z", re.IGNORECASE)
+_TAG = any_case(rf"[\W_]*{_INVERTED}\s(?:i|we|he|she|it|they|there|that|this)\W*\Z")
+_BREAK = any_case(r"[;:,]\s|\s(?:and|but|so|because)\s|\s[-\u2013\u2014]+\s")
+_NEW_THOUGHT = any_case(r"(?:[;:]|[,\s](?:so|and|then))\Z")
 _ASKED = re.compile(r"[?\uff1f][\"')\]\u201d\u2019*]{0,3}\s*\Z")
-_SUPPOSED = re.compile(
+_SUPPOSED = any_case(
     r"\b(?:if|imagine|suppose|supposing|pretend|assuming|assume|hypothetically|wish"
     r"|unless|as though"
-    r"|let's say|in case|whether)\b",
-    re.IGNORECASE,
+    r"|let's say|in case|whether)\b"
 )
-_OPENED = re.compile(
+_OPENED = any_case(
     r"(?:\A|[,;:.!?()*\u2026\u2013\u2014-]\s*|\s[-\u2013\u2014]+\s*|\b(?:and|but|so"
     r"|because|cause|cuz|also"
     r"|btw|by the way|though|although|while|plus|currently|personally|honestly"
@@ -184,23 +172,20 @@ _OPENED = re.compile(
     r"|is that|fact that"
     r"|remember|remember that|note that|in mind|in mind that|forget|forget that|aware that"
     r"|you know|know that|these days|nowadays|lately|anyway|right now|yeah|again|today"
-    r"|still|finally|maybe|perhaps|probably)\s+)\Z",
-    re.IGNORECASE,
+    r"|still|finally|maybe|perhaps|probably)\s+)\Z"
 )
-_REPORTED = re.compile(
+_REPORTED = any_case(
     r"(?P<who>[\w'-]{1,40})\s+(?:\w{1,20}\s+)?(?:says?|said|thinks?|thought|told|tells"
     r"|claims?|believes?|wrote"
     r"|writes|insists?|heard|hears|mentions?|mentioned|jokes?|joked|reckons?|asks?"
     r"|asked|knows?|argues?|goes|(?:is|was|were|are)\s(?:all\s)?like)"
-    r"(?:\s+\w{1,20})?(?:\s*[,:]\s*|\s+(?:that\s+)?)\Z",
-    re.IGNORECASE,
+    r"(?:\s+\w{1,20})?(?:\s*[,:]\s*|\s+(?:that\s+)?)\Z"
 )
-_ACCORDING = re.compile(r"\baccording\sto\s[^,;:.]{1,40},?\s*\Z", re.IGNORECASE)
-_HEDGE = re.compile(
+_ACCORDING = any_case(r"\baccording\sto\s[^,;:.]{1,40},?\s*\Z")
+_HEDGE = any_case(
     r"\b(?:maybe|perhaps|probably|possibly|i think|i guess|i suppose|i believe|might"
     r"|kind of|kinda|sort of"
-    r"|not sure|more or less|i'd say)\b",
-    re.IGNORECASE,
+    r"|not sure|more or less|i'd say)\b"
 )
 _BEFORE = 60
 """How many characters before a statement tell how it is meant."""
@@ -287,32 +272,28 @@ def _question_begins(sentence: Sentence) -> int:
 
 
 # ---------------------------------------------------------------- what was cut off
-_DOUBT = re.compile(
+_DOUBT = any_case(
     r"\b(?:maybe|perhaps|possibly|probably|might|i\sguess|i\ssuppose|not\ssure|unsure|i\sdoubt"
     r"|supposedly|allegedly|presumably|hypothetically|theoretically|could\sbe\sthat|it\smay\sbe"
-    r"|(?:i|we|he|she|they)\smay|don't\sknow|no\sidea)\b",
-    re.IGNORECASE,
+    r"|(?:i|we|he|she|they)\smay|don't\sknow|no\sidea)\b"
 )
-_DOUBTED = re.compile(
+_DOUBTED = any_case(
     r"[\s,(\u2013\u2014-]*(?:i\sguess|i\ssuppose|maybe|perhaps|probably|possibly|or\ssomething|i'm\snot"
-    r"\ssure|not\ssure|who\sknows|if\si\sremember|iirc|allegedly|supposedly|i\sthink\W*\Z)\b",
-    re.IGNORECASE,
+    r"\ssure|not\ssure|who\sknows|if\si\sremember|iirc|allegedly|supposedly|i\sthink\W*\Z)\b"
 )
-_NARROWED = re.compile(
+_NARROWED = any_case(
     r"[\s,(\u2013\u2014-]*(?:(?:but|though|although|just|and|yet)\s)?(?:(?<=\w\s)not\b|not\s(?:in|on|at|when|if|always"
     r"|really|any|every|all|for|with|after|before|during|too|that|much|yet|right|today|as|from|to|until)"
     r"|(?:only|except|excepting|unless|until|till|as\slong\sas|provided|if|apart\sfrom|other\sthan"
     r"|excluding|at\sleast|never\s(?:in|on|at|when|after|before))\b"
     r"|(?:mostly|usually|sometimes|rarely|occasionally|theoretically|officially|in\stheory|almost"
-    r"|most\sof\sthe\stime|kind\sof|sort\sof|so\sto\ssay)\W*\Z)",
-    re.IGNORECASE,
+    r"|most\sof\sthe\stime|kind\sof|sort\sof|so\sto\ssay)\W*\Z)"
 )
-_CORRECTED = re.compile(
-    r"[\s,(\u2013\u2014-]*(?:sorry|oops|i\smean|erm?|no\s?,|rather|make\sthat|wait)\b",
-    re.IGNORECASE,
+_CORRECTED = any_case(
+    r"[\s,(\u2013\u2014-]*(?:sorry|oops|i\smean|erm?|no\s?,|rather|make\sthat|wait)\b"
 )
 _GOES_ON = re.compile(r"\s*\((?P<aside>[^()]*)\)\s+(?=\w)")
-_THOUGHT = re.compile(r"[;:.!?]\s|,?\s(?:but|so|because)\s|,\sand\s", re.IGNORECASE)
+_THOUGHT = any_case(r"[;:.!?]\s|,?\s(?:but|so|because)\s|,\sand\s")
 _AFTER = 80
 
 

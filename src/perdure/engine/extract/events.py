@@ -10,18 +10,16 @@ from perdure.engine.extract.claims import hedged, opens
 from perdure.engine.extract.persons import is_name, third_person
 from perdure.engine.extract.persons import sentence as as_sentence
 from perdure.engine.extract.prose import Sentence, Statement, clauses, tail, trimmed
-from perdure.engine.extract.words import ADVERBS, OCCASIONS, PAST, either
+from perdure.engine.extract.words import ADVERBS, OCCASIONS, PAST, any_case, either
 from perdure.engine.recall.times import Span, times_in
 
 # ---------------------------------------------------------------- times
 _DAY = timedelta(days=1)
 _WEEK = timedelta(days=7)
-_WEEKDAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)day\Z", re.IGNORECASE)
-_KEPT = re.compile(
-    r"\b(?:by|until|till|from|of|for|during|before|after|since|around)\s+\Z", re.IGNORECASE
-)
-_REPLACED = re.compile(r"\b(?:on|in|at)\s+\Z", re.IGNORECASE)
-_PART_OF_A_NAME = re.compile(r"\b(?:an?|the)\s+\Z", re.IGNORECASE)
+_WEEKDAY = any_case(r"(?:mon|tues|wednes|thurs|fri|satur|sun)day\Z")
+_KEPT = any_case(r"\b(?:by|until|till|from|of|for|during|before|after|since|around)\s+\Z")
+_REPLACED = any_case(r"\b(?:on|in|at)\s+\Z")
+_PART_OF_A_NAME = any_case(r"\b(?:an?|the)\s+\Z")
 _REACH = 10
 """How many characters before a time lead up to it."""
 _NO_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
@@ -130,12 +128,11 @@ _SUBJECT = (
     r"|(?P<name>(?-i:[^\W\d_a-z])[\w'-]{1,30})"
     r"|(?P<the>the\s(?:(?!we\b|I\b|you\b|they\b|he\b|she\b|that\b)[\w'-]{1,30}\s?){1,3}?))"
 )
-_HAPPENED = re.compile(
+_HAPPENED = any_case(
     rf"\b{_SUBJECT}(?:'ve|'s|\shave|\shas)?\s{_ADV}(?P<verb>{_DID}|was\s(?:by|at|in"
-    rf"|with)|(?:was|were|got)\s[a-z]{{2,20}}(?:ed|en|t))(?!['\w])",
-    re.IGNORECASE,
+    rf"|with)|(?:was|were|got)\s[a-z]{{2,20}}(?:ed|en|t))(?!['\w])"
 )
-_AHEAD = re.compile(
+_AHEAD = any_case(
     rf"\b{_SUBJECT}(?:(?:'m|'re|'s|\sam|\sare|\sis)\s{_ADV}(?:going\sto|about\sto"
     rf"|getting|having|moving|[a-z]{{3,20}}ing)\b"
     rf"|(?:'ll|\swill|\smight|\smay)\s{_ADV}[a-z]{{2,20}}\b|\s(?:have|has|got|have"
@@ -143,58 +140,48 @@ _AHEAD = re.compile(
     rf"(?:[\w'-]{{1,30}}\s){{0,2}}?(?:{either(OCCASIONS)})\b|\s(?:fly|leave|arrive"
     rf"|arrives|start|starts|begin|begins|end|ends"
     rf"|travel|move|open|opens|turn|turns|launch|launches|graduate|retire|marry|come"
-    rf"|comes|expires|is\sdue|is\son|is\sat|is)\b)",
-    re.IGNORECASE,
+    rf"|comes|expires|is\sdue|is\son|is\sat|is)\b)"
 )
-_SHORT = re.compile(
-    rf"\A\W*(?:(?:my|the|a)\s)?(?:[\w'-]{{1,20}}\s){{0,1}}?(?:{either(OCCASIONS)})\b", re.IGNORECASE
-)
-_GREAT = re.compile(
+_SHORT = any_case(rf"\A\W*(?:(?:my|the|a)\s)?(?:[\w'-]{{1,20}}\s){{0,1}}?(?:{either(OCCASIONS)})\b")
+_GREAT = any_case(
     r"\b(?!(?:I|we)(?:'ve|\shave)\sgot\sa\s(?:dog|cat)\b)(?:I|we|we've|I've)\s(?:just\s|finally\s|recently\s|have\s){0,2}(?:got"
     r"\s(?:married|engaged|divorced|promoted|fired|a\s(?:new\sjob"
     r"|dog|cat|promotion))|graduated|adopted\s(?:a|an|him|her)|quit\s(?:my|smoking)"
     r"|moved\s(?:to|into|back)|passed\s(?:my|the)"
     r"|bought\sa\s(?:house|car|flat|boat|van|bike)|had\s(?:a\sbaby|surgery)|broke\smy"
     r"|joined|launched|signed\sup|won|retired"
-    r"|lost\smy\sjob)\b",
-    re.IGNORECASE,
+    r"|lost\smy\sjob)\b"
 )
-_BARE = re.compile(
+_BARE = any_case(
     r"\W*(?:(?:and|but|so|because|then|also|well|yeah|oh|btw|anyway|actually|finally"
     r"|plus|just|guess what|as|since|now)\W+){0,3}"
     r"(?:I\s(?:just\s|do\s|also\s|should\s)?(?:think|remember(?:ed)?|know|guess"
     r"|believe|mean|reali[sz]ed|forgot\sto\s(?:say|mention)"
-    r"|mention|wanted\sto\s(?:tell|say|let)\s[\w\s]{1,12}?)\s(?:that\s)?(?=(?:I|we|my|our)\b))?",
-    re.IGNORECASE,
+    r"|mention|wanted\sto\s(?:tell|say|let)\s[\w\s]{1,12}?)\s(?:that\s)?(?=(?:I|we|my|our)\b))?"
 )
 """What comes before the statement itself."""
-_MUSING = re.compile(
+_MUSING = any_case(
     r"\b(?:thinking\s(?:of|about)|considering|wondering|deciding|trying\sto\sdecide"
-    r"|looking\sforward|hoping)\b",
-    re.IGNORECASE,
+    r"|looking\sforward|hoping)\b"
 )
 _FEWEST = 4
 _MOST_SHORT = 6
-_HABIT = re.compile(
+_HABIT = any_case(
     r"\b(?:every|since|usually|always|never|each|often|sometimes|used\sto|on\s\w+days"
     r"|most\sdays|anymore|didn't|not|hardly"
-    r"|see\syou|talk\slater|my\sbirthday\sis)\b",
-    re.IGNORECASE,
+    r"|see\syou|talk\slater|my\sbirthday\sis)\b"
 )
-_DECIDED = re.compile(
+_DECIDED = any_case(
     r"\b(?:(?:I|we|we've|I've|we\shave|I\shave)\s(?:all\s|finally\s|just\s|both\s|now"
     r"\s){0,2}(?:(?:decided|agreed)\s(?:\w+\s)?"
     r"(?:to|on|that|against|not\sto)|chose|settled\son|picked|switched\s(?:over\s)?(?:from|to)|opted\s(?:for|to)|voted\s(?:to|for))"
     r"|(?:we're|I'm|we\sare|we'll|I'll|let's|lets)\s(?:just\s)?(?:going\sto"
     r"\s)?(?:going|go|stick|use)\s?(?:with)?(?=\s)"
-    r"|(?:the\s|final\s|our\s)?decision\s?(?:is|was|:)(?:\sto)?)\s",
-    re.IGNORECASE,
+    r"|(?:the\s|final\s|our\s)?decision\s?(?:is|was|:)(?:\sto)?)\s"
 )
-_LETS = re.compile(r"(?:let's|lets)\s(?:just\s)?", re.IGNORECASE)
-_WILL = re.compile(r"(?:I'll|we'll)\s", re.IGNORECASE)
-_WITH = re.compile(
-    r"\b(?:with)\s\Z|decid|agreed|chose|settled|picked|switched|opted|voted", re.IGNORECASE
-)
+_LETS = any_case(r"(?:let's|lets)\s(?:just\s)?")
+_WILL = any_case(r"(?:I'll|we'll)\s")
+_WITH = any_case(r"\b(?:with)\s\Z|decid|agreed|chose|settled|picked|switched|opted|voted")
 
 
 def events(sentence: Sentence, who: str, said_at: datetime | None) -> Iterator[Statement]:
@@ -255,11 +242,10 @@ def _told_by(
     return _event(sentence, clause, who, time)
 
 
-_LEANING = re.compile(
+_LEANING = any_case(
     r"\W*(?:I|we)(?:'ve|\shave|\shad)?\s(?:(?:finally|just|then|also|recently)\s){0,2}(?:quit|stopped"
     r"|started|began|finished|left|ended|changed|switched|did|gave\sup|tried|returned|continued"
-    r"|resumed|failed|succeeded|agreed|refused|managed|forgot|remembered|said|asked|told)\W*\Z",
-    re.IGNORECASE,
+    r"|resumed|failed|succeeded|agreed|refused|managed|forgot|remembered|said|asked|told)\W*\Z"
 )
 
 

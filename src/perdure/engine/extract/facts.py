@@ -17,19 +17,18 @@ from perdure.engine.extract.words import (
     PETS,
     TITLES,
     TRAITS,
+    any_case,
     either,
 )
 
 # ---------------------------------------------------------------- values
 _PLACE = re.compile(r"(?:the|a|an)\s[\w\s-]{2,40}|[^\W\d_][\w\s'\u2019.-]{1,60}")
-_NO_PLACE = re.compile(
-    r"(?:fear|hope|peace|it|that|this|denial|love" r"|my|your|case|charge|touch|trouble|order)\b",
-    re.IGNORECASE,
+_NO_PLACE = any_case(
+    r"(?:fear|hope|peace|it|that|this|denial|love" r"|my|your|case|charge|touch|trouble|order)\b"
 )
 _MOST_OF_ROLE = 5
-_END = re.compile(
-    r"\s*(?:\Z|[,.;:!)?]|and\b|but\b|so\b|now\b|years?\s+old|y/?o\b|yrs?\b|since\b" r"|because\b)",
-    re.IGNORECASE,
+_END = any_case(
+    r"\s*(?:\Z|[,.;:!)?]|and\b|but\b|so\b|now\b|years?\s+old|y/?o\b|yrs?\b|since\b" r"|because\b)"
 )
 
 
@@ -103,13 +102,11 @@ _I = rf"\b(?:I|we){_ADV}{{0,3}}"
 _AM = rf"\b(?:I'm|I\sam|Im|we're|we\sare){_ADV}{{0,2}}"
 _HAVE = r"\b(?:I've|I\shave|we've|we\shave|I|we)"
 _COUNT = r"(?:an?|one|two|three|four|five|six|seven|\d{1,2})"
-_FIRST_PERSON = re.compile(
-    r"\b(?:I|we|my|our|im|I'm|I've|we've|we're)\b|\A(?:name|live|work|reside)\b|\bhere\b",
-    re.IGNORECASE,
+_FIRST_PERSON = any_case(
+    r"\b(?:I|we|my|our|im|I'm|I've|we've|we're)\b|\A(?:name|live|work|reside)\b|\bhere\b"
 )
-_ITS_TIME = re.compile(
-    r"\s(?:until|till|since|after|before|when|whenever|while|except|unless)\s(?!I\sam\b|I'm\b)",
-    re.IGNORECASE,
+_ITS_TIME = any_case(
+    r"\s(?:until|till|since|after|before|when|whenever|while|except|unless)\s(?!I\sam\b|I'm\b)"
 )
 
 
@@ -202,11 +199,11 @@ def _spoken_out(topic: str, said: str) -> str:
 
 
 def _rule(topic: str, head: str, holds: Check | None = None, **more: bool) -> _Rule:
-    return _Rule(topic, re.compile(head, re.IGNORECASE), holds, **more)
+    return _Rule(topic, any_case(head), holds, **more)
 
 
 _KIN = rf"(?:{either(FAMILY)})s?"
-_MY_KIN = re.compile(rf"(?P<kin>(?:my|our)\s(?:\w+\s)?(?:{_KIN}))\s", re.IGNORECASE)
+_MY_KIN = any_case(rf"(?P<kin>(?:my|our)\s(?:\w+\s)?(?:{_KIN}))\s")
 _PET = rf"(?:{either(PETS - {'fish'})})s?|puppies|ponies|fish"
 _AMOUNT = r"\d{1,3}(?:[.,]\d{1,2})?"
 _CAPITAL = r"(?-i:[^\W\d_a-z][\w'\u2019-]{1,30})"
@@ -324,10 +321,10 @@ _RULES = (
 
 
 # ---------------------------------------------------------------- half sentences
-_TRAIT = re.compile(rf"(?:{either(TRAITS)})\W*\Z", re.IGNORECASE)
-_HOW_MANY = re.compile(rf"{_COUNT}\s(?:{_KIN})\W*\Z", re.IGNORECASE)
-_ROLE_OF_NAMED = re.compile(
-    r"\bI['\u2019]?\s?a?m\s[^,.;!?]{2,60},\s(?P<role>(?:an?\s|the\s)?[^,.;!?]{3,80})", re.IGNORECASE
+_TRAIT = any_case(rf"(?:{either(TRAITS)})\W*\Z")
+_HOW_MANY = any_case(rf"{_COUNT}\s(?:{_KIN})\W*\Z")
+_ROLE_OF_NAMED = any_case(
+    r"\bI['\u2019]?\s?a?m\s[^,.;!?]{2,60},\s(?P<role>(?:an?\s|the\s)?[^,.;!?]{3,80})"
 )
 
 

@@ -7,17 +7,14 @@ from perdure.engine.extract import confidence
 from perdure.engine.extract.claims import opens
 from perdure.engine.extract.persons import third_person
 from perdure.engine.extract.prose import BLOT, VERB, Sentence, Statement, predicate, tail
-from perdure.engine.extract.words import ADVERBS, MANNERS, REQUESTS, STYLE, either
+from perdure.engine.extract.words import ADVERBS, MANNERS, REQUESTS, STYLE, any_case, either
 
 # ---------------------------------------------------------------- wishes
-_PROCEDURE = re.compile(
-    r"\b(?:before|after|whenever|when|each time|every time|once)\b", re.IGNORECASE
-)
-_DOING = re.compile(
+_PROCEDURE = any_case(r"\b(?:before|after|whenever|when|each time|every time|once)\b")
+_DOING = any_case(
     r"\b(?:run|restart|deploy|build|install|execute|migrate|regenerate|rebuild|check"
     r"|update|bump|tag|push|start"
-    r"|stop|test|lint|merge|rebase|squash|commit|backup|back up|clear|reset)\b",
-    re.IGNORECASE,
+    r"|stop|test|lint|merge|rebase|squash|commit|backup|back up|clear|reset)\b"
 )
 
 
@@ -51,35 +48,26 @@ _PLEASE = (
     r"(?:please\s|pls\s|and\s|also\s|but\s|from\snow\son,?\s|in\s(?:the\s)?future,?"
     r"\s|just\s|so\s|yes,?\s|ok,?\s)"
 )
-_CALL_ME = re.compile(
-    rf"(?P<please>{_PLEASE}{{0,3}})(?P<call>call\sme)\s(?P<name>\S{{1,40}})", re.IGNORECASE
-)
-_STANDING = re.compile(
+_CALL_ME = any_case(rf"(?P<please>{_PLEASE}{{0,3}})(?P<call>call\sme)\s(?P<name>\S{{1,40}})")
+_STANDING = any_case(
     rf"(?P<please>{_PLEASE}{{0,3}})(?P<how>always|never|don't\sever|do\snot\sever|make"
     rf"\ssure\sto|remember\sto)\s"
-    r"(?:please\s)?(?!give\sup)(?P<verb>[a-z]{2,20})\b",
-    re.IGNORECASE,
+    r"(?:please\s)?(?!give\sup)(?P<verb>[a-z]{2,20})\b"
 )
-_MANNER = re.compile(
+_MANNER = any_case(
     rf"(?P<please>{_PLEASE}{{0,3}})(?P<how>don't|do\snot|stop|avoid|no\smore)?"
     rf"\s?(?P<verb>use|write|keep|answer|reply|respond"
     r"|speak|talk|send|add|put|give|explain|format|start|end|apologi[sz](?:e|ing)"
     r"|us(?:ing)|writ(?:ing)|include|show|(?:call|text|email|address)(?=\s(?:me|us)\b)"
-    r"|correct|stick\sto|be)\b",
-    re.IGNORECASE,
+    r"|correct|stick\sto|be)\b"
 )
-_NO = re.compile(
-    rf"(?P<please>{_PLEASE}{{0,3}})(?P<how>no|without|only)\s(?P<what>\w)", re.IGNORECASE
-)
-_ONLY = re.compile(r"[\w\s-]{3,40}\s(?:only|always|please|pls)\W*\Z", re.IGNORECASE)
+_NO = any_case(rf"(?P<please>{_PLEASE}{{0,3}})(?P<how>no|without|only)\s(?P<what>\w)")
+_ONLY = any_case(r"[\w\s-]{3,40}\s(?:only|always|please|pls)\W*\Z")
 _STARTS = re.compile(r"\A\W*|[,;:.!]\s+(?:(?:and|but)\s+)?|\s(?:and|but)\s+|\s[-\u2013\u2014]\s+")
-_LASTING = re.compile(
-    r"\b(?:always|never|every\s?time|everywhere|from\snow\son|in\s(?:the\s)?future|whenever)\b",
-    re.IGNORECASE,
+_LASTING = any_case(
+    r"\b(?:always|never|every\s?time|everywhere|from\snow\son|in\s(?:the\s)?future|whenever)\b"
 )
-_ONE_TASK = re.compile(
-    r"\b(?:the|this|that|these|those|it)\b(?!\s(?:metric|imperial|word))", re.IGNORECASE
-)
+_ONE_TASK = any_case(r"\b(?:the|this|that|these|those|it)\b(?!\s(?:metric|imperial|word))")
 
 
 def requests(claim: Sentence, who: str) -> Iterator[Statement]:
@@ -160,55 +148,46 @@ def likes(claim: Sentence, who: str) -> Iterator[Statement]:
 
 # ---------------------------------------------------------------- tastes
 _ADV = rf"(?:\s(?:{either(ADVERBS)}|don't|do\snot|never))"
-_LIKES = re.compile(
+_LIKES = any_case(
     rf"(?P<subject>\b(?:I|we){_ADV}{{0,4}}\s)?\b(?:like|love|adore|hate|dislike|loathe"
     rf"|detest|prefer|enjoy|can't\sstand"
     r"|cannot\sstand|can't\sbear|am\sinto|am\snot\sinto|am\sa\s(?:big\s|huge\s)?fan"
     r"\sof|avoid|favour|favor"
-    r"|listen\sto|drink|crave)\s(?:so\smuch\s|very\smuch\s|more\s)?",
-    re.IGNORECASE,
+    r"|listen\sto|drink|crave)\s(?:so\smuch\s|very\smuch\s|more\s)?"
 )
 _MOST_TERSE = 6
-_WEAK = re.compile(r"(?:listen\sto|drink|avoid|crave|favou?r)\s\Z", re.IGNORECASE)
-_HABIT = re.compile(
-    r"\b(?:always|never|only|no\slonger|don't|do\snot|usually|mostly)\b", re.IGNORECASE
-)
-_MINE = re.compile(
+_WEAK = any_case(r"(?:listen\sto|drink|avoid|crave|favou?r)\s\Z")
+_HABIT = any_case(r"\b(?:always|never|only|no\slonger|don't|do\snot|usually|mostly)\b")
+_MINE = any_case(
     r"\b(?:I'm|I\sam)(?:\s(?:not|really|also|so|very|totally)){0,3}\s(?:into|fond\sof"
     r"|keen\son|crazy\sabout|a\s(?:big\s|"
-    r"huge\s|massive\s)?fan\sof|obsessed\swith|tired\sof|sick\sof|not\sa\sfan\sof)\s",
-    re.IGNORECASE,
+    r"huge\s|massive\s)?fan\sof|obsessed\swith|tired\sof|sick\sof|not\sa\sfan\sof)\s"
 )
-_RATHER = re.compile(
-    r"\b(?:I'd|I\swould)\s(?:much\s)?(?:rather|prefer)\s(?:not\s)?(?:to\s|have\s|use\s)?",
-    re.IGNORECASE,
+_RATHER = any_case(
+    r"\b(?:I'd|I\swould)\s(?:much\s)?(?:rather|prefer)\s(?:not\s)?(?:to\s|have\s|use\s)?"
 )
-_WHAT_I = re.compile(
+_WHAT_I = any_case(
     r"\bwhat\s(?:I|we)\s(?:really\s)?(?:like|love|hate|can't\sstand|dislike|prefer"
-    r"|enjoy)(?:\s(?:most|about\s\w+))?\s(?:is|are)\s",
-    re.IGNORECASE,
+    r"|enjoy)(?:\s(?:most|about\s\w+))?\s(?:is|are)\s"
 )
-_NEVER_DO = re.compile(r"\b(?:I|we)\s(?:never|always)\s(?=\w)", re.IGNORECASE)
-_NO_HABIT = re.compile(
+_NEVER_DO = any_case(r"\b(?:I|we)\s(?:never|always)\s(?=\w)")
+_NO_HABIT = any_case(
     r"(?:forget|forgot|thought|knew|know|said|told|wanted|had|have|been|was|were|did"
     r"|saw|got|get|think|wonder|felt"
-    r"|feel|mind|heard|hear|met|tried|went|used|understood|understand|\w+ed)\b",
-    re.IGNORECASE,
+    r"|feel|mind|heard|hear|met|tried|went|used|understood|understand|\w+ed)\b"
 )
-_NOTHING = re.compile(
+_NOTHING = any_case(
     r"(?:it|that|this|these|those|them|(?:us|me|myself|ourselves)(?=\W*\Z)|him|her|his|their|its|you|your|i|one|both(?!\s[\w-]+\sand\s\w)"
     r"|everything|the\s(?:thought|fact|idea|sound|look|way|first|second"
     r"|last|new|other|one|answer|result|plan)|how|what|to\s(?:know|see|ask|hear|get"
     r"|have|think|thank|add|change|order|book"
-    r"|say)|crazy|so|when\sI\ssay|where)\b",
-    re.IGNORECASE,
+    r"|say)|crazy|so|when\sI\ssay|where)\b"
 )
-_WHEN_YOU = re.compile(r"(?:it\s)?when\s(?:you|people|someone|the)\b", re.IGNORECASE)
-_OF_THE_TALK = re.compile(
+_WHEN_YOU = any_case(r"(?:it\s)?when\s(?:you|people|someone|the)\b")
+_OF_THE_TALK = any_case(
     r"\b(?:ideas?|options?|suggestions?)\Z|\byou(?:'ve)?\s(?:suggested|mentioned|gave"
     r"|said|wrote|made|listed|provided|shared|recommended|showed|described|sent)\b"
-    r"|\b(?:it|this|these|those|them|there|yourself)\b",
-    re.IGNORECASE,
+    r"|\b(?:it|this|these|those|them|there|yourself)\b"
 )
 
 
@@ -237,15 +216,12 @@ def _is_terse(claim: Sentence, match: re.Match[str]) -> bool:
     """Whether the subject was left out: the verb comes first, in a short sentence."""
     if match.start() != 0 or len(claim.plain.split()) > _MOST_TERSE:
         return False
-    return not re.compile(r"(?:the|your|all|every)\b", re.IGNORECASE).match(
-        claim.plain, match.end()
-    )
+    return not any_case(r"(?:the|your|all|every)\b").match(claim.plain, match.end())
 
 
-_OF_ME = re.compile(
+_OF_ME = any_case(
     r"\W*(?:I|we)\s(?!.*\b(?:he|she|they|who|that|people|to|can|will|would|not|don't|never)\b)"
-    r".*\Z",
-    re.IGNORECASE,
+    r".*\Z"
 )
 
 
@@ -282,16 +258,14 @@ def _liked(
 
 
 # ---------------------------------------------------------------- favourites
-_FAVOURITE = re.compile(
+_FAVOURITE = any_case(
     r"\bmy\s(?:all[\s-]time\s)?(?P<what>(?:least\s)?favou?rite\s(?:[\w'-]{1,30}"
     r"\s){1,5}?)(?:is|are|was|has\sto\sbe)\s|"
-    r"\bmy\sgo-to\s(?P<goto>(?:[\w'-]{1,30}\s){1,3}?)(?:is|are)\s",
-    re.IGNORECASE,
+    r"\bmy\sgo-to\s(?P<goto>(?:[\w'-]{1,30}\s){1,3}?)(?:is|are)\s"
 )
-_IS_FAVOURITE = re.compile(
+_IS_FAVOURITE = any_case(
     r"(?P<what>[^\W_][\w\s'-]{1,40}?)\s(?:is|are)\smy\s(?P<kind>(?:all[\s-]time"
-    r"\s)?favou?rite(?:\s[\w'-]{1,30}){0,3})",
-    re.IGNORECASE,
+    r"\s)?favou?rite(?:\s[\w'-]{1,30}){0,3})"
 )
 
 

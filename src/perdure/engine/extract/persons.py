@@ -19,6 +19,7 @@ from perdure.engine.extract.words import (
     PETS,
     STOP,
     THINGS,
+    any_case,
     either,
     words_of,
 )
@@ -90,22 +91,20 @@ _SMALL = r"(?:(?:a|an|the|of|by|in|on|at|to|for|and|or|with|from)\s){0,2}"
 _TITLE = re.compile(
     rf"(?<![\w'\u2019])[A-Z][\w'\u2019]{{0,30}}(?:\s{_SMALL}[A-Z][\w'\u2019]{{0,30}}){{1,8}}"
 )
-_NUMBERED = re.compile(
+_NUMBERED = any_case(
     r"\b(?:War|Part|Type|Chapter|Phase|Level|Tier|Class|Act|Volume|Book|Grade|Stage|Division"
-    r"|Schedule|Title|Article|Category|Element|Episode|Season)\s\Z",
-    re.IGNORECASE,
+    r"|Schedule|Title|Article|Category|Element|Episode|Season)\s\Z"
 )
 _AFTER_NUMERAL = re.compile(
     r"\s*(?:\Z|[,.;:!?)]|(?:is|was|are|were|and|or|of|in|on|at|from|by|to|as|than|with)\b)"
 )
 _CAPITAL_BEFORE = re.compile(r"(?<![\w'\u2019])[A-Z][\w'\u2019]{0,30}\s\Z")
-_JOINS = re.compile(
+_JOINS = any_case(
     r"(?:\A|[,;:.!?(]\s*|\b(?:and|but|so|because|when|while|that|if|as|since|where|what|how|then"
-    r"|until|before|after)\s)\Z",
-    re.IGNORECASE,
+    r"|until|before|after)\s)\Z"
 )
 _TITLED = re.compile(r"\s[A-Z][a-z]")
-_TITLED_TWICE = re.compile(rf"\s(?!(?:{either(FAMILY | PEOPLE | PETS | THINGS)})\b)", re.IGNORECASE)
+_TITLED_TWICE = any_case(rf"\s(?!(?:{either(FAMILY | PEOPLE | PETS | THINGS)})\b)")
 _TWO_TITLED = re.compile(r"\s[A-Z][a-z]+\s[A-Z][a-z]")
 
 

@@ -10,29 +10,26 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from perdure.engine.extract.words import words_of
+from perdure.engine.extract.words import any_case, words_of
 
 # ---------------------------------------------------------------- pasted mails, letters and chats
-_HEADER = re.compile(
-    r"\s*(?P<field>From|To|Cc|Bcc|Subject|Sent|Date|Reply-To|Von|An|Betreff|Gesendet)\s?:\s",
-    re.IGNORECASE,
+_HEADER = any_case(
+    r"\s*(?P<field>From|To|Cc|Bcc|Subject|Sent|Date|Reply-To|Von|An|Betreff|Gesendet)\s?:\s"
 )
 _FEWEST_HEADERS = 2
-_TURN = re.compile(
+_TURN = any_case(
     r"\s*(?:[-*]\s+)?(?P<time>[\[(]?\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:\s?[ap]m)?[\])]?[\s,-]*)?"
     r"[<*]{0,2}@?(?P<who>[^\W\d_][\w.'-]{0,25}(?:\s[\w.'-]{1,25}){0,2})[>*]{0,2}"
-    r"(?:\s\([^)]{1,30}\))?(?::|>)[*]{0,2}\s+(?P<said>\S.*)",
-    re.IGNORECASE,
+    r"(?:\s\([^)]{1,30}\))?(?::|>)[*]{0,2}\s+(?P<said>\S.*)"
 )
-_OF_ONESELF = re.compile(r"\b(?:I|I'm|I've|I'd|I'll|my|me|mine|we|we're|our|us)\b", re.IGNORECASE)
-_OTHERS = re.compile(r"(?:the|my|our|a|an|his|her)\s\w+\Z", re.IGNORECASE)
+_OF_ONESELF = any_case(r"\b(?:I|I'm|I've|I'd|I'll|my|me|mine|we|we're|our|us)\b")
+_OTHERS = any_case(r"(?:the|my|our|a|an|his|her)\s\w+\Z")
 _CAPITALS = re.compile(r"[^\W\d_a-z][\w.'-]*(?:\s[^\W\d_a-z][\w.'-]*){0,2}\Z")
-_GREETING = re.compile(r"\s*(?:hi|hello|hey|dear|good\s(?:morning|evening|day))\b", re.IGNORECASE)
-_SIGN_OFF = re.compile(
+_GREETING = any_case(r"\s*(?:hi|hello|hey|dear|good\s(?:morning|evening|day))\b")
+_SIGN_OFF = any_case(
     r"(?:.*[.!?]\s)?\s*(?:(?:with\s)?(?:best|kind|kindest|warm|many)\s)?(?:regards|wishes|best|cheers"
     r"|yours(?:\s(?:truly|sincerely|faithfully))?|sincerely|love|thanks|thank\syou|xoxo|hugs)"
-    r"[,!.]{0,2}\s*(?P<name>[^\W\d_a-z][\w'-]+(?:\s[^\W\d_a-z][\w'-]+)?)?\s*\Z",
-    re.IGNORECASE,
+    r"[,!.]{0,2}\s*(?P<name>[^\W\d_a-z][\w'-]+(?:\s[^\W\d_a-z][\w'-]+)?)?\s*\Z"
 )
 _NAME = re.compile(
     r"\s*[-\u2013\u2014]?\s*(?P<name>[^\W\d_a-z][\w'-]+(?:\s[^\W\d_a-z][\w'-]+)?)\s*"
@@ -129,10 +126,9 @@ _FOREIGN_LINE = re.compile(
     r"|E   |diff --git|\s*</?\w+[ >/]|\s*[\w.]{1,80}(?:Error|Exception)\b:|\s*[{}]\s*$"
 )
 _INDENTED = re.compile(r"(?: {4}|\t)\s*\S")
-_PASTE = re.compile(
+_PASTE = any_case(
     r"\b(?:e-?mail|mail|letter|message|text|article|logs?|transcript|quote|post|ticket|review|reply"
-    r"|wrote|writes|says|said|output|document|draft|prompt|story|poem|lyrics)\b[^.!?\n]{0,80}:\s*$",
-    re.IGNORECASE,
+    r"|wrote|writes|says|said|output|document|draft|prompt|story|poem|lyrics)\b[^.!?\n]{0,80}:\s*$"
 )
 _SPANS = re.compile(
     r"`(?P<code>[^`\n]{1,400})`|\"(?P<plain>[^\"\n]{1,400})\""
@@ -142,11 +138,10 @@ _SPANS = re.compile(
     r"|(?<!\w)'(?P<single>[^'\n]{2,200})'(?!\w)|(?P<link>https?://\S{1,400})"
 )
 _END = re.compile(r"[.!?\u2026]+[\"')\]\u201d\u2019*]{0,3}(?=\s|$)|[\u3002\uff01\uff1f]")
-_ABBREVIATED = re.compile(
+_ABBREVIATED = any_case(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|inc|ltd|jr|sr|dept|u\.s"
     r"|u\.k|a\.m|p\.m)"
-    r"|\b[A-Z])\Z",
-    re.IGNORECASE,
+    r"|\b[A-Z])\Z"
 )
 _WRAPPED = 60
 """A line at least as long that goes on with a small letter was wrapped."""
@@ -287,18 +282,16 @@ _SOFT = (
     r"|(?<!\sa)\swhile\b|\s(?:when|since|until|after|before|whenever|where|who|which"
     r"|that|even|even though|even if)\b"
 )
-HARD = re.compile(_HARD, re.IGNORECASE)
-SOFT = re.compile(_HARD + _SOFT, re.IGNORECASE)
-_CLAUSE = re.compile(
+HARD = any_case(_HARD)
+SOFT = any_case(_HARD + _SOFT)
+_CLAUSE = any_case(
     r"[,;:]\s|[!?()\u2026]|\s[-\u2013\u2014]+\s|\s(?:but|because|so|though|although|which|and\s+"
-    rf"(?={_NEW_SUBJECT}\b|come\b|go\b))\b",
-    re.IGNORECASE,
+    rf"(?={_NEW_SUBJECT}\b|come\b|go\b))\b"
 )
-_LOOSE = re.compile(
+_LOOSE = any_case(
     r"(?:\s|\A)(?:for now|now|too|either|btw|tbh|lol|haha|please|pls|though|anyway|again"
     r"|you know|of course|as well|ok"
-    r"|at all|right|then|here|these days|in general|by now)\W*\Z",
-    re.IGNORECASE,
+    r"|at all|right|then|here|these days|in general|by now)\W*\Z"
 )
 _LIST_GOES_ON = re.compile(
     r",\s(?:(?:some|a little|a bit of|little)\s)?[\w-]{1,30}(?=,|\s(?:and|or)\s|\s*\Z|[.;!])"
@@ -307,14 +300,13 @@ _LONGEST_TAIL = 160
 _ON = re.compile(r"\s(?!(?:and|but|so|because|or)\b)\w")
 _PLACED = r"(?:in|at|near|with|on|by|for|as|from|to)"
 _SOME = r"(?:the|an?|my|our|some|no|lots|much|many|only|\d+)"
-VERB = re.compile(
+VERB = any_case(
     rf"(?:like|prefer|enjoy|adore|dislike|have|am|speak|know|think|want|believe)\s"
     rf"|(?:live|work|study|listen|come)\s{_PLACED}\s|(?:love|hate|use|own|drive|play|run|teach"
-    rf"|drink|eat|need|collect|avoid|study)\s{_SOME}\s",
-    re.IGNORECASE,
+    rf"|drink|eat|need|collect|avoid|study)\s{_SOME}\s"
 )
 """A verb that goes on with what somebody says of themselves: "I live in Rome and like tea"."""
-_JOINED = re.compile(rf",?\s(?:and|or)\s(?={VERB.pattern})", re.IGNORECASE)
+_JOINED = any_case(rf",?\s(?:and|or)\s(?={VERB.pattern})")
 
 
 def tail(sentence: Sentence, position: int, *, soft: bool = False) -> int:

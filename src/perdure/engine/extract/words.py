@@ -11,6 +11,11 @@ def words_of(section: str) -> frozenset[str]:
     return frozenset(" ".join(_LISTS[section]).split())
 
 
+def any_case(pattern: str) -> re.Pattern[str]:
+    """Return a pattern that matches whether letters are capital or small."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
 def either(given: frozenset[str]) -> str:
     """Return a pattern for one of the words, the longest first; `_` stands for a space."""
     ordered = sorted(given, key=lambda word: (-len(word), word))

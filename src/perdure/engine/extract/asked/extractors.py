@@ -1,7 +1,6 @@
 """The extractors that ask a model: what it found, tied to the messages that it was shown."""
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from perdure.engine.extract.candidates import metadata_of, owner_space, slug_of
 from perdure.engine.extract.contract import CandidateExtractor
 from perdure.engine.extract.evidence import Evidence, cid_of
 from perdure.engine.extract.persons import NOBODY, owner_of
-from perdure.engine.extract.words import either, words_of
+from perdure.engine.extract.words import any_case, either, words_of
 from perdure.engine.llm.contract import LLM
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
@@ -241,7 +240,7 @@ def _topic(item: Item) -> str:
     return slug_of(item.topic) if item.topic.strip() else ""
 
 
-_ATTITUDE = re.compile(rf"\b(?:{either(words_of('attitudes'))})(?!\w)", re.IGNORECASE)
+_ATTITUDE = any_case(rf"\b(?:{either(words_of('attitudes'))})(?!\w)")
 
 
 class PreferenceExtractor(_ByAsking):

@@ -17,7 +17,7 @@ from perdure.engine.extract.persons import name_at, third_person
 from perdure.engine.extract.prose import Sentence, Statement, apart, tail
 from perdure.engine.extract.reminders import reminders
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
-from perdure.engine.extract.words import FAMILY, PEOPLE, PETS, THINGS, either
+from perdure.engine.extract.words import FAMILY, PEOPLE, PETS, THINGS, any_case, either
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.uri import PROFILE
 
@@ -95,40 +95,31 @@ _NAME = (
 )
 _MY = r"\b(?:my|our)\s(?:[\w-]{1,20}\s)?"
 _KNOWN = either(PEOPLE | PETS | THINGS)
-_IS_MINE = re.compile(
+_IS_MINE = any_case(
     rf"(?<!\w){_NAME}\s(?:is|are|was)\s(?:my|our|one\sof\s(?:my|our))"
-    rf"\s(?P<what>(?:[\w'-]{{1,30}}\s?){{1,5}})",
-    re.IGNORECASE,
+    rf"\s(?P<what>(?:[\w'-]{{1,30}}\s?){{1,5}})"
 )
-_MY_NAMED = re.compile(rf"{_MY}(?P<what>{_KNOWN})\s{_NAME}", re.IGNORECASE)
-_MINE_IS = re.compile(
+_MY_NAMED = any_case(rf"{_MY}(?P<what>{_KNOWN})\s{_NAME}")
+_MINE_IS = any_case(
     rf"{_MY}(?P<what>{_KNOWN})(?:'s\sname)?\s(?:is|'s)\s(?:called\s|named\s)?{_NAME}(?="
-    rf"\s*(?:\Z|[,.;!)]|and\b|but\b|who\b))",
-    re.IGNORECASE,
+    rf"\s*(?:\Z|[,.;!)]|and\b|but\b|who\b))"
 )
-_CALLED = re.compile(
+_CALLED = any_case(
     r"\b(?:(?:the|my|our|this|her|his|its)|(?P<has>(?:I|we)(?:'ve)?\s(?:have|got|own"
     r"|adopted)\san?))\s"
     r"(?P<what>(?:[\w'-]{1,30}\s){1,4}?)(?:(?:is|are|was)\s|(?(has)|(?!)))(?:called"
     r"|named|nicknamed)\s"
-    r"(?P<name>[\w'&.-]{1,30}(?:\s(?-i:[^\W\d_a-z])[\w'&-]{0,30}){0,3})",
-    re.IGNORECASE,
+    r"(?P<name>[\w'&.-]{1,30}(?:\s(?-i:[^\W\d_a-z])[\w'&-]{0,30}){0,3})"
 )
-_ITS_NAME = re.compile(
-    rf"\b(?:his|her|its|their|the\sdog's|the\scat's)\sname(?:'s|\sis)\s{_NAME}", re.IGNORECASE
-)
-_THIS_IS = re.compile(
-    rf"\bthis\sis\s{_NAME},\s(?:my|our)\s(?P<what>(?:[\w'-]{{1,30}}\s?){{1,5}})", re.IGNORECASE
-)
-_NEAR_ME = re.compile(
+_ITS_NAME = any_case(rf"\b(?:his|her|its|their|the\sdog's|the\scat's)\sname(?:'s|\sis)\s{_NAME}")
+_THIS_IS = any_case(rf"\bthis\sis\s{_NAME},\s(?:my|our)\s(?P<what>(?:[\w'-]{{1,30}}\s?){{1,5}})")
+_NEAR_ME = any_case(
     rf"\A{_NAME}\s(?:is|was)\s(?:an?|the)\s(?P<what>[\w\s'-]{{2,60}}?\s(?:near|in|at"
-    rf"|where|next\sto|around\sthe\scorner\sfrom)\s(?:my|our|I|we)\b)",
-    re.IGNORECASE,
+    rf"|where|next\sto|around\sthe\scorner\sfrom)\s(?:my|our|I|we)\b)"
 )
-_KIN = re.compile(rf"(?:\w+\s)?(?:{either(FAMILY)})\b", re.IGNORECASE)
-_NO_THING = re.compile(
-    r"\b(?:favou?rite|fault|problem|idea|guess|plan|goal|turn|pleasure|bad|point|thing|dream)\b",
-    re.IGNORECASE,
+_KIN = any_case(rf"(?:\w+\s)?(?:{either(FAMILY)})\b")
+_NO_THING = any_case(
+    r"\b(?:favou?rite|fault|problem|idea|guess|plan|goal|turn|pleasure|bad|point|thing|dream)\b"
 )
 
 
