@@ -22,6 +22,7 @@ from perdure.engine.extract.words import (
 )
 
 # ---------------------------------------------------------------- values
+# "I'm a nurse" has one, and "I'm a bit tired" has none.
 _PLACE = re.compile(r"(?:the|a|an)\s[\w\s-]{2,40}|[^\W\d_][\w\s'\u2019.-]{1,60}")
 _NO_PLACE = any_case(
     r"(?:fear|hope|peace|it|that|this|denial|love" r"|my|your|case|charge|touch|trouble|order)\b"

@@ -71,6 +71,7 @@ _ONE_TASK = any_case(r"\b(?:the|this|that|these|those|it)\b(?!\s(?:metric|imperi
 
 
 def requests(claim: Sentence, who: str) -> Iterator[Statement]:
+    """Yield what a claim asks to be done always so: "call me Bea", "never commit to main"."""
     for start in {match.end() for match in _STARTS.finditer(claim.plain)}:
         wish = _wish_at(claim, start, who)
         if wish and wish.finish > wish.begin:

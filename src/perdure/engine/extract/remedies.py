@@ -99,11 +99,7 @@ def _told(claim: Sentence) -> tuple[int, int] | None:
 
 
 def _remedy(
-    before: Sequence[Turn],
-    turn: Turn,
-    span: tuple[int, int],
-    fix: str,
-    advice: tuple[Place, ...],
+    before: Sequence[Turn], turn: Turn, span: tuple[int, int], fix: str, advice: tuple[Place, ...]
 ) -> Iterator[Finding]:
     problem = _problem(before, turn, span[0])
     if problem is None:

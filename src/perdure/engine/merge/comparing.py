@@ -195,7 +195,7 @@ _LIGHT = frozenset({"~anymore", "yet", "only", "support", "anymore"})
 
 
 def contradiction(alignment: Alignment) -> str | None:
-    """Return how the two contradict each other, in a sentence, or None."""
+    """Return how the two contradict each other, in a sentence; in doubt, None."""
     old = [term for term in alignment.old_alone if term.text not in _LIGHT]
     new = [term for term in alignment.new_alone if term.text not in _LIGHT]
     flipped = [pair for pair in alignment.matched if pair[0].negation != pair[1].negation]
@@ -393,6 +393,7 @@ _MOST = 3
 def is_plain(alignment: Alignment) -> bool:
     """Whether there are words without a partner, few of them, and all of these plain ones.
 
+    Only plain words have others for them: no number, date, name, identifier, negation or limit has.
     Names and numbers that have a partner must stand in the same order: who reports to whom is no
     matter of wording. Nor is what is negated, so a statement with a negation has no other wording.
     """

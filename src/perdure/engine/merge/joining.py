@@ -4,7 +4,7 @@ What a candidate contradicts is superseded: it leaves its page for a node of its
 long the statement held, and leads to the page. Nothing is destroyed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -57,11 +57,33 @@ class Judged:
     against: tuple[Match, ...] = ()
 
 
+class Past(NamedTuple):
+    """What is known of a page before now."""
+
+    when: datetime
+    """When the candidate was said."""
+    last: datetime
+    """When that was said which holds now."""
+    formers: Sequence[ContextNode]
+
+
+class Until(NamedTuple):
+    """When a statement ceased to hold, and what was said then."""
+
+    when: datetime
+    said: str
+
+    @property
+    def reason(self) -> str:
+        return shortened(f"On {self.when.date()}: {self.said}", MAX_ABSTRACT)
+
+
 @dataclass(frozen=True, slots=True)
 class Joining:
     """Makes plans for candidates and the pages they may join."""
 
     judge: Judge
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     # ------------------------------------------------------------ looking
     def judged(self, candidate: CandidateMemory, page: ContextNode) -> Judged:
@@ -125,6 +147,89 @@ class Joining:
         merge = merge_of(Action.APPEND, candidate, ctx)
         return changed(page, content, grounds, merge, reason=reason)
 
+    # ------------------------------------------------------------ superseding
+    def superseded(
+        self,
+        matches: Sequence[Match],
+        candidate: CandidateMemory,
+        ctx: RequestContext,
+        formers: Callable[[], Sequence[ContextNode]],
+    ) -> WritePlan:
+        """Plan for a candidate that can't hold together with some statements of one page.
+
+        The one that was said last is what holds. `formers` tells what the page superseded before.
+        """
+        page = matches[0].page
+        known = grounds_of(page)
+        when = candidate.when or self.clock()
+        last = max(_said_at(page, known, each.statement) for each in matches)
+        if when < last:
+            return self._held_before(matches, candidate, ctx, Past(when, last, formers()))
+        first, *others = matches
+        content = pages.replaced(
+            page.content, first.statement, pages.item(candidate.content, when.date())
+        )
+        for each in others:
+            content = pages.without(content, _again(content, each.statement))
+        gone = {each.statement.cid for each in matches}
+        kept = {cid: each for cid, each in known.items() if cid not in gone}
+        grounds = {**kept, pages.cid_of(candidate.content): Grounds.of(candidate, ctx.session_id)}
+        until = Until(when, candidate.content)
+        gone_once = {each.statement.text: each.statement for each in matches}
+        former = tuple(_former(page, each, known, until) for each in gone_once.values())
+        reason = f"It supersedes {_listed(matches)} {first.reason}".strip()
+        merge = merge_of(Action.MERGE, candidate, ctx)
+        return changed(page, content, grounds, merge, reason=reason, former=former)
+
+    def _held_before(
+        self, matches: Sequence[Match], candidate: CandidateMemory, ctx: RequestContext, past: Past
+    ) -> WritePlan:
+        """Plan for what held before, and was told later: it goes where it would have gone."""
+        for each in past.formers:
+            again = self.judged(candidate, each).same
+            if again is not None and past.when < _until(each):
+                return self.merged(again, candidate, ctx)
+        plan = self._placed_in_time(matches, candidate, ctx, past)
+        return replace(plan, former=(*plan.former, *self._ended_then(candidate, past)))
+
+    def _placed_in_time(
+        self, matches: Sequence[Match], candidate: CandidateMemory, ctx: RequestContext, past: Past
+    ) -> WritePlan:
+        """Plan for what nobody told of yet: it held until the next thing was said."""
+        page = matches[0].page
+        later = self._held_next(candidate, past)
+        if later is not None:
+            until = Until(_said_first(later), later.content.strip())
+            begun = later.revised(metadata={**later.metadata, VALID_FROM: until.when.isoformat()})
+            return _told_late(page, candidate, until, ctx, _before(matches), former=(begun,))
+        until = Until(past.last, matches[0].statement.text)
+        content = _since(page.content, matches, past.last)
+        plan = _told_late(page, candidate, until, ctx, _before(matches))
+        if content == page.content or plan.node is None:
+            return plan
+        merge = merge_of(Action.MERGE, candidate, ctx)
+        return changed(
+            page, content, grounds_of(page), merge, reason=plan.reason, former=(plan.node,)
+        )
+
+    def _held_next(self, candidate: CandidateMemory, past: Past) -> ContextNode | None:
+        """Return what held after a candidate, before what holds now; None if nobody told of it."""
+        later = [
+            each
+            for each in past.formers
+            if past.when < _said_first(each) and self.judged(candidate, each).against
+        ]
+        return min(later, key=_said_first, default=None)
+
+    def _ended_then(self, candidate: CandidateMemory, past: Past) -> list[ContextNode]:
+        """Return what held until a candidate was said, and was taken to have held longer."""
+        until = Until(past.when, candidate.content)
+        return [
+            _ended(each, until)
+            for each in past.formers
+            if _said_first(each) < past.when < _until(each) and self.judged(candidate, each).against
+        ]
+
 
 def merge_of(
     action: Action, candidate: CandidateMemory, ctx: RequestContext, into: str = ""
@@ -162,11 +267,7 @@ def told(content: str, grounds: Mapping[str, Grounds]) -> dict[str, JSON]:
     since = [each.since for each in stands if each.since is not None]
     begins = min(since).isoformat() if since and len(since) == len(stands) else None
     newest = max(times, default=None)
-    return {
-        **as_metadata(kept),
-        DATE: newest.isoformat() if newest else None,
-        VALID_FROM: begins,
-    }
+    return {**as_metadata(kept), DATE: newest.isoformat() if newest else None, VALID_FROM: begins}
 
 
 def kept_apart(page: ContextNode) -> frozenset[str]:
@@ -205,126 +306,7 @@ def quoted(text: str) -> str:
     return f'"{shortened(" ".join(text.split()), MAX_ABSTRACT).rstrip(".")}"'
 
 
-# ---------------------------------------------------------------- superseding
-@dataclass(frozen=True, slots=True)
-class Superseding:
-    """Makes plans for candidates that can't hold together with what is known."""
-
-    joining: Joining
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-
-    def superseded(
-        self,
-        matches: Sequence[Match],
-        candidate: CandidateMemory,
-        ctx: RequestContext,
-        formers: Callable[[], Sequence[ContextNode]] = tuple,
-    ) -> WritePlan:
-        """Plan for a candidate that can't hold together with some statements of one page.
-
-        The one that was said last is what holds. `formers` tells what the page superseded before.
-        """
-        page = matches[0].page
-        known = grounds_of(page)
-        when = candidate.when or self.clock()
-        last = max(_said_at(page, known, each.statement) for each in matches)
-        if when < last:
-            return self._held_before(matches, candidate, ctx, Past(when, last, formers()))
-        first, *others = matches
-        content = pages.replaced(
-            page.content, first.statement, pages.item(candidate.content, when.date())
-        )
-        for gone in others:
-            content = pages.without(content, _again(content, gone.statement))
-        kept = {cid: each for cid, each in known.items() if cid not in _cids(matches)}
-        grounds = {**kept, pages.cid_of(candidate.content): Grounds.of(candidate, ctx.session_id)}
-        until = Until(when, candidate.content)
-        gone_once = {each.statement.text: each.statement for each in matches}
-        former = tuple(_former(page, each, known, until) for each in gone_once.values())
-        reason = f"It supersedes {_listed(matches)} {first.reason}".strip()
-        merge = merge_of(Action.MERGE, candidate, ctx)
-        return changed(page, content, grounds, merge, reason=reason, former=former)
-
-    def _held_before(
-        self,
-        matches: Sequence[Match],
-        candidate: CandidateMemory,
-        ctx: RequestContext,
-        past: "Past",
-    ) -> WritePlan:
-        """Plan for what held before, and was told later: it goes where it would have gone."""
-        for each in past.formers:
-            again = self.joining.judged(candidate, each).same
-            if again is not None and past.when < _until(each):
-                return self.joining.merged(again, candidate, ctx)
-        plan = self._placed_in_time(matches, candidate, ctx, past)
-        return replace(plan, former=(*plan.former, *self._ended_then(candidate, past)))
-
-    def _placed_in_time(
-        self,
-        matches: Sequence[Match],
-        candidate: CandidateMemory,
-        ctx: RequestContext,
-        past: "Past",
-    ) -> WritePlan:
-        """Plan for what nobody told of yet: it held until the next thing was said."""
-        page = matches[0].page
-        later = self._held_next(candidate, past)
-        if later is not None:
-            until = Until(_said_first(later), later.content.strip())
-            begun = later.revised(metadata={**later.metadata, VALID_FROM: until.when.isoformat()})
-            return _told_late(page, candidate, until, ctx, _before(matches), former=(begun,))
-        until = Until(past.last, matches[0].statement.text)
-        content = _since(page.content, matches, past.last)
-        plan = _told_late(page, candidate, until, ctx, _before(matches))
-        if content == page.content or plan.node is None:
-            return plan
-        merge = merge_of(Action.MERGE, candidate, ctx)
-        return changed(
-            page, content, grounds_of(page), merge, reason=plan.reason, former=(plan.node,)
-        )
-
-    def _held_next(self, candidate: CandidateMemory, past: "Past") -> ContextNode | None:
-        """Return what held after a candidate, before what holds now; None if nobody told of it."""
-        later = [
-            each
-            for each in past.formers
-            if past.when < _said_first(each) and self.joining.judged(candidate, each).against
-        ]
-        return min(later, key=_said_first, default=None)
-
-    def _ended_then(self, candidate: CandidateMemory, past: "Past") -> list[ContextNode]:
-        """Return what held until a candidate was said, and was taken to have held longer."""
-        until = Until(past.when, candidate.content)
-        return [
-            _ended(each, until)
-            for each in past.formers
-            if _said_first(each) < past.when < _until(each)
-            and self.joining.judged(candidate, each).against
-        ]
-
-
-class Past(NamedTuple):
-    """What is known of a page before now."""
-
-    when: datetime
-    """When the candidate was said."""
-    last: datetime
-    """When that was said which holds now."""
-    formers: Sequence[ContextNode]
-
-
-class Until(NamedTuple):
-    """When a statement ceased to hold, and what was said then."""
-
-    when: datetime
-    said: str
-
-    @property
-    def reason(self) -> str:
-        return shortened(f"On {self.when.date()}: {self.said}", MAX_ABSTRACT)
-
-
+# ---------------------------------------------------------------- what held once
 def _former(
     page: ContextNode, gone: Statement, known: Mapping[str, Grounds], until: Until
 ) -> ContextNode:
@@ -397,10 +379,6 @@ def _said_at(page: ContextNode, known: Mapping[str, Grounds], statement: Stateme
 def _again(content: str, statement: Statement) -> Statement:
     """Return the same statement where it stands now."""
     return next(each for each in pages.statements(content) if each.text == statement.text)
-
-
-def _cids(matches: Iterable[Match]) -> set[str]:
-    return {each.statement.cid for each in matches}
 
 
 def _before(matches: Sequence[Match]) -> str:

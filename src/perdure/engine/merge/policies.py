@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from perdure.engine.merge import pages
 from perdure.engine.merge.comparing import Judge
 from perdure.engine.merge.grounds import grounds_of
-from perdure.engine.merge.joining import Joining, Judged, Superseding, kept_apart
+from perdure.engine.merge.joining import Joining, Judged, kept_apart
 from perdure.engine.merge.places import (
     apart_place,
     beside,
@@ -19,14 +19,7 @@ from perdure.engine.merge.places import (
     place_of,
 )
 from perdure.errors import NodeExistsError
-from perdure.model import (
-    Action,
-    CandidateMemory,
-    ContextNode,
-    RequestContext,
-    Uri,
-    WritePlan,
-)
+from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 
 
 class Known(Protocol):
@@ -57,17 +50,12 @@ class MergePolicy(Protocol):
         """Return the plan for a candidate that was validated; `ctx` says in which session."""
 
 
-# ---------------------------------------------------------------- the policies
-Clock = Callable[[], datetime]
-
-
 class _PagePolicy:
     """Lets a candidate join a page: the one that says the same, else the one of its name."""
 
-    def __init__(self, known: Known, joining: Joining, superseding: Superseding) -> None:
+    def __init__(self, known: Known, joining: Joining) -> None:
         self._known = known
         self._joining = joining
-        self._superseding = superseding
 
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         place = self._place(candidate, ctx)
@@ -80,7 +68,7 @@ class _PagePolicy:
                 return self._joining.merged(each.same, candidate, ctx)
         for each in judged:
             if each.against and self._is_of(each, place, candidate):
-                return self._superseding.superseded(
+                return self._joining.superseded(
                     each.against, candidate, ctx, partial(self._known.formers, each.page, ctx)
                 )
         if page is not None:
@@ -162,7 +150,7 @@ class AggregateTopicPolicy(_PagePolicy):
 class AppendOnlyPolicy:
     """What happened is a memory of its own, and never changed by another one."""
 
-    def __init__(self, known: Known, joining: Joining, _superseding: Superseding) -> None:
+    def __init__(self, known: Known, joining: Joining) -> None:
         self._known = known
         self._joining = joining
 
@@ -206,7 +194,7 @@ def _tells(node: ContextNode, candidate: CandidateMemory) -> bool:
     return len(days) < 2  # noqa: PLR2004 - one day, or nobody says which
 
 
-_KINDS: Mapping[str, Callable[[Known, Joining, Superseding], MergePolicy]] = {
+_KINDS: Mapping[str, Callable[[Known, Joining], MergePolicy]] = {
     "profile": ProfilePolicy,
     "event": AppendOnlyPolicy,
     "case": AppendOnlyPolicy,
@@ -215,7 +203,8 @@ _KINDS: Mapping[str, Callable[[Known, Joining, Superseding], MergePolicy]] = {
 }
 
 
-def policy_for(category: str, known: Known, judge: Judge, clock: Clock) -> MergePolicy:
+def policy_for(
+    category: str, known: Known, judge: Judge, clock: Callable[[], datetime]
+) -> MergePolicy:
     """Return how candidates of a category are merged; topics, unless something else is said."""
-    joining = Joining(judge)
-    return _KINDS.get(category, AggregateTopicPolicy)(known, joining, Superseding(joining, clock))
+    return _KINDS.get(category, AggregateTopicPolicy)(known, Joining(judge, clock))

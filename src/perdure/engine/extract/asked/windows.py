@@ -1,4 +1,11 @@
-"""A message as one line of the record that a model is shown."""
+"""A conversation in windows, each short enough for one question, and that question.
+
+A long message is cut into pieces that overlap, so that no statement is cut in every one. A window
+begins with a few pieces of the one before, which are there to be understood only.
+
+All extractors ask the same question, byte for byte, and each takes its own part of the answer. A
+model that remembers what it was asked is paid once for all of them.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -154,10 +161,7 @@ TOPICS = (
 )
 """What of the profile a statement is; the rules know the same."""
 
-_QUOTE: dict[str, JSON] = {
-    "message": {"type": "integer"},
-    "quote": {"type": "string"},
-}
+_QUOTE: dict[str, JSON] = {"message": {"type": "integer"}, "quote": {"type": "string"}}
 _ITEM: dict[str, JSON] = {
     **_QUOTE,
     "category": {"type": "string", "enum": list(CATEGORIES)},

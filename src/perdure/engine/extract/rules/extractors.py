@@ -183,9 +183,4 @@ def _finish(pattern: re.Pattern[str], claim: Sentence, match: re.Match[str], nam
 
 def extractors() -> tuple[CandidateExtractor, ...]:
     """Return one for each kind of memory."""
-    return (
-        ProfileExtractor(),
-        PreferenceExtractor(),
-        EntityEventExtractor(),
-        ProcedureExtractor(),
-    )
+    return (ProfileExtractor(), PreferenceExtractor(), EntityEventExtractor(), ProcedureExtractor())
