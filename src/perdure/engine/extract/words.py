@@ -2,9 +2,9 @@
 
 import re
 
-from perdure.engine.wordlists import word_lists
+from perdure.engine.tables import lists
 
-_LISTS = word_lists(__package__, "words.txt")
+_LISTS = lists(__file__, "words.txt")
 
 
 def words_of(section: str) -> frozenset[str]:

@@ -8,9 +8,9 @@ make one of "experience" and "experiment", of "engine" and "engineer", of "polic
 from collections import defaultdict
 from functools import lru_cache
 
-from perdure.engine.wordlists import word_lists
+from perdure.engine.tables import lists
 
-_LISTS = word_lists(__package__, "english.txt")
+_LISTS = lists(__file__, "english.txt")
 
 
 def lines_of(section: str) -> list[str]:

@@ -2,14 +2,16 @@
 
 import pytest
 
-from perdure.engine.wordlists import word_lists
+from perdure.engine.extract import words
+from perdure.engine.merge import english
+from perdure.engine.tables import lists
 
-FILES = (("perdure.engine.merge", "english.txt"), ("perdure.engine.extract", "words.txt"))
+FILES = ((english.__file__, "english.txt"), (words.__file__, "words.txt"))
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_section_has_lines_and_no_comments(file: tuple[str, str]) -> None:
-    found = word_lists(*file)
+    found = lists(*file)
 
     assert found
     assert all(found.values())
@@ -17,6 +19,6 @@ def test_every_section_has_lines_and_no_comments(file: tuple[str, str]) -> None:
 
 
 def test_lines_keep_their_order() -> None:
-    found = word_lists("perdure.engine.merge", "english.txt")
+    found = lists(english.__file__, "english.txt")
 
     assert " ".join(found["days"]).split()[::6] == ["monday", "sunday"]
