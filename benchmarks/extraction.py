@@ -9,10 +9,12 @@ were made with, and those that were held back. With --verbose it lists what was 
 import argparse
 from pathlib import Path
 
-from perdure.engine.extract.rules.entity_event import EntityEventExtractor
-from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.rules.extractors import (
+    EntityEventExtractor,
+    PreferenceExtractor,
+    ProfileExtractor,
+)
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
-from perdure.engine.extract.rules.profile import ProfileExtractor
 from tests.support.extract.scoring import Score, conversations, score
 
 CONVERSATIONS = Path(__file__).parents[1] / "tests" / "data" / "conversations"

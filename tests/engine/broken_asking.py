@@ -8,17 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.extract.asked import (
-    asking,
-    entity_event,
-    items,
-    lines,
-    preference,
-    procedure,
-    profile,
-    windows,
-)
-from perdure.engine.extract.asked.question import question
+from perdure.engine.extract.asked import extractors, windows
+from perdure.engine.extract.asked.windows import question
 from perdure.engine.extract.evidence import Evidence
 from perdure.engine.llm import quoting
 from perdure.errors import LanguageModelError
@@ -32,7 +23,7 @@ def shows_texts_as_they_are(patch: Patch) -> None:
     def raw(value: Mapping[str, Any]) -> str:
         return json.dumps({**value, "text": ""})[:-2] + str(value["text"]) + '"}'
 
-    patch.setattr(lines, "line_of", raw)
+    patch.setattr(windows, "line_of", raw)
 
 
 def leaves_other_ends_of_lines(patch: Patch) -> None:
@@ -45,11 +36,11 @@ def marks_every_record_alike(patch: Patch) -> None:
 
 def asks_otherwise_each_time(patch: Patch) -> None:
     asked = count()
-    patch.setattr(asking, "question", lambda some: f"{question(some)}{next(asked)}")
+    patch.setattr(extractors, "question", lambda some: f"{question(some)}{next(asked)}")
 
 
 def tells_no_times(patch: Patch) -> None:
-    as_line = lines.as_line
+    as_line = windows.as_line
 
     def timeless(number: int, message: Any, text: str, **more: bool) -> str:  # noqa: ANN401
         return as_line(number, replace(message, time=None), text, **more)
@@ -64,7 +55,7 @@ def asks_before_it_looks(patch: Patch) -> None:
             role = "user" if said["role"] == "nobody" else said["role"]
             return Message.from_mapping({**said, "role": role})
 
-    patch.setattr(asking, "Message", Late)
+    patch.setattr(extractors, "Message", Late)
 
 
 def shows_secrets(patch: Patch) -> None:
@@ -91,7 +82,7 @@ def takes_again_what_was_before(patch: Patch) -> None:
 
 
 def takes_again_what_two_pieces_share(patch: Patch) -> None:
-    patch.setattr(items, "_is_of_the_next", lambda *_: False)
+    patch.setattr(extractors, "_is_of_the_next", lambda *_: False)
 
 
 def cuts_without_an_overlap(patch: Patch) -> None:
@@ -108,33 +99,34 @@ def shows_all_that_tools_put_out(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- answers
 def mends_quotes(patch: Patch) -> None:
-    patch.setattr(items, "Evidence", lambda index, cid, _: Evidence(index, cid, "I live in Porto"))
+    patch.setattr(
+        extractors, "Evidence", lambda index, cid, _: Evidence(index, cid, "I live in Porto")
+    )
 
 
 def believes_every_name(patch: Patch) -> None:
-    patch.setattr(items._Names, "_has", lambda *_: True)
+    patch.setattr(extractors._Names, "_has", lambda *_: True)
 
 
 def takes_everybody_for_the_owner(patch: Patch) -> None:
-    patch.setattr(asking, "owner_of", lambda *_: lambda _: True)
+    patch.setattr(extractors, "owner_of", lambda *_: lambda _: True)
 
 
 def fails_with_the_first_bad_item(patch: Patch) -> None:
-    patch.setattr(asking, "InvalidValueError", KeyError)
+    patch.setattr(extractors, "InvalidValueError", KeyError)
 
 
 def names_likes_otherwise_than_dislikes(patch: Patch) -> None:
-    patch.setattr(preference, "_thing", lambda about: about)
+    patch.setattr(extractors, "_thing", lambda about: about)
 
 
 def finds_nothing_where_the_model_fails(patch: Patch) -> None:
-    items_of = asking.items_of
+    items_of = extractors.items_of
 
-    def without_errors(*given: Any) -> Iterator[items.Item]:  # noqa: ANN401
+    def without_errors(*given: Any) -> Iterator[extractors.Item]:  # noqa: ANN401
         try:
             yield from items_of(*given)
         except LanguageModelError:
             return
 
-    for module in (profile, preference, entity_event, procedure):
-        patch.setattr(module, "items_of", without_errors)
+    patch.setattr(extractors, "items_of", without_errors)

@@ -7,8 +7,7 @@ from itertools import count
 from typing import Any
 
 from perdure.engine.extract.evidence import cid_of
-from perdure.engine.extract.rules.entity_event import EntityEventExtractor
-from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.engine.extract.rules.extractors import EntityEventExtractor, ProfileExtractor
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.extract.rules.entity_event import EntityEventExtractor
-from perdure.engine.extract.rules.profile import ProfileExtractor
+from perdure.engine.extract.rules.extractors import EntityEventExtractor, ProfileExtractor
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search
 from tests.engine import broken_extractors as broken

@@ -1,11 +1,13 @@
 """Every extractor that ships passes the whole contract."""
 
-from perdure.engine.extract.asked import entity_event, preference, procedure, profile
+from perdure.engine.extract.asked import extractors as asked
 from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.extract.rules.entity_event import EntityEventExtractor
-from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.rules.extractors import (
+    EntityEventExtractor,
+    PreferenceExtractor,
+    ProfileExtractor,
+)
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
-from perdure.engine.extract.rules.profile import ProfileExtractor
 from tests.engine.reading_model import reading_llm
 from tests.support.extract import DATES, ExtractorSuite
 
@@ -67,7 +69,7 @@ class TestAskedProfile(ExtractorSuite):
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
-        return profile.ProfileExtractor(reading_llm())
+        return asked.ProfileExtractor(reading_llm())
 
 
 class TestAskedPreference(ExtractorSuite):
@@ -79,7 +81,7 @@ class TestAskedPreference(ExtractorSuite):
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
-        return preference.PreferenceExtractor(reading_llm())
+        return asked.PreferenceExtractor(reading_llm())
 
 
 class TestAskedEntityEvent(ExtractorSuite):
@@ -91,7 +93,7 @@ class TestAskedEntityEvent(ExtractorSuite):
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
-        return entity_event.EntityEventExtractor(reading_llm())
+        return asked.EntityEventExtractor(reading_llm())
 
 
 class TestAskedProcedure(ExtractorSuite):
@@ -103,4 +105,4 @@ class TestAskedProcedure(ExtractorSuite):
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
-        return procedure.ProcedureExtractor(reading_llm())
+        return asked.ProcedureExtractor(reading_llm())

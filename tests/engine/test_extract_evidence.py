@@ -7,8 +7,8 @@ import pytest
 
 from perdure.artifacts import CID
 from perdure.engine.extract.evidence import check_evidence, evidence_of, verified
+from perdure.engine.extract.rules.extractors import ProfileExtractor
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
-from perdure.engine.extract.rules.profile import ProfileExtractor
 from perdure.errors import EvidenceError, InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 

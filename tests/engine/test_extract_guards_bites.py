@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.extract import (
-    claims,
-    clauses,
-    events,
-    findings,
-    persons,
-    prose,
-    reminders,
-    slugs,
-)
-from perdure.engine.extract.rules import procedure
+from perdure.engine.extract import candidates, claims, events, findings, persons, prose, reminders
 from tests.engine.test_extract_guards import everything
 
 pytestmark = pytest.mark.search
@@ -66,7 +56,7 @@ GUARDS = (
         "Ana likes whisky.",
     ),
     Guard(
-        clauses,
+        prose,
         "_is_aside",
         lambda *_: False,
         "I like <b onload=alert(1)>",
@@ -98,7 +88,7 @@ def test_without_an_owner_a_rule_reaches_all_users(monkeypatch: pytest.MonkeyPat
     text = "Always run `make lint` before you push"
     assert [each.owner_space for each in everything(text)] == ["user:ana"]
 
-    monkeypatch.setattr(procedure, "with_owners", lambda found, _: found)
+    monkeypatch.setattr(findings, "owner_space", lambda _, ctx: f"agent:{ctx.agent_id}")
 
     assert [each.owner_space for each in everything(text)] == ["agent:default"]
 
@@ -106,6 +96,6 @@ def test_without_an_owner_a_rule_reaches_all_users(monkeypatch: pytest.MonkeyPat
 def test_unless_signs_are_spelt_two_languages_share_a_slug(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slugs, "_spelt", lambda text: text)
+    monkeypatch.setattr(candidates, "_spelt", lambda text: text)
 
     assert [each.slug for each in everything("I like C#. I like C.")] == ["c", "c"]

@@ -4,7 +4,7 @@ import pytest
 
 from perdure.engine.extract import confidence
 from perdure.engine.extract.evidence import verified
-from perdure.engine.extract.rules.entity_event import EntityEventExtractor
+from perdure.engine.extract.rules.extractors import EntityEventExtractor
 from tests.engine.test_extract_guards import everything
 from tests.engine.test_extract_rules import ANA
 

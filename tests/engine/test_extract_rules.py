@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 import pytest
 
 from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.extract.names import name_at
-from perdure.engine.extract.rules.entity_event import EntityEventExtractor
-from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.persons import name_at
+from perdure.engine.extract.rules.extractors import (
+    EntityEventExtractor,
+    PreferenceExtractor,
+    ProfileExtractor,
+)
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
-from perdure.engine.extract.rules.profile import ProfileExtractor
 from perdure.model import CandidateMemory, RequestContext
 from perdure.testing.requirement import requirement
 

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from perdure.engine.extract.evidence import verified
-from perdure.engine.extract.rules.entity_event import EntityEventExtractor
-from perdure.engine.extract.rules.preference import PreferenceExtractor
+from perdure.engine.extract.rules.extractors import (
+    EntityEventExtractor,
+    PreferenceExtractor,
+    ProfileExtractor,
+)
 from perdure.engine.extract.rules.procedure import ProcedureExtractor
-from perdure.engine.extract.rules.profile import ProfileExtractor
 from tests.support.extract.scoring import Conversation, Score, conversations, score
 
 FOLDER = Path(__file__).parents[1] / "data" / "conversations"

@@ -5,6 +5,7 @@ in a text is the entry of that name above it. A line that begins with `#` is a c
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,3 +35,11 @@ def table(module: str, name: str, heading: str = "") -> dict[str, str]:
     """Return the named entries of the table beside a module, below one heading."""
     path = Path(module).with_name(name)
     return {name: text for below, name, text in entries(path) if below == heading}
+
+
+def lists(module: str, name: str) -> dict[str, list[str]]:
+    """Return the lines below each heading of the table beside a module, as they are written."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for heading, key, text in entries(Path(module).with_name(name)):
+        found[heading].append(f"{key} = {text}" if key else text)
+    return dict(found)

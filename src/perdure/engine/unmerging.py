@@ -10,10 +10,15 @@ from perdure.context.files import META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.engine.merge import pages
-from perdure.engine.merge.grounds import Grounds, as_metadata, grounds_of
+from perdure.engine.merge.grounds import (
+    Grounds,
+    Merge,
+    as_metadata,
+    grounds_of,
+    merges_as_metadata,
+    merges_of,
+)
 from perdure.engine.merge.joining import APART, kept_apart, told
-from perdure.engine.merge.merges import Merge, merges_of
-from perdure.engine.merge.merges import as_metadata as merges_as_metadata
 from perdure.engine.merge.places import apart_place
 from perdure.engine.restore import as_it_was
 from perdure.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError

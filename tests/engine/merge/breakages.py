@@ -8,11 +8,10 @@ import pytest
 
 from perdure.context.nodes import Nodes
 from perdure.engine import unmerging
-from perdure.engine.merge import blocks, joining, pages, policies, superseding
-from perdure.engine.merge.grounds import Grounds
-from perdure.engine.merge.merges import Merge
+from perdure.engine.merge import joining, pages, policies
+from perdure.engine.merge.grounds import Grounds, Merge
+from perdure.engine.merge.joining import Until
 from perdure.engine.merge.pages import Statement
-from perdure.engine.merge.superseding import Until
 from perdure.engine.unmerging import Unmerging
 from perdure.model import ContextNode, RequestContext, WritePlan
 
@@ -30,27 +29,27 @@ def reads_lines_as_python_does(patch: Patch) -> None:
                 content, start
             )
 
-    patch.setattr(blocks, "_LINE", Lines)
+    patch.setattr(pages, "_LINE", Lines)
 
 
 def reads_items_in_code(patch: Patch) -> None:
-    patch.setattr(blocks, "_FENCE", re.compile(r"(?!)(?P<fence>)"))
+    patch.setattr(pages, "_FENCE", re.compile(r"(?!)(?P<fence>)"))
 
 
 def reads_items_in_comments(patch: Patch) -> None:
-    patch.setattr(blocks, "_COMMENT", re.compile(r"(?!)"))
+    patch.setattr(pages, "_COMMENT", re.compile(r"(?!)"))
 
 
 def reads_headings_as_statements(patch: Patch) -> None:
-    patch.setattr(blocks, "_UNDERLINE", re.compile(r"(?!)"))
+    patch.setattr(pages, "_UNDERLINE", re.compile(r"(?!)"))
 
 
 def reads_properties_as_statements(patch: Patch) -> None:
-    patch.setattr(blocks, "_PROPERTIES", re.compile(r"(?!)"))
+    patch.setattr(pages, "_PROPERTIES", re.compile(r"(?!)"))
 
 
 def ends_items_at_gaps(patch: Patch) -> None:
-    patch.setattr(blocks, "_BELOW_A_GAP", re.compile(r"(?!)"))
+    patch.setattr(pages, "_BELOW_A_GAP", re.compile(r"(?!)"))
 
 
 def leaves_the_gap(patch: Patch) -> None:
@@ -92,6 +91,8 @@ def always_draws_a_dash(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- superseding
 def supersedes_without_a_trace(patch: Patch) -> None:
+    whole = joining.changed
+
     def changed(  # noqa: PLR0913 - as the real one
         page: ContextNode,
         content: str,
@@ -102,30 +103,30 @@ def supersedes_without_a_trace(patch: Patch) -> None:
         former: object = (),
     ) -> WritePlan:
         del former
-        return joining.changed(page, content, grounds, merge, reason=reason)
+        return whole(page, content, grounds, merge, reason=reason)
 
-    patch.setattr(superseding, "changed", changed)
+    patch.setattr(joining, "changed", changed)
 
 
 def leads_nowhere(patch: Patch) -> None:
-    whole = superseding._former
+    whole = joining._former
 
     def former(page: ContextNode, gone: Statement, known: Known, until: Until) -> ContextNode:
         return replace(whole(page, gone, known, until), relations=())
 
-    patch.setattr(superseding, "_former", former)
+    patch.setattr(joining, "_former", former)
 
 
 def says_not_how_long_it_held(patch: Patch) -> None:
-    patch.setattr(superseding, "VALID_UNTIL", "ended")
+    patch.setattr(joining, "VALID_UNTIL", "ended")
 
 
 def believes_the_last_it_hears(patch: Patch) -> None:
-    patch.setattr(superseding, "_said_at", lambda page, *_: page.created_at.replace(year=1970))
+    patch.setattr(joining, "_said_at", lambda page, *_: page.created_at.replace(year=1970))
 
 
 def says_not_since_when(patch: Patch) -> None:
-    patch.setattr(superseding, "_since", lambda content, *_: content)
+    patch.setattr(joining, "_since", lambda content, *_: content)
 
 
 # ---------------------------------------------------------------- unmerging

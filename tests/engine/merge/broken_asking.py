@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.engine.merge import asking, comparing, wording
+from perdure.engine.merge import asking, comparing
 
 Patch = pytest.MonkeyPatch
 
@@ -15,23 +15,23 @@ def asks_about_everything(patch: Patch) -> None:
 
 
 def takes_names_for_words(patch: Patch) -> None:
-    patch.setattr(wording, "is_fixed", lambda _: False)
+    patch.setattr(comparing, "is_fixed", lambda _: False)
 
 
 def takes_limits_for_words(patch: Patch) -> None:
-    patch.setattr(wording, "_LIMITS", frozenset())
+    patch.setattr(comparing, "_LIMITS", frozenset())
 
 
 def takes_states_for_words(patch: Patch) -> None:
-    patch.setattr(wording, "EXCLUSIVE", {})
+    patch.setattr(comparing, "EXCLUSIVE", {})
 
 
 def does_not_care_who_is_first(patch: Patch) -> None:
-    patch.setattr(wording, "_is_swapped", lambda _: False)
+    patch.setattr(comparing, "_is_swapped", lambda _: False)
 
 
 def does_not_care_how_much_more_is_said(patch: Patch) -> None:
-    patch.setattr(wording, "_MOST", 99)
+    patch.setattr(comparing, "_MOST", 99)
 
 
 def does_not_care_when(patch: Patch) -> None:

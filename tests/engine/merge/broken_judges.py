@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.merge import comparing, quantities, statements, terms
+from perdure.engine.merge import comparing, quantities, statements
 from perdure.engine.merge.aligning import Alignment
 from perdure.engine.merge.comparing import Comparison, Verdict
 from perdure.engine.merge.tokens import Kind
@@ -82,20 +82,20 @@ def leaves_out_what_is_more(patch: Patch) -> None:
 
 
 def stems_as_porter_did(patch: Patch) -> None:
-    patch.setattr(terms, "lemmas", lambda word: frozenset(stems(word)))
+    patch.setattr(statements, "lemmas", lambda word: frozenset(stems(word)))
 
 
 def stems_names(patch: Patch) -> None:
-    patch.setattr(terms, "_is_like_lucas", lambda _: False)
+    patch.setattr(statements, "_is_like_lucas", lambda _: False)
 
 
 def knows_no_synonyms(patch: Patch) -> None:
-    patch.setattr(terms, "SYNONYMS", {})
+    patch.setattr(statements, "SYNONYMS", {})
     patch.setattr(statements, "rephrased", list)
 
 
 def knows_no_inflection(patch: Patch) -> None:
-    patch.setattr(terms, "lemmas", lambda word: frozenset({word}))
+    patch.setattr(statements, "lemmas", lambda word: frozenset({word}))
     patch.setattr(statements, "is_participle", lambda _: False)
 
 

@@ -9,10 +9,9 @@ from typing import ClassVar
 
 from perdure.engine.merge import pages
 from perdure.engine.merge.comparing import Comparison, Verdict, compare
-from perdure.engine.merge.contract import Known
 from perdure.engine.merge.joining import Joining
 from perdure.engine.merge.places import place_of
-from perdure.engine.merge.policies import policy_for
+from perdure.engine.merge.policies import Known, policy_for
 from perdure.engine.saving.knowing import KnownNodes
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 

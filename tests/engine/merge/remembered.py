@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from perdure.engine.merge import pages
 from perdure.engine.merge.comparing import compare
-from perdure.engine.merge.contract import Known, MergePolicy
-from perdure.engine.merge.policies import policy_for
+from perdure.engine.merge.policies import Known, MergePolicy, policy_for
 from perdure.engine.unmerging import Unmerged, Unmerging
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
 from tests.support.merge.world import ANA, NOON, World, saying, session

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 
 from perdure.engine.merge.comparing import compare
-from perdure.engine.merge.contract import Known, MergePolicy
-from perdure.engine.merge.policies import policy_for
+from perdure.engine.merge.policies import Known, MergePolicy, policy_for
 from tests.support.merge import ALONE, JOINS, MergePolicySuite
 
 

@@ -5,9 +5,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perdure.engine.merge import pages
-from perdure.engine.merge.grounds import grounds_of
+from perdure.engine.merge.grounds import grounds_of, merges_of
 from perdure.engine.merge.joining import kept_apart
-from perdure.engine.merge.merges import merges_of
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
 from perdure.model import Action, RelationEdge, RequestContext
 from perdure.testing.suite import examples

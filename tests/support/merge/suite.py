@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from perdure.engine.extract.evidence import cid_of
 from perdure.engine.merge import pages
 from perdure.engine.merge.comparing import Verdict, compare
-from perdure.engine.merge.contract import Known, MergePolicy
-from perdure.engine.merge.merges import merges_of
+from perdure.engine.merge.grounds import merges_of
+from perdure.engine.merge.policies import Known, MergePolicy
 from perdure.errors import ContextError
 from perdure.model import (
     SUPERSEDED_BY,

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from perdure.context.nodes import Nodes
 from perdure.engine.extract.evidence import Evidence, cid_of
 from perdure.engine.merge import pages
-from perdure.engine.merge.contract import Known, MergePolicy
 from perdure.engine.merge.grounds import Saying, grounds_of
+from perdure.engine.merge.policies import Known, MergePolicy
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.index.contract import Filters

@@ -4,55 +4,111 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from perdure.engine.extract import confidence, names
+from perdure.engine.extract import confidence
 from perdure.engine.extract.claims import hedged, opens
-from perdure.engine.extract.clauses import listed, predicate, tail
-from perdure.engine.extract.persons import third_person
-from perdure.engine.extract.prose import Sentence
-from perdure.engine.extract.values import (
-    has_a_fact,
-    has_job,
-    is_age,
-    is_job,
-    is_language,
-    is_named,
-    is_own_name,
-    is_people,
-    is_place,
-)
+from perdure.engine.extract.persons import is_name, name_at, third_person
+from perdure.engine.extract.prose import Sentence, Statement, apart, listed, predicate, tail
 from perdure.engine.extract.words import (
     ADVERBS,
     FAMILY,
+    JOB_ENDINGS,
+    JOBS,
+    PEOPLES,
     PETS,
     TITLES,
     TRAITS,
+    any_case,
     either,
 )
 
+# ---------------------------------------------------------------- values
+# "I'm a nurse" has one, and "I'm a bit tired" has none.
+_PLACE = re.compile(r"(?:the|a|an)\s[\w\s-]{2,40}|[^\W\d_][\w\s'\u2019.-]{1,60}")
+_NO_PLACE = any_case(
+    r"(?:fear|hope|peace|it|that|this|denial|love" r"|my|your|case|charge|touch|trouble|order)\b"
+)
+_MOST_OF_ROLE = 5
+_END = any_case(
+    r"\s*(?:\Z|[,.;:!)?]|and\b|but\b|so\b|now\b|years?\s+old|y/?o\b|yrs?\b|since\b" r"|because\b)"
+)
+
+
+def is_place(sentence: Sentence, begin: int, finish: int) -> bool:
+    value = sentence.text[begin:finish]
+    return _PLACE.match(value) is not None and not _NO_PLACE.match(value)
+
+
+def is_named(sentence: Sentence, begin: int, finish: int) -> bool:
+    return begin < finish and is_name(sentence.text[begin:finish])
+
+
+def is_own_name(sentence: Sentence, begin: int, _finish: int) -> bool:
+    """Whether a name follows that ends there, and is no people's or month's."""
+    name = name_at(sentence.text, begin)
+    if not name or name.lower() in PEOPLES or name.lower() in TRAITS or has_job(name):
+        return False
+    rest = sentence.plain[begin + len(name) :]
+    return re.match(r"\s*(?:\Z|[,.;!)]|and\b|from\b|but\b)", rest) is not None
+
+
+def is_job(sentence: Sentence, begin: int, finish: int) -> bool:
+    return has_job(sentence.plain[begin:finish])
+
+
+def has_job(text: str) -> bool:
+    if re.match(r"\w+ing\s", text):
+        return False
+    text = re.sub(r"\s(?:any\s?more|now|again|too)\Z", "", text)
+    role = re.split(r"\s(?:at|for|in|with|from|of|on|and|by|to|who)\s|,", text, maxsplit=1)[
+        0
+    ].lower()
+    parts = role.split()
+    return 0 < len(parts) <= _MOST_OF_ROLE and any(
+        part in JOBS or part.endswith(JOB_ENDINGS)
+        for part in (parts[-1], parts[-1].removesuffix("s"))
+    )
+
+
+def is_age(sentence: Sentence, _begin: int, finish: int) -> bool:
+    return _END.match(sentence.plain, finish) is not None
+
+
+def is_people(sentence: Sentence, begin: int, finish: int) -> bool:
+    return sentence.plain[begin:finish].lower().strip(" .") in PEOPLES
+
+
+def is_language(sentence: Sentence, begin: int, finish: int) -> bool:
+    value = sentence.text[begin:finish]
+    return any(part[0].isupper() for part in value.split()) or value.lower() in PEOPLES
+
+
+def has_a_fact(sentence: Sentence, begin: int, finish: int) -> bool:
+    """Whether what is said of a relative lasts: an age, a work, a place, a trait."""
+    value = sentence.plain[begin:finish].lower().strip()
+    if re.match(r"(?:is|are|'s)\s(?:\d{1,3}|allergic|called|named|an?\s|from\s)", value):
+        return "bit" not in value and not value.endswith((" fan", " mess"))
+    if re.match(r"(?:is|are)\s", value):
+        return value.split(maxsplit=1)[1] in TRAITS
+    if re.match(r"was\sborn\s(?:on|in)\s", value):
+        return True
+    lasting = (
+        r"(?:lives?|works?|speaks?|studies|study|teaches|(?:has|have)\s(?:an?|two|three|\d))\s"
+    )
+    return re.match(lasting, value) is not None
+
+
+# ---------------------------------------------------------------- facts
 _ADV = rf"(?:\s(?:{either(ADVERBS)}|never|don't|do\snot|not|doesn't))"
 _I = rf"\b(?:I|we){_ADV}{{0,3}}"
 _AM = rf"\b(?:I'm|I\sam|Im|we're|we\sare){_ADV}{{0,2}}"
 _HAVE = r"\b(?:I've|I\shave|we've|we\shave|I|we)"
 _COUNT = r"(?:an?|one|two|three|four|five|six|seven|\d{1,2})"
-_FIRST_PERSON = re.compile(
-    r"\b(?:I|we|my|our|im|I'm|I've|we've|we're)\b|\A(?:name|live|work|reside)\b|\bhere\b",
-    re.IGNORECASE,
+_FIRST_PERSON = any_case(
+    r"\b(?:I|we|my|our|im|I'm|I've|we've|we're)\b|\A(?:name|live|work|reside)\b|\bhere\b"
 )
-_ITS_TIME = re.compile(
-    r"\s(?:until|till|since|after|before|when|whenever|while|except|unless)\s(?!I\sam\b|I'm\b)",
-    re.IGNORECASE,
+_ITS_TIME = any_case(
+    r"\s(?:until|till|since|after|before|when|whenever|while|except|unless)\s(?!I\sam\b|I'm\b)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A sentence's part that says something of the speaker, from `begin` to `finish`."""
-
-    topic: str
-    begin: int
-    finish: int
-    content: str
-    confidence: float
 
 
 Check = Callable[[Sentence, int, int], bool]
@@ -71,17 +127,12 @@ class _Rule:
     """A relative's name follows, perhaps with something that lasts."""
 
 
-def facts(sentence: Sentence, who: str) -> Iterator[Fact]:
+def facts(sentence: Sentence, who: str) -> Iterator[Statement]:
     """Yield what a claim says of its speaker; of facts that overlap the first and longest."""
-    taken = -1
-    for found in sorted(_found(sentence, who), key=lambda fact: (fact.begin, -fact.finish)):
-        if found.begin < taken:
-            continue
-        taken = found.finish
-        yield found
+    return apart(_found(sentence, who))
 
 
-def _found(sentence: Sentence, who: str) -> Iterator[Fact]:
+def _found(sentence: Sentence, who: str) -> Iterator[Statement]:
     for rule in _RULES if _FIRST_PERSON.search(sentence.plain) else ():
         for match in rule.head.finditer(sentence.plain):
             finish = _finish(rule, sentence, match.end())
@@ -110,14 +161,14 @@ def _with_its_time(sentence: Sentence, finish: int) -> int:
 
 def _after_name(sentence: Sentence, value: int) -> int | None:
     """Return where a statement about a relative ends: after what lasts, else after the name."""
-    name = names.name_at(sentence.text, value)
+    name = name_at(sentence.text, value)
     if not name:
         return None
     after, finish = value + len(name), tail(sentence, value + len(name), soft=True)
     return finish if has_a_fact(sentence, after, finish) else after
 
 
-def _fact(rule: _Rule, sentence: Sentence, span: tuple[int, int], who: str) -> Fact:
+def _fact(rule: _Rule, sentence: Sentence, span: tuple[int, int], who: str) -> Statement:
     begin, finish = span
     said = sentence.text[begin:finish]
     if rule.is_relative:
@@ -128,13 +179,13 @@ def _fact(rule: _Rule, sentence: Sentence, span: tuple[int, int], who: str) -> F
     told = third_person(said, who)
     if told.casefold() == f"{who} is {who}.".casefold():
         told = f"{who}'s name is {who}"
-    return Fact(rule.topic, begin, finish, told, weight)
+    return Statement(begin, finish, told, weight, topic=rule.topic)
 
 
 def _with_name_first(said: str) -> str:
     """Return "my cousin Rachel" as "Rachel is my cousin"; a statement stays as it is."""
     match = _MY_KIN.match(said)
-    name = names.name_at(said, match.end()) if match else ""
+    name = name_at(said, match.end()) if match else ""
     if match is None or match.end() + len(name) < len(said):
         return said
     return f"{name} is {match['kin'][0].lower()}{match['kin'][1:]}"
@@ -149,11 +200,11 @@ def _spoken_out(topic: str, said: str) -> str:
 
 
 def _rule(topic: str, head: str, holds: Check | None = None, **more: bool) -> _Rule:
-    return _Rule(topic, re.compile(head, re.IGNORECASE), holds, **more)
+    return _Rule(topic, any_case(head), holds, **more)
 
 
 _KIN = rf"(?:{either(FAMILY)})s?"
-_MY_KIN = re.compile(rf"(?P<kin>(?:my|our)\s(?:\w+\s)?(?:{_KIN}))\s", re.IGNORECASE)
+_MY_KIN = any_case(rf"(?P<kin>(?:my|our)\s(?:\w+\s)?(?:{_KIN}))\s")
 _PET = rf"(?:{either(PETS - {'fish'})})s?|puppies|ponies|fish"
 _AMOUNT = r"\d{1,3}(?:[.,]\d{1,2})?"
 _CAPITAL = r"(?-i:[^\W\d_a-z][\w'\u2019-]{1,30})"
@@ -271,23 +322,25 @@ _RULES = (
 
 
 # ---------------------------------------------------------------- half sentences
-_TRAIT = re.compile(rf"(?:{either(TRAITS)})\W*\Z", re.IGNORECASE)
-_HOW_MANY = re.compile(rf"{_COUNT}\s(?:{_KIN})\W*\Z", re.IGNORECASE)
-_ROLE_OF_NAMED = re.compile(
-    r"\bI['\u2019]?\s?a?m\s[^,.;!?]{2,60},\s(?P<role>(?:an?\s|the\s)?[^,.;!?]{3,80})", re.IGNORECASE
+_TRAIT = any_case(rf"(?:{either(TRAITS)})\W*\Z")
+_HOW_MANY = any_case(rf"{_COUNT}\s(?:{_KIN})\W*\Z")
+_ROLE_OF_NAMED = any_case(
+    r"\bI['\u2019]?\s?a?m\s[^,.;!?]{2,60},\s(?P<role>(?:an?\s|the\s)?[^,.;!?]{3,80})"
 )
 
 
-def _short(sentence: Sentence, who: str) -> Iterator[Fact]:
+def _short(sentence: Sentence, who: str) -> Iterator[Statement]:
     """Yield what is said without a verb: "Vegan." "2 kids." "I'm Ana, a nurse at …"."""
     plain = sentence.plain
     finish = len(plain.rstrip(" .!"))
     if _TRAIT.match(plain):
-        yield Fact("health", 0, finish, f"{who} is {plain[:finish].lower()}", confidence.IMPLIED)
+        said = f"{who} is {plain[:finish].lower()}"
+        yield Statement(0, finish, said, confidence.IMPLIED, topic="health")
     if _HOW_MANY.match(plain):
-        yield Fact("family", 0, finish, f"{who} has {plain[:finish].lower()}", confidence.IMPLIED)
+        said = f"{who} has {plain[:finish].lower()}"
+        yield Statement(0, finish, said, confidence.IMPLIED, topic="family")
     match = _ROLE_OF_NAMED.search(plain)
     if match and has_job(re.sub(r"\A(?:an?|the)\s", "", match["role"])):
         finish = tail(sentence, match.start("role"), soft=True)
         said = f"{who} is {sentence.text[match.start('role') : finish]}"
-        yield Fact("job", match.start("role"), finish, said, confidence.STATED)
+        yield Statement(match.start("role"), finish, said, confidence.STATED, topic="job")

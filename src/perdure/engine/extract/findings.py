@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from perdure.engine.extract.claims import claims, meant
+from perdure.engine.extract.candidates import metadata_of, owner_space
+from perdure.engine.extract.claims import claims, is_doubted, meant, stands
 from perdure.engine.extract.evidence import Evidence
-from perdure.engine.extract.persons import NOBODY, owner_of
-from perdure.engine.extract.prose import Sentence, sentences
-from perdure.engine.extract.standing import is_doubted, stands
+from perdure.engine.extract.persons import NOBODY, owner_of, sentence
+from perdure.engine.extract.prose import Sentence, Statement, sentences
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.transcript import Message
-from perdure.model.values import JSON, MAX_ABSTRACT, shortened
+from perdure.model.values import MAX_ABSTRACT, shortened
 
 MAX_SAID = 600
 """Characters of what a candidate says; a rule that takes in more has gone astray."""
@@ -36,6 +36,21 @@ class Turn:
     def who(self) -> str:
         return self.message.name or NOBODY
 
+    def finding(self, claim: Sentence, said: Statement, category: str, slug: str) -> "Finding":
+        """Return what a claim of this message says, by its speaker and as of its time."""
+        return Finding(
+            turn=self,
+            start=claim.start + said.begin,
+            end=claim.start + said.finish,
+            category=category,
+            content=sentence(said.content),
+            slug=slug,
+            confidence=said.confidence,
+            when=self.message.time,
+            who=(self.message.name,) if self.message.name else (),
+            topic=said.topic,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -51,7 +66,6 @@ class Finding:
     when: datetime | None = None
     who: tuple[str, ...] = ()
     topic: str = ""
-    """What of the profile it is; what kind of event."""
     is_whole: bool = False
     """It has all that its sentence says, a doubt as well."""
     also: tuple[tuple[Turn, int, int], ...] = field(default=())
@@ -80,9 +94,7 @@ def turns_of(messages: Sequence[Mapping[str, object]], ctx: RequestContext) -> l
     return turns
 
 
-def candidates(
-    findings: Iterable[Finding], owner_space: str, ctx: RequestContext
-) -> list[CandidateMemory]:
+def candidates(findings: Iterable[Finding], ctx: RequestContext) -> list[CandidateMemory]:
     """Return findings as candidates, in the order of what was said, each once for a message."""
     ordered = sorted(findings, key=lambda each: (each.turn.index, each.start, each.end, each.slug))
     chosen = {
@@ -90,7 +102,7 @@ def candidates(
         for each in reversed(ordered)
         if _is_sound(each)
     }
-    return [_candidate(each, owner_space, ctx) for each in reversed(chosen.values())]
+    return [_candidate(each, ctx) for each in reversed(chosen.values())]
 
 
 def _names_of(message: Message, ctx: RequestContext) -> tuple[str, ...]:
@@ -113,23 +125,20 @@ def _is_all(found: Finding) -> bool:
     return not doubted and stands(found.turn.sentences, found.start, found.end)
 
 
-def _candidate(found: Finding, owner_space: str, ctx: RequestContext) -> CandidateMemory:
+def _candidate(found: Finding, ctx: RequestContext) -> CandidateMemory:
     message = found.turn.message
     places = ((found.turn, found.start, found.end), *found.also)
     evidence = [Evidence.at(turn.index, turn.message, start, end) for turn, start, end in places]
-    metadata: dict[str, JSON] = {"evidence": [each.as_json() for each in evidence]}
-    metadata |= {"topic": found.topic} if found.topic else {}
-    metadata |= {"session_id": ctx.session_id} if ctx.session_id else {}
     return CandidateMemory(
         category=found.category,
         content=found.content,
         slug=found.slug,
         abstract=shortened(found.content, MAX_ABSTRACT),
         confidence=found.confidence,
-        owner_space=owner_space,
+        owner_space=owner_space(found.category, ctx),
         when=found.when,
         who=found.who,
         quote=evidence[0].quote,
         speaker=message.speaker,
-        metadata=metadata,
+        metadata=metadata_of(evidence, found.topic, ctx),
     )

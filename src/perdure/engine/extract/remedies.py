@@ -2,80 +2,62 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from perdure.engine.extract.clauses import tail
-from perdure.engine.extract.findings import Turn
+from perdure.engine.extract import confidence
+from perdure.engine.extract.candidates import slug_of
+from perdure.engine.extract.findings import Finding, Turn
 from perdure.engine.extract.persons import sentence as as_sentence
-from perdure.engine.extract.prose import BLOT, Sentence
+from perdure.engine.extract.prose import BLOT, Sentence, tail
+from perdure.engine.extract.words import any_case
 from perdure.model.values import shortened
 
 Place = tuple[Turn, int, int]
 """A message, and from where to where in it."""
 
-_ERROR = re.compile(
+_ERROR = any_case(
     r"(?-i:\b[A-Za-z_.]{0,60}(?:Error|Exception)\b:?|\b(?:ERROR|FATAL|ERR!"
     r"|E[A-Z]{4,12}\b):?\s)|\b(?:fatal|error):\s|\b(?:command not found|no such file"
     r"|permission denied|connection refused|no space left|cannot find|already in use"
     r"|timed out|unable to|segmentation fault"
-    r"|no upstream|cannot import|not found)\b",
-    re.IGNORECASE,
+    r"|no upstream|cannot import|not found)\b"
 )
-_TROUBLE = re.compile(
+_TROUBLE = any_case(
     r"\b(?:fails?|failed|failing|broken|breaks|broke|stuck|crash(?:es|ed)?|hangs|drops"
     r"|doesn't work|not working|won't start"
-    r"|is red|is down|blows? up|freezes|too slow|is full|locked)\b",
-    re.IGNORECASE,
+    r"|is red|is down|blows? up|freezes|too slow|is full|locked)\b"
 )
-_FIX_IS = re.compile(
+_FIX_IS = any_case(
     r"\b(?:the\s)?(?:fix|workaround)\s(?:for\s(?:it|that|this)\s)?(?:was|is)"
     r"\s(?!not\b)(?:to\s|that\s)?"
     r"|\bthe\s(?:solution|trick|remedy|answer)\s(?:for\s(?:it|that|this)\s)?(?:was|is)"
-    r"\s(?:to\s|(?=`|\w+ing\b))",
-    re.IGNORECASE,
+    r"\s(?:to\s|(?=`|\w+ing\b))"
 )
-_SOLVED_BY = re.compile(
+_SOLVED_BY = any_case(
     r"\b(?:I|we|you)(?:'ve|\shave)?\s(?:finally\s|just\s)?(?:fixed|solved|resolved"
     r"|worked\saround)\s(?:it|that|this|the\s[\w\s-]{2,40}?)\s"
-    r"(?:[\w\s]{1,30}?\s)?by\s",
-    re.IGNORECASE,
+    r"(?:[\w\s]{1,30}?\s)?by\s"
 )
-_IT_SOLVED = re.compile(
+_IT_SOLVED = any_case(
     rf"(?:(?P<code>`{BLOT}{{2,300}}`)|(?:\A\W*|[,;:.]\s|\s(?:and|but)"
     rf"\s)(?P<doing>[a-z]{{2,20}}ing\b[^.,;!?\n]{{0,60}}?))\s(?:has\s|have\s)?(?:fixed"
     rf"|solved|resolved|cured|helped|did\sthe\strick)"
-    r"(?:\s(?:it|that|this|the\s[\w-]{2,30}))?\b",
-    re.IGNORECASE,
+    r"(?:\s(?:it|that|this|the\s[\w-]{2,30}))?\b"
 )
-_WORKED = re.compile(
+_WORKED = any_case(
     r"\b(?:that|this|it)\s(?:has\s)?(?:worked|works\snow|works(?=\W*\Z)|fixed|solved"
     r"|helped|did\sthe\strick|resolved|did\sit)(?:\s(?:it|that|everything|the\s\w+))?\b"
     r"|\A\W*(?:ok\W+|perfect\W+|great\W+|yes\W+|yep\W+){0,2}works(?:\snow|\sagain|"
-    r"\slike\sa\scharm)\b|\bproblem\ssolved\b",
-    re.IGNORECASE,
+    r"\slike\sa\scharm)\b|\bproblem\ssolved\b"
 )
-_NOT = re.compile(
-    r"\b(?:n't|not|never|nothing|no|hopefully|hope|should|will|would|might|maybe)\b|n't\b",
-    re.IGNORECASE,
+_NOT = any_case(
+    r"\b(?:n't|not|never|nothing|no|hopefully|hope|should|will|would|might|maybe)\b|n't\b"
 )
 _ADVICE = re.compile(r"`(?P<code>[^`\n]{2,300})`")
 _LOOK_BACK = 6
 _LONGEST = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """What helped, where that is said, and where the error and the advice stand."""
-
-    turn: Turn
-    start: int
-    end: int
-    problem: str
-    content: str
-    also: tuple[Place, ...]
-
-
-def remedies(turns: Sequence[Turn]) -> Iterator[Remedy]:
+def remedies(turns: Sequence[Turn]) -> Iterator[Finding]:
     """Yield each fix with the trouble that came last before it; a fix of nothing known is none."""
     for at, turn in enumerate(turns):
         if turn.message.role in {"user", "assistant"}:
@@ -83,7 +65,7 @@ def remedies(turns: Sequence[Turn]) -> Iterator[Remedy]:
             yield from _remedies(before, turn)
 
 
-def _remedies(before: Sequence[Turn], turn: Turn) -> Iterator[Remedy]:
+def _remedies(before: Sequence[Turn], turn: Turn) -> Iterator[Finding]:
     for claim in turn.claims:
         told = _told(claim)
         if told is not None:
@@ -117,12 +99,8 @@ def _told(claim: Sentence) -> tuple[int, int] | None:
 
 
 def _remedy(
-    before: Sequence[Turn],
-    turn: Turn,
-    span: tuple[int, int],
-    fix: str,
-    advice: tuple[Place, ...],
-) -> Iterator[Remedy]:
+    before: Sequence[Turn], turn: Turn, span: tuple[int, int], fix: str, advice: tuple[Place, ...]
+) -> Iterator[Finding]:
     problem = _problem(before, turn, span[0])
     if problem is None:
         return
@@ -131,7 +109,17 @@ def _remedy(
     content = (
         f"Problem: {as_sentence(trouble)} What helped: {as_sentence(shortened(fix, _LONGEST))}"
     )
-    yield Remedy(turn, *span, trouble, content, (*advice, problem))
+    yield Finding(
+        turn=turn,
+        start=span[0],
+        end=span[1],
+        category="case",
+        content=content,
+        slug=slug_of(trouble),
+        confidence=confidence.DONE,
+        when=turn.message.time,
+        also=(*advice, problem),
+    )
 
 
 def _advice(before: Sequence[Turn], turn: Turn) -> Place | None:

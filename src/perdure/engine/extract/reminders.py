@@ -1,20 +1,18 @@
 """What somebody asks to be remembered: "remember that the key is rotated every 90 days"."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perdure.engine.extract import confidence
+from perdure.engine.extract.candidates import slug_of
 from perdure.engine.extract.claims import claims, is_reported
 from perdure.engine.extract.events import events
 from perdure.engine.extract.facts import facts
 from perdure.engine.extract.findings import Finding, Turn
-from perdure.engine.extract.likes import likes
+from perdure.engine.extract.likes import is_procedure, likes, requests
 from perdure.engine.extract.persons import third_person
 from perdure.engine.extract.prose import Sentence
-from perdure.engine.extract.requests import requests
-from perdure.engine.extract.slugs import slug_of
-from perdure.engine.extract.wishes import is_procedure
+from perdure.engine.extract.words import any_case
 
 _LEAD = (
     r"(?:\A|[,;:]\s|\s[-\u2013\u2014]\s|\band\s)\W{0,5}(?:(?:please|pls|and|also|so|ok|okay|btw|by\sthe\sway"
@@ -30,22 +28,19 @@ _VERB = (
     r"|works?|goes|closes|opens|starts|ends|expires|belongs|costs|means|runs|comes|gets|takes)"
 )
 _CLAUSE = rf"(?={_SUBJECT}\s?[^,;:.!?]{{0,60}}?\s{_VERB}\b)"
-_REMEMBER = re.compile(
+_REMEMBER = any_case(
     rf"{_LEAD}(?P<ask>{_ASK}\s+that\s+|{_ASK}(?:\s(?:this|the\sfollowing|well|down))?\s*:\s*"
     rf"|{_ASK},\s+(?:that\s+)?{_CLAUSE}"
     rf"|(?:remember|(?:keep|bear)\sin\smind|(?:don't|do\snot)\sforget)\s+{_CLAUSE}"
-    r"|(?:important|reminder|memo|for\sthe\srecord|fyi)\s*[:,]\s*)(?P<what>\S)",
-    re.IGNORECASE,
+    r"|(?:important|reminder|memo|for\sthe\srecord|fyi)\s*[:,]\s*)(?P<what>\S)"
 )
-_PARTED = re.compile(rf"\s{_VERB}\b|'s\s", re.IGNORECASE)
-_VAGUE = re.compile(
-    r"(?:it|it's|this|that|they|they're|he|she|he's|she's|to|how|what|when|why|who|if|me|him|her)\b",
-    re.IGNORECASE,
+_PARTED = any_case(rf"\s{_VERB}\b|'s\s")
+_VAGUE = any_case(
+    r"(?:it|it's|this|that|they|they're|he|she|he's|she's|to|how|what|when|why|who|if|me|him|her)\b"
 )
-_RULE = re.compile(
+_RULE = any_case(
     r"\b(?:always|never|must|should|ha(?:s|ve)\sto|needs?\sto|make\ssure|don't|do\snot|only\sever"
-    r"|not\sallowed|forbidden)\b|\A(?:we|use|run|do|check|ask|avoid|keep|write)\s",
-    re.IGNORECASE,
+    r"|not\sallowed|forbidden)\b|\A(?:we|use|run|do|check|ask|avoid|keep|write)\s"
 )
 _FEWEST = 3
 _LEFT = 2

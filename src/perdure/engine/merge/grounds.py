@@ -1,7 +1,8 @@
-"""What the statements of a node rest on, as its metadata keeps it.
+"""What a node keeps of its statements: what they rest on, and how they were merged.
 
 `metadata["statements"]` has an entry for each statement that was extracted, by its CID. What
 somebody wrote by hand has none: the page itself, and its history, are all there is to it.
+`metadata["merges"]` has an entry for each merge, so that it can be undone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -140,3 +141,70 @@ def _evidence(told: JSON) -> Evidence | None:
 
 def _listed(value: JSON) -> Sequence[JSON]:
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+# ---------------------------------------------------------------- merges
+MERGES = "merges"
+_MOST = 50
+"""So many merges can be undone one by one; beyond that there is the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A merge: the version that it made, and what went into it.
+
+    Its parents are the version before, and the statement. Both are kept: the one in history, the
+    other with what it rests on.
+    """
+
+    version: int
+    action: str
+    statement: str
+    """The CID of what was said."""
+    into: str = ""
+    """The CID of the statement that says the same, if there was one."""
+    session: str = ""
+    former: tuple[str, ...] = ()
+    """Where that is which it superseded."""
+
+    def as_json(self) -> dict[str, JSON]:
+        told: dict[str, JSON] = {
+            "version": self.version,
+            "action": self.action,
+            "statement": self.statement,
+            "into": self.into,
+            "session": self.session,
+            "former": self.former,
+        }
+        return {name: value for name, value in told.items() if value not in ("", ())}
+
+
+def merges_of(node: ContextNode) -> list[Merge]:
+    """Return the merges of a node, the oldest first."""
+    told = node.metadata.get(MERGES)
+    listed = told if isinstance(told, Sequence) and not isinstance(told, str) else ()
+    return [merge for merge in map(_merge, listed) if merge is not None]
+
+
+def with_merge(node: ContextNode, merge: Merge) -> dict[str, JSON]:
+    return merges_as_metadata([*merges_of(node), merge])
+
+
+def merges_as_metadata(merges: Sequence[Merge]) -> dict[str, JSON]:
+    return {MERGES: [each.as_json() for each in merges[-_MOST:]] or None}
+
+
+def _merge(told: JSON) -> Merge | None:
+    match told:
+        case {"version": int(version), "action": str(action), "statement": str(cid), **rest}:
+            into, session, former = (rest.get(name) for name in ("into", "session", "former"))
+            uris = former if isinstance(former, Sequence) and not isinstance(former, str) else ()
+            return Merge(
+                version,
+                action,
+                cid,
+                into if isinstance(into, str) else "",
+                session if isinstance(session, str) else "",
+                tuple(each for each in uris if isinstance(each, str)),
+            )
+    return None

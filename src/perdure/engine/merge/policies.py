@@ -1,13 +1,13 @@
-"""The merge policies: how candidates of each kind become memories."""
+"""The merge policies: what they promise, and how candidates of each kind become memories."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from perdure.engine.merge import pages
 from perdure.engine.merge.comparing import Judge
-from perdure.engine.merge.contract import Known, MergePolicy
 from perdure.engine.merge.grounds import grounds_of
 from perdure.engine.merge.joining import Joining, Judged, kept_apart
 from perdure.engine.merge.places import (
@@ -18,20 +18,44 @@ from perdure.engine.merge.places import (
     is_profile,
     place_of,
 )
-from perdure.engine.merge.superseding import Superseding
 from perdure.errors import NodeExistsError
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 
-Clock = Callable[[], datetime]
+
+class Known(Protocol):
+    """What memory knows already, as far as somebody may see it."""
+
+    def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
+        """Return the node at a place; None if none is in use there."""
+
+    def taken(self, place: Uri, ctx: RequestContext) -> bool:
+        """Whether something is there that is not in use: put away, or broken."""
+
+    def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
+        """Return nodes of the same owner and category that may speak of the same."""
+
+    def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
+        """Return what a page superseded."""
+
+
+@runtime_checkable
+class MergePolicy(Protocol):
+    """Decides what becomes of a candidate. It writes nothing.
+
+    The same candidate, with memory as it was left, gives a plan to skip: nothing is said twice.
+    What is superseded is in the plan too, as a node of its own; no plan destroys anything.
+    """
+
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        """Return the plan for a candidate that was validated; `ctx` says in which session."""
 
 
 class _PagePolicy:
     """Lets a candidate join a page: the one that says the same, else the one of its name."""
 
-    def __init__(self, known: Known, joining: Joining, superseding: Superseding) -> None:
+    def __init__(self, known: Known, joining: Joining) -> None:
         self._known = known
         self._joining = joining
-        self._superseding = superseding
 
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         place = self._place(candidate, ctx)
@@ -44,7 +68,7 @@ class _PagePolicy:
                 return self._joining.merged(each.same, candidate, ctx)
         for each in judged:
             if each.against and self._is_of(each, place, candidate):
-                return self._superseding.superseded(
+                return self._joining.superseded(
                     each.against, candidate, ctx, partial(self._known.formers, each.page, ctx)
                 )
         if page is not None:
@@ -126,7 +150,7 @@ class AggregateTopicPolicy(_PagePolicy):
 class AppendOnlyPolicy:
     """What happened is a memory of its own, and never changed by another one."""
 
-    def __init__(self, known: Known, joining: Joining, _superseding: Superseding) -> None:
+    def __init__(self, known: Known, joining: Joining) -> None:
         self._known = known
         self._joining = joining
 
@@ -170,7 +194,7 @@ def _tells(node: ContextNode, candidate: CandidateMemory) -> bool:
     return len(days) < 2  # noqa: PLR2004 - one day, or nobody says which
 
 
-_KINDS: Mapping[str, Callable[[Known, Joining, Superseding], MergePolicy]] = {
+_KINDS: Mapping[str, Callable[[Known, Joining], MergePolicy]] = {
     "profile": ProfilePolicy,
     "event": AppendOnlyPolicy,
     "case": AppendOnlyPolicy,
@@ -179,7 +203,8 @@ _KINDS: Mapping[str, Callable[[Known, Joining, Superseding], MergePolicy]] = {
 }
 
 
-def policy_for(category: str, known: Known, judge: Judge, clock: Clock) -> MergePolicy:
+def policy_for(
+    category: str, known: Known, judge: Judge, clock: Callable[[], datetime]
+) -> MergePolicy:
     """Return how candidates of a category are merged; topics, unless something else is said."""
-    joining = Joining(judge)
-    return _KINDS.get(category, AggregateTopicPolicy)(known, joining, Superseding(joining, clock))
+    return _KINDS.get(category, AggregateTopicPolicy)(known, Joining(judge, clock))

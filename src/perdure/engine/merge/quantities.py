@@ -7,84 +7,24 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+from perdure.engine.merge.english import lines_of, list_of
 from perdure.engine.merge.tokens import Kind, Token
-from perdure.engine.merge.vocabulary import words_in
 
 Taken = tuple[list[Token], int]
 """What stands there instead, and where to go on."""
 
-_ONES = words_in(
-    """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
-    fifteen sixteen seventeen eighteen nineteen
-    """
-)
-_TENS = words_in("twenty thirty forty fifty sixty seventy eighty ninety")
+_ONES = list_of("ones")
+_TENS = list_of("tens")
 _VALUES = {word: value for value, word in enumerate(_ONES)}
 _VALUES |= {word: 10 * value for value, word in enumerate(_TENS, start=2)}
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
-_ORDINALS = {
-    word: value
-    for value, word in enumerate(
-        words_in(
-            """
-    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
-    """
-        ),
-        1,
-    )
-}
+_ORDINALS = {word: value for value, word in enumerate(list_of("ordinals"), 1)}
 _TIMES = {"once": 1, "twice": 2, "thrice": 3}
-_UNITS = {
-    spelled: line.split()[0]
-    for line in (
-        "km kilometre kilometer kilometres kilometers kms",
-        "m metre meter metres meters",
-        "cm centimetre centimeter centimetres centimeters",
-        "mm millimetre millimeter millimetres millimeters",
-        "mile miles mi",
-        "yard yards yd",
-        "foot feet ft",
-        "inch inches",
-        "kg kilogram kilograms kilo kilos kgs",
-        "g gram grams",
-        "lb lbs",
-        "l litre liter litres liters",
-        "ml millilitre milliliter millilitres milliliters",
-        "s sec secs second seconds",
-        "ms millisecond milliseconds",
-        "min minute minutes mins",
-        "h hr hrs hour hours",
-        "day days",
-        "week weeks",
-        "month months",
-        "year years yr yrs",
-        "percent %",
-        "usd dollar dollars $",
-        "eur euro euros \u20ac",
-        "gbp pound pounds \u00a3 quid",
-        "jpy yen \u00a5",
-        "kB kb kilobyte kilobytes KB",
-        "MB mb megabyte megabytes",
-        "GB gb gigabyte gigabytes",
-        "TB tb terabyte terabytes",
-        "Mb megabit megabits",
-        "Gb gigabit gigabits",
-        "\u00b0c celsius",
-        "\u00b0f fahrenheit",
-        "times time",
-        "px pixel pixels",
-    )
-    for spelled in line.split()
-}
-_MONTHS = words_in(
-    """
-    january february march april may june july august september october november december
-    """
-)
+_UNITS = {spelled: line.split()[0] for line in lines_of("units") for spelled in line.split()}
+_MONTHS = list_of("months")
 _MONTH = {month: number for number, month in enumerate(_MONTHS, 1)}
 _SHORT_MONTH = {month[:3]: number for month, number in _MONTH.items()} | {"sept": 9}
-_DAYS = words_in("monday tuesday wednesday thursday friday saturday sunday")
+_DAYS = list_of("days")
 _WEEKDAY = {day: day for day in _DAYS}
 _SHORT_DAYS = {day[:3]: day for day in _DAYS} | {
     "tues": "tuesday",

@@ -5,23 +5,19 @@ Time is linear in the length of the text: only chunks of bounded length are look
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from perdure.engine.merge.vocabulary import set_of, words_in
+from perdure.engine.merge.english import lines_of, pairs_of, words_of
 
 _LONGEST_CHUNK = 200
 _QUOTES = str.maketrans("\u2018\u2019\u201b\u02bc\u201c\u201d\u201e\u00ab\u00bb", '\'\'\'\'"""""')
 _DASHES = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-------")
 _LOANS = {
     unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode(): word
-    for word in words_in(
-        """
-    café résumé naïve fiancé fiancée cliché façade jalapeño crème brûlée entrée sauté touché
-    über décor matinée soirée protégé crêpe purée
-    """
-    )
+    for word in words_of("loans")
 }
 _PLAIN = {spelled: plain for plain, spelled in _LOANS.items()}
 
@@ -171,29 +167,9 @@ def _pieces(text: str) -> Iterator[Token]:
             yield Token(piece, Kind.SIGN)
 
 
-_SHORT = {
-    "can't": "can not",
-    "won't": "will not",
-    "shan't": "shall not",
-    "ain't": "is not",
-    "cannot": "can not",
-    "let's": "let us",
-    "dont": "do not",
-    "doesnt": "does not",
-    "didnt": "did not",
-    "isnt": "is not",
-    "arent": "are not",
-    "wasnt": "was not",
-    "wont": "will not",
-    "cant": "can not",
-    "hasnt": "has not",
-    "havent": "have not",
-    "shouldnt": "should not",
-    "gonna": "going to",
-    "wanna": "want to",
-}
+_SHORT = pairs_of("short forms")
 _ENDINGS = {"'re": "are", "'m": "am", "'ve": "have", "'ll": "will", "'d": "would"}
-_IS_AFTER = set_of("he she it that there here what who where how everything i")
+_IS_AFTER = words_of("subjects")
 
 
 def _contracted(word: str) -> list[str]:
@@ -209,3 +185,40 @@ def _contracted(word: str) -> list[str]:
     if low.endswith("'s"):
         return [word[:-2], "is" if low[:-2] in _IS_AFTER else "'s"]
     return [word]
+
+
+# ---------------------------------------------------------------- turns of phrase
+def _by_first() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+    found: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = defaultdict(dict)
+    for line in lines_of("turns"):
+        said, stands = (tuple(half.split()) for half in line.split(" = "))
+        found[said[0]][said] = stands
+    return {
+        first: sorted(turns.items(), key=lambda turn: -len(turn[0]))
+        for first, turns in found.items()
+    }
+
+
+_BY_FIRST = _by_first()
+
+
+def rephrased(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens with each turn of phrase in its plain words, the longest first."""
+    found: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        stands, length = _turn(tokens, at)
+        if length:
+            found += [Token(word, Kind.WORD, is_first=True) for word in stands]
+        else:
+            found.append(tokens[at])
+        at += length or 1
+    return found
+
+
+def _turn(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
+    for said, stands in _BY_FIRST.get(tokens[at].word, ()):
+        after = tokens[at : at + len(said)]
+        if not any(token.is_name for token in after) and said == tuple(t.word for t in after):
+            return stands, len(said)
+    return (), 0

@@ -8,8 +8,8 @@ from operator import itemgetter
 
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.engine.merge.contract import Known
-from perdure.engine.merge.merges import as_metadata, merges_of
+from perdure.engine.merge.grounds import merges_as_metadata, merges_of
+from perdure.engine.merge.policies import Known
 from perdure.engine.recall.planning import content_words
 from perdure.engine.saving.outcome import Change
 from perdure.errors import AccessDeniedError, BrokenNodeError, NodeNotFoundError
@@ -142,7 +142,7 @@ class Ahead:
         base = self._base.get(node.uri)
         version = base.version + 1 if base else 1
         merges = [replace(each, version=min(each.version, version)) for each in merges_of(node)]
-        metadata = {**node.metadata, **(as_metadata(merges) if merges else {})}
+        metadata = {**node.metadata, **(merges_as_metadata(merges) if merges else {})}
         if base is None:
             metadata = {name: value for name, value in metadata.items() if value is not None}
         basis = base.basis if base else ""

@@ -14,8 +14,7 @@ from perdure.engine.answering import Answering
 from perdure.engine.extract.contract import CandidateExtractor
 from perdure.engine.extract.evidence import evidence_of, verified
 from perdure.engine.merge.comparing import Judge
-from perdure.engine.merge.contract import Known
-from perdure.engine.merge.policies import policy_for
+from perdure.engine.merge.policies import Known, policy_for
 from perdure.engine.parts import Parts
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.engine.saving.outcome import Change, Outcome, Planned, SessionCommit

@@ -10,8 +10,7 @@ from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
 from perdure.engine.importing.standing import SOURCE
 from perdure.engine.merge import pages
-from perdure.engine.merge.grounds import Grounds, grounds_of
-from perdure.engine.merge.merges import merges_of
+from perdure.engine.merge.grounds import Grounds, grounds_of, merges_of
 from perdure.engine.why.evidence import Witnesses
 from perdure.engine.why.provenance import (
     Claim,

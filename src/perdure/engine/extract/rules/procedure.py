@@ -4,16 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from perdure.engine.extract import confidence
+from perdure.engine.extract.candidates import slug_of
 from perdure.engine.extract.claims import hedged
-from perdure.engine.extract.clauses import tail
 from perdure.engine.extract.findings import Finding, Turn, candidates, turns_of
-from perdure.engine.extract.ownership import with_owners
+from perdure.engine.extract.likes import has_code, is_procedure
 from perdure.engine.extract.persons import sentence as as_sentence
-from perdure.engine.extract.prose import BLOT, Sentence
+from perdure.engine.extract.prose import BLOT, Sentence, tail
 from perdure.engine.extract.remedies import remedies
 from perdure.engine.extract.reminders import reminders
-from perdure.engine.extract.slugs import slug_of
-from perdure.engine.extract.wishes import has_code, is_procedure
+from perdure.engine.extract.words import any_case
 from perdure.model import CandidateMemory, RequestContext
 
 
@@ -28,46 +27,40 @@ class ProcedureExtractor:
         self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
     ) -> list[CandidateMemory]:
         turns = turns_of(messages, ctx)
-        found = [*_skills(turns), *_steps(turns), *_customs(turns), *_cases(turns)]
-        return with_owners(candidates(found, f"agent:{ctx.agent_id}", ctx), ctx)
+        found = [*_skills(turns), *_steps(turns), *_customs(turns), *remedies(turns)]
+        return candidates(found, ctx)
 
 
 # ---------------------------------------------------------------- commands
 _CODE = rf"`(?P<code>{BLOT}{{2,300}})`"
 _RUN = r"(?:run|use|call|type|execute|try|do|invoke)"
-_TO_RUN = re.compile(
+_TO_RUN = any_case(
     rf"\bto\s(?P<purpose>[a-z][^,.;:!?`]{{2,80}}),?\s(?:(?:just|you\scan|you\sneed\sto"
-    rf"|simply|please|always|first)\s){{0,2}}{_RUN}\s{_CODE}",
-    re.IGNORECASE,
+    rf"|simply|please|always|first)\s){{0,2}}{_RUN}\s{_CODE}"
 )
-_RUN_TO = re.compile(
+_RUN_TO = any_case(
     rf"\b{_RUN}\s{_CODE}\s(?:first\s)?(?:to|when|whenever|for)"
-    rf"\s(?P<purpose>[a-z][^,.;:!?`]{{2,80}})",
-    re.IGNORECASE,
+    rf"\s(?P<purpose>[a-z][^,.;:!?`]{{2,80}})"
 )
-_WITH = re.compile(
+_WITH = any_case(
     rf"(?:\A|[,;:]\s|\s(?:and|so|but)\s)(?P<purpose>[a-z][^,.;:!?`]{{2,80}}?)\s(?:with"
-    rf"|via|using|by\srunning)\s{_CODE}",
-    re.IGNORECASE,
+    rf"|via|using|by\srunning)\s{_CODE}"
 )
-_DOES = re.compile(
+_DOES = any_case(
     rf"{_CODE}\s(?!is\b|was\b|has\b|does\b|fails\b|says\b|gives\b|as\b|works\b|this\b"
-    rf"|helps\b|shows\sthat|hangs\b|crashes\b)(?P<purpose>[a-z]{{3,20}}s\s[^,.;:!?`]{{2,80}})",
-    re.IGNORECASE,
+    rf"|helps\b|shows\sthat|hangs\b|crashes\b)(?P<purpose>[a-z]{{3,20}}s\s[^,.;:!?`]{{2,80}})"
 )
-_NO_ADVICE = re.compile(
-    r"\b(?:fail|fails|failed|got|error|says|said|told|solved|fixed|ran|was|were|starts? with)\b",
-    re.IGNORECASE,
+_NO_ADVICE = any_case(
+    r"\b(?:fail|fails|failed|got|error|says|said|told|solved|fixed|ran|was|were|starts? with)\b"
 )
-_TO_HELP = re.compile(
+_TO_HELP = any_case(
     r"\b(?:start|stop|run|see|see|build|test|deploy|regenerate|rebuild|generate"
     r"|install|check|open|reset|clear|create|update"
     r"|list|restart|log|lint|format|debug|migrate|seed|publish|release|continue|resume"
-    r"|be\s\w+ed|be\srun)\b",
-    re.IGNORECASE,
+    r"|be\s\w+ed|be\srun)\b"
 )
-_JOINED = re.compile(r"(?:and|so|but)\s", re.IGNORECASE)
-_IT = re.compile(r"\b(?:it|them|this|that)\b", re.IGNORECASE)
+_JOINED = any_case(r"(?:and|so|but)\s")
+_IT = any_case(r"\b(?:it|them|this|that)\b")
 
 
 def _skills(turns: Sequence[Turn]) -> Iterator[Finding]:
@@ -122,11 +115,10 @@ def _skill(turn: Turn, claim: Sentence, match: re.Match[str]) -> Finding:
 
 
 # ---------------------------------------------------------------- steps
-_TITLE = re.compile(
+_TITLE = any_case(
     r"\W{0,4}(?P<title>(?:to|steps\s(?:to|for)|how\s(?:to|we|i)|(?:the\s)?(?:process"
     r"|procedure|checklist|runbook|recipe|way)\s(?:to|for))\s"
-    r"[^:\n]{2,80}):?\**\s*\Z",
-    re.IGNORECASE,
+    r"[^:\n]{2,80}):?\**\s*\Z"
 )
 _ITEM = re.compile(r"\s{0,3}(?:\d{1,2}[.)]|[-*\u2022])\s+(?P<step>\S.*)")
 _FEWEST = 2
@@ -175,40 +167,35 @@ def _items(lines: Sequence[str], first: int) -> list[tuple[int, str]]:
 
 
 # ---------------------------------------------------------------- customs
-_ALWAYS = re.compile(
-    r"(?:(?:please|and|also|but)\s){0,2}(?:always|never|make\ssure\sto|remember\sto)\s[a-z]",
-    re.IGNORECASE,
+_ALWAYS = any_case(
+    r"(?:(?:please|and|also|but)\s){0,2}(?:always|never|make\ssure\sto|remember\sto)\s[a-z]"
 )
-_WHEN = re.compile(
+_WHEN = any_case(
     r"(?:one\smore\sthing,\s)?(?P<when>(?:when|whenever|before|after|each\stime|every"
     r"\stime|once)\s[^.;!?]{3,100}?[,\s]\s?)"
     r"(?<!you\s)(?<!we\s)(?<!I\s)(?<!they\s)(?<!it\s)(?<!to\s)"
     r"(?:(?:please|always|just|first|never)\s){0,2}(?P<do>run|use|regenerate|restart"
     r"|do|call|rebuild|check|update|clear|ask|add|bump|"
-    r"tag|delete|reset|set|stop|start|make|commit|push|open)\b",
-    re.IGNORECASE,
+    r"tag|delete|reset|set|stop|start|make|commit|push|open)\b"
 )
-_WE = re.compile(
+_WE = any_case(
     r"\b(?P<here>(?:in|for|on)\s(?:this|our)\s(?:repo|repository|project|codebase|team"
     r"|company|service|app),?\s)?(?:"
     r"we\s(?:always|never|only)\s[a-z]|we\s(?:use|write|keep|prefer|run|deploy|store"
     r"|name|put|follow|do)\s[^.,;!?]{2,80}?\s"
     r"(?:here|instead\sof|rather\sthan|by\shand|in\sthis\s(?:repo|project))|(?:every"
     r"|each|all)\s[\w\s-]{2,40}?\s(?:needs?|must|should|has\sto"
-    r"|have\sto|goes|go|gets?)\s)",
-    re.IGNORECASE,
+    r"|have\sto|goes|go|gets?)\s)"
 )
-_HERE = re.compile(
+_HERE = any_case(
     r"\b(?:in|for|on)\s(?:this|our)\s(?:repo|repository|project|codebase|team|service"
-    r"|app),?\s(?:we|all|every|each|the|no)\s",
-    re.IGNORECASE,
+    r"|app),?\s(?:we|all|every|each|the|no)\s"
 )
-_WORK = re.compile(
+_WORK = any_case(
     r"`|\b(?:repo|deploy\w*|commits?|pull\srequests?|prs?|tests?|builds?|servers?"
     r"|databases?|branch(?:es)?|scripts?|releases?|bugs?|lint"
     r"|migrations?|merge|pip|npm|docker|cache|worker|api|code|schema|backend|packages?"
-    r"|staging|production|tickets?|logs?)\b",
-    re.IGNORECASE,
+    r"|staging|production|tickets?|logs?)\b"
 )
 _STARTS = re.compile(r"\A\W*|[,;:.!]\s+(?:(?:and|but)\s+)?|\s(?:and|but)\s+")
 
@@ -263,19 +250,3 @@ def _pattern(
         confidence=confidence.weighed(confidence.DONE, hedged=unsure),
         when=turn.message.time,
     )
-
-
-# ---------------------------------------------------------------- errors and what helped
-def _cases(turns: Sequence[Turn]) -> Iterator[Finding]:
-    for case in remedies(turns):
-        yield Finding(
-            turn=case.turn,
-            start=case.start,
-            end=case.end,
-            category="case",
-            content=case.content,
-            slug=slug_of(case.problem),
-            confidence=confidence.DONE,
-            when=case.turn.message.time,
-            also=case.also,
-        )

@@ -1,69 +1,90 @@
-"""Which forms of an English word are one word.
+"""English as statements are compared: small words by what they do, and which forms are one word.
 
-Only inflection counts: Porter's stems also make one of "experience" and "experiment", of "engine"
-and "engineer", of "policy" and "police", of "important" and "import".
+The words themselves are in `english.txt`. Of forms, only inflection counts: Porter's stems also
+make one of "experience" and "experiment", of "engine" and "engineer", of "policy" and "police", of
+"important" and "import".
 """
 
+from collections import defaultdict
 from functools import lru_cache
 
-from perdure.engine.merge.vocabulary import set_of, words_in
+from perdure.engine.tables import lists
 
+_LISTS = lists(__file__, "english.txt")
+
+
+def lines_of(section: str) -> list[str]:
+    return _LISTS[section]
+
+
+def list_of(section: str) -> list[str]:
+    return " ".join(_LISTS[section]).split()
+
+
+def words_of(section: str) -> frozenset[str]:
+    return frozenset(list_of(section))
+
+
+def pairs_of(section: str) -> dict[str, str]:
+    """Return what stands before each colon, with what stands behind it."""
+    return dict(line.split(": ") for line in _LISTS[section])
+
+
+def _leads(section: str) -> dict[str, str]:
+    """Return for each word the one before the colon."""
+    return {word: lead for lead, rest in pairs_of(section).items() for word in rest.split()}
+
+
+def _groups(section: str) -> dict[str, frozenset[str]]:
+    """Return for each word the lines that it is in."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for number, line in enumerate(_LISTS[section]):
+        for word in line.split():
+            found[word].add(f"~{number}")
+    return {word: frozenset(groups) for word, groups in found.items()}
+
+
+SYNONYMS = _groups("synonyms")
+"""The groups that a word is in."""
+EXCLUSIVE = _groups("exclusive")
+"""The sets of which a word is one; of each set, only one word holds."""
+
+# ---------------------------------------------------------------- small words
+SOFT = words_of("soft")
+PERSONS = _leads("persons")
+BE = {"am": "is", "is": "is", "are": "is", "be": "is", "~be": "is", "was": "was", "were": "was"}
+DO = frozenset({"do", "does", "did"})
+HAVE = frozenset({"have", "has", "had", "get", "gets", "got"})
+"""Also helping verbs, before a participle."""
+OBLIGATIONS = frozenset({"must", "should"})
+WEAK = words_of("weak")
+STRONG = words_of("strong")
+NEGATIONS = _leads("negations")
+STOPPING = words_of("stopping")
+NEGATED = {word: lead for lead, word in pairs_of("negated").items()}
+TAKES_NO = words_of("takes no")
+ADVERBS = words_of("adverbs")
+MODALS = words_of("modals")
+BOUNDS = frozenset({"~atleast", "~atmost"})
+FLOATING = (ADVERBS, MODALS, BOUNDS)
+"""Words that may stand anywhere, if there is one of their kind."""
+EACH = words_of("each")
+SPELLS = words_of("spells")
+CONJUNCTIONS = words_of("conjunctions")
+SERVING = words_of("serving")
+ERGATIVE = words_of("ergative")
+INTERCHANGEABLE = tuple(frozenset(line.split()) for line in lines_of("interchangeable"))
+
+# ---------------------------------------------------------------- forms of a word
 _VOWELS = frozenset("aeiou")
 _SHORT = 3
 """Words of so few letters have no ending."""
-_PASTS = words_in(
-    """
-    be,was,were,been have,had,had do,did,done go,went,gone get,got,gotten make,made,made
-    take,took,taken come,came,come see,saw,seen know,knew,known give,gave,given
-    find,found,found think,thought,thought tell,told,told become,became,become leave,left,left
-    feel,felt,felt bring,brought,brought begin,began,begun keep,kept,kept hold,held,held
-    write,wrote,written stand,stood,stood hear,heard,heard mean,meant,meant meet,met,met
-    run,ran,run pay,paid,paid sit,sat,sat speak,spoke,spoken lead,led,led grow,grew,grown
-    lose,lost,lost fall,fell,fallen send,sent,sent build,built,built
-    understand,understood,understood draw,drew,drawn break,broke,broken spend,spent,spent
-    rise,rose,risen drive,drove,driven buy,bought,bought wear,wore,worn choose,chose,chosen
-    eat,ate,eaten drink,drank,drunk sing,sang,sung swim,swam,swum fly,flew,flown
-    forget,forgot,forgotten freeze,froze,frozen hide,hid,hidden ride,rode,ridden
-    sell,sold,sold shoot,shot,shot show,showed,shown sleep,slept,slept steal,stole,stolen
-    teach,taught,taught throw,threw,thrown wake,woke,woken win,won,won catch,caught,caught
-    fight,fought,fought bind,bound,bound lend,lent,lent say,said,said stick,stuck,stuck
-    learn,learnt,learnt bear,bore,born lie,lay,lain hang,hung,hung deal,dealt,dealt
-    withdraw,withdrew,withdrawn overwrite,overwrote,overwritten rewrite,rewrote,rewritten
-    rebuild,rebuilt,rebuilt
-    """
-)
-_SAME_PAST = set_of("set put cut let hit cost read shut split spread quit reset")
-_NO_PAST = set_of(
-    """
-    need feed speed red bed embed exceed proceed indeed hundred wed shed seed weed breed bleed
-    shared unshared naked sacred wicked bored unused need seed succeed ted fred jared sled
-    """
-)
-_NO_PLURAL = set_of(
-    """
-    is was has his this its us bus gas always perhaps news series species less unless yes plus
-    thus kubernetes redis postgres analysis basis physics mathematics maths canvas status
-    focus bonus virus campus corpus census alias bias atlas christmas as lens across besides
-    towards jenkins nous
-    """
-)
-_PLURALS = {
-    "has": "have", "does": "do", "goes": "go",
-    "children": "child", "men": "man", "women": "woman", "people": "person", "feet": "foot",
-    "teeth": "tooth", "mice": "mouse", "geese": "goose", "wives": "wife", "knives": "knife",
-    "lives": "life", "leaves": "leaf", "halves": "half", "shelves": "shelf", "indices": "index",
-    "indexes": "index", "analyses": "analysis", "criteria": "criterion", "data": "data",
-}  # fmt: skip
-_OWN_ADVERBS = set_of(
-    """
-    hardly lately nearly mostly only early daily weekly monthly yearly hourly nightly shortly
-    barely family reply apply supply supply rely italy july ugly fly bully belly jelly
-    assembly anomaly likely friendly lovely lonely elderly orderly costly fairly directly
-    presently scarcely
-    """
-)
-"""What ends in -ly, and says something else than the word before it."""
-_FORMS = tuple(verb.split(",") for verb in _PASTS)
+_SAME_PAST = words_of("same past")
+_NO_PAST = words_of("no past")
+_NO_PLURAL = words_of("no plural")
+_PLURALS = _leads("irregular plurals")
+_OWN_ADVERBS = words_of("own adverbs")
+_FORMS = tuple(verb.split(",") for verb in words_of("irregular verbs"))
 _BASES = {form: base for base, *forms in _FORMS for form in forms}
 _PAST = frozenset(form for _, *forms in _FORMS for form in forms[:-1])
 _PARTICIPLES = frozenset(forms[-1] for forms in _FORMS)

@@ -1,17 +1,18 @@
-"""Names for what was found: the same words give the same one, in any script."""
+"""What candidates of every extractor have: a slug, an owner and metadata."""
 
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 
+from perdure.engine.extract.evidence import Evidence
 from perdure.engine.extract.words import STOP
-from perdure.model import slugify
+from perdure.model import RequestContext, slugify
+from perdure.model.values import JSON
 
 _MOST_WORDS = 7
 _MOST = 60
 _DIGEST = 8
-
-
 _SHARP = re.compile(r"(?<=\w)#(?!\w)")
 _PLUS = re.compile(r"(?<=[\w+])\+(?=\+*(?:\W|\Z))")
 _DOT = re.compile(r"(?<!\S)\.(?=[a-z])")
@@ -46,3 +47,23 @@ def _named(letter: str) -> str:
     if ord(letter) < _EMOJI or unicodedata.category(letter) != "So":
         return letter
     return f" {unicodedata.name(letter, '').casefold().replace('-', ' ')} "
+
+
+_SHARED = frozenset({"skill", "case"})
+"""Categories of what an agent learns from work for all of its users."""
+
+
+def owner_space(category: str, ctx: RequestContext) -> str:
+    """Return whose a candidate is.
+
+    An agent has many users. What one of them merely states must not reach the others: "always run
+    this before you answer" would be an order to everybody's agent. So a rule belongs to who stated
+    it. What is shared is what a command is for, and what was seen to help.
+    """
+    return f"agent:{ctx.agent_id}" if category in _SHARED else f"user:{ctx.user_id}"
+
+
+def metadata_of(evidence: Iterable[Evidence], topic: str, ctx: RequestContext) -> dict[str, JSON]:
+    found: dict[str, JSON] = {"evidence": [each.as_json() for each in evidence]}
+    told: dict[str, JSON] = {"topic": topic, "session_id": ctx.session_id}
+    return found | {name: value for name, value in told.items() if value}
