@@ -21,7 +21,7 @@ from perdure.artifacts.entry import Bind
 from perdure.artifacts.exporting import export
 from perdure.artifacts.importing import How, Taken, import_archive
 from perdure.artifacts.keys import SigningKey
-from perdure.artifacts.tree import log_root
+from perdure.artifacts.proof import log_root
 from perdure.errors import (
     ArchiveError,
     DamageError,

@@ -22,7 +22,7 @@ from perdure.artifacts.entry import (
     Tombstone,
     decode,
 )
-from perdure.artifacts.merkle import EMPTY_ROOT, Frontier, leaf, leaf_hashes
+from perdure.artifacts.merkle import EMPTY_ROOT, leaf, leaf_hashes, root_of
 from perdure.artifacts.records import PUT, decode_put, only_puts, raw_entries, whole_records
 from perdure.artifacts.segment import End, Frame
 from perdure.errors import DamageError
@@ -89,7 +89,7 @@ class Survey:
 
     def walk(self, frames: Iterable[Frame]) -> None:
         """Take in all frames of the log; once."""
-        self.root = Frontier().extend(leaf_hashes(self._leaves(frames))).root()
+        self.root = root_of(leaf_hashes(self._leaves(frames)))
 
     @property
     def has_swept(self) -> bool:
