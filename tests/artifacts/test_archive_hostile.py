@@ -16,7 +16,6 @@ from perdure.artifacts.archive import read_archive
 from perdure.artifacts.entry import (
     Bind,
     Entry,
-    Imported,
     Lift,
     Put,
     Register,
@@ -27,9 +26,9 @@ from perdure.artifacts.entry import (
     encode,
 )
 from perdure.artifacts.exporting import export
-from perdure.artifacts.frame import salt_of
 from perdure.artifacts.importing import import_archive
 from perdure.artifacts.keys import SigningKey
+from perdure.artifacts.segment import salt_of
 from perdure.errors import ArchiveError
 from tests import tiers
 from tests.artifacts.archives import (
@@ -61,8 +60,8 @@ def small() -> bytes:
         store.tombstone(cid, "why")
         store.gc(before=store.current())
         store.record([Change("name", b"text", {"who": ["Ana", 1, 2.5, None]})])
-        imported = Imported(bytes(range(16)), 1, bytes(32))
-        store._journal.commit(lambda draft: draft.append(imported), alone=True)
+        later = Unknown(9, bytes(range(52)))
+        store._journal.commit(lambda draft: draft.append(later), alone=True)
         return exported(store)
 
 

@@ -11,32 +11,46 @@ says was swept is zeros, also where its bytes happen to be still there.
 
 import io
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
 from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
-from perdure.artifacts.cid import Hash
-from perdure.artifacts.frame import SEAL_BYTES, encode_head, salt_of
-from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Header, Reader, decode_header
-from perdure.artifacts.state import IndexState
-from perdure.artifacts.survey import (
+from perdure.artifacts.cid import CID, Codec, Hash
+from perdure.artifacts.entry import (
+    Lift,
+    Put,
+    Register,
+    SnapshotAnchor,
+    Sweep,
+    Tombstone,
+    decode,
+    whole_records,
+)
+from perdure.artifacts.merkle import EMPTY_ROOT, leaf, leaf_hashes, root_of
+from perdure.artifacts.segment import (
+    HEADER_BYTES,
+    SEAL_BYTES,
     SLICE,
+    End,
+    Frame,
+    Header,
     Placed,
-    Survey,
+    Reader,
     Window,
+    decode_header,
+    encode_head,
     is_erased,
     is_whole,
+    only_puts,
     placed,
-    zeros,
+    salt_of,
 )
+from perdure.artifacts.state import IndexState
 from perdure.artifacts.verify import Progress
 from perdure.errors import ArchiveError, DamageError, InvalidCIDError, ProofError
-
-if TYPE_CHECKING:
-    from perdure.artifacts.disk import File
 
 DIGEST_BYTES = 32
 CHANGED = "the archive was changed while it was being taken in. Fix: take it in again."
@@ -47,6 +61,10 @@ _OPENING = struct.Struct("<8sHHI")
 _LENGTH = struct.Struct("<Q")
 _FOOTER = struct.Struct("<Q32s32sI")
 _LONGEST_CHECKPOINT = 1 << 17
+_ZEROS = bytes(SLICE)
+_PREFIX = struct.Struct("<BI")
+_MOST = 1 << 63
+"""From here on, a number of 64 bits can't be kept by everybody who must."""
 
 
 def encode_opening(lengths: list[int]) -> bytes:
@@ -104,8 +122,113 @@ class Section:
     def size(self) -> int:
         return self._length
 
-    def reader(self, history: bytes) -> Reader:
-        return Reader(cast("File", self), history)  # a reader writes nothing
+
+# ---------------------------------------------------------------- a log from its beginning
+class Survey:
+    """A log from its beginning on, as far as it was walked. What can't be is `DamageError`.
+
+    The chain of seals shows that nothing was changed since it was written. Here it is also looked
+    at whether a store could have written it: a log from elsewhere may be sealed well and still be
+    meant to harm.
+    """
+
+    def __init__(self, begin: End, algorithm: Hash) -> None:
+        self.end = begin
+        self.root = EMPTY_ROOT
+        """Of the RFC 6962 tree over all entries."""
+        self.snapshots = 0
+        self.stops: dict[int, int] = {}
+        """Where the frames of each segment end."""
+        self._swept: dict[bytes, int] = {}
+        self._hidden: dict[bytes, int] = {}
+        self._horizon = 0
+        self._hash = algorithm
+        self._prefix = bytes(CID(bytes(32), algorithm, Codec.RAW))[:4]
+
+    def walk(self, frames: Iterable[Frame]) -> None:
+        """Take in all frames of the log; once."""
+        self.root = root_of(leaf_hashes(self._leaves(frames)))
+
+    @property
+    def has_swept(self) -> bool:
+        """Whether anything was ever swept."""
+        return bool(self._swept)
+
+    def is_swept(self, put: Placed) -> bool:
+        """Whether the log itself says that these bytes are gone: they are zeros then."""
+        return self._swept.get(put.digest, 0) > put.position
+
+    def _leaves(self, frames: Iterable[Frame]) -> Iterator[bytes]:
+        for frame in frames:
+            time = frame.head.time
+            for record in self._take_in(frame):
+                yield leaf(time, record)
+
+    def _take_in(self, frame: Frame) -> list[bytes]:
+        head = frame.head
+        if max(head.time, head.epoch, head.last_position) >= _MOST:
+            raise DamageError("a commit has a time, an epoch or a position that is no real one")
+        records = whole_records(frame.records)
+        if len(records) != head.entries:
+            raise DamageError(f"a commit of {head.entries} entries has {len(records)}")
+        self._check_puts(frame)
+        if only_puts(frame) is None:
+            for position, record in enumerate(records, head.first_position):
+                self._check_entry(frame, position, record)
+        elif self._hidden:
+            for put in placed(frame):
+                self._hidden.pop(put.digest, None)
+        self.end = frame.end
+        self.stops[frame.segment] = frame.end.offset
+        return records
+
+    def _check_puts(self, frame: Frame) -> None:
+        """Refuse payload that no hash vouches for."""
+        after = frame.payload
+        for put in placed(frame):
+            if put.place != after or put.cid[:4] != self._prefix:
+                raise DamageError(f"entry {put.position} puts what is no content of its commit")
+            after += put.length
+        if after != frame.payload + frame.head.payload_length:
+            raise DamageError("a commit has bytes that no entry speaks of")
+
+    def _check_entry(self, frame: Frame, position: int, record: bytes) -> None:
+        entry = decode(record[0], record[_PREFIX.size :])
+        match entry:
+            case SnapshotAnchor(number, at, digest):
+                expected = (self.snapshots + 1, self.end.position, self.end.seal)
+                self._check(position, frame, fits=(number, at, digest) == expected)
+                self.snapshots += 1
+            case Sweep(horizon, cids):
+                self._check(position, frame, fits=self._is_due(horizon, cids))
+                self._horizon = horizon
+                self._swept.update((cid.digest, position) for cid in cids)
+            case Put(cid) | Lift(cid):
+                self._hidden.pop(cid.digest, None)
+            case Tombstone(cid, _):
+                self._hidden.setdefault(cid.digest, frame.head.last_position)
+            case Register(sid, encoded) if sid != CID.of(encoded, self._hash, Codec.DAG_CBOR):
+                raise DamageError(f"entry {position} registers a structure under a wrong name")
+
+    def _is_due(self, horizon: int, cids: Sequence[CID]) -> bool:
+        """Whether a store would sweep this: what was hidden before, and nothing else."""
+        if not self._horizon <= horizon <= self.end.position:
+            return False
+        names = [bytes(cid) for cid in cids]
+        if names != sorted(set(names)) or not {name[:4] for name in names} <= {self._prefix}:
+            return False
+        return all(self._hidden.pop(name[4:], 0) for name in names)
+
+    def _check(self, position: int, frame: Frame, *, fits: bool) -> None:
+        """Refuse a snapshot or a sweep that is not alone, or not of the log before it."""
+        if not fits or frame.head.entries != 1:
+            raise DamageError(f"entry {position} is no snapshot or sweep of the log before it")
+
+
+def zeros(put: Placed) -> Iterator[bytes]:
+    """Yield what stands for content that was swept."""
+    for at in range(0, put.length, SLICE):
+        yield _ZEROS[: put.length - at]
 
 
 # ---------------------------------------------------------------- an archive
@@ -154,7 +277,7 @@ class Archive:
                 following = headers.get(number + 1)
                 if following is not None and following.position <= after:
                     continue
-                for frame in section.reader(self.history).frames(End.of(headers[number])):
+                for frame in Reader(section, self.history).frames(End.of(headers[number])):
                     if frame.head.last_position > after:
                         yield frame
 
@@ -296,7 +419,7 @@ class _Reading:
             if begin[2:] != end[2:] or header[:2] != headers[1][:2]:
                 raise DamageError(f"segment {number} does not follow on the one before it")
             end = begin
-            for frame in self._sections[number].reader(history).frames(begin):
+            for frame in Reader(self._sections[number], history).frames(begin):
                 yield frame
                 end = frame.end
             if end.offset != self._sections[number].size():
@@ -306,7 +429,7 @@ class _Reading:
         salt, done = salt_of(headers[1].history), self._source.size
         for number, section in self._sections.items():
             window = Window(section)
-            for frame in section.reader(headers[1].history).frames(End.of(headers[number])):
+            for frame in Reader(section, headers[1].history).frames(End.of(headers[number])):
                 _check_outside(window, frame, salt)
                 for put in placed(frame):
                     _check_content(window, put, survey, headers[1].hash)

@@ -4,10 +4,9 @@ from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from perdure.artifacts.cid import CID, Hash
-from perdure.artifacts.entry import Entry, Lift, Tombstone, encode
+from perdure.artifacts.entry import Entry, Lift, Tombstone, encode, encode_put
 from perdure.artifacts.index import Index, Placed
 from perdure.artifacts.log import Piece
-from perdure.artifacts.records import encode_put
 
 
 class Content(NamedTuple):

@@ -16,15 +16,12 @@ from typing import BinaryIO
 from perdure.artifacts.archive import CHANGED, Archive, encode_opening, read_archive
 from perdure.artifacts.arrival import arrive, clear, open_arriving
 from perdure.artifacts.draft import Draft
-from perdure.artifacts.entry import Sweep, decode_all
-from perdure.artifacts.frame import encode_head, salt_of, seal
+from perdure.artifacts.entry import Sweep, decode_all, whole_records
 from perdure.artifacts.log import Stream
 from perdure.artifacts.mark import Mark
-from perdure.artifacts.records import whole_records
-from perdure.artifacts.segment import HEADER_BYTES, End, Frame
+from perdure.artifacts.segment import HEADER_BYTES, SLICE, End, Frame, encode_head, salt_of, seal
 from perdure.artifacts.state import IndexState
 from perdure.artifacts.store import ArtifactStore
-from perdure.artifacts.survey import SLICE
 from perdure.artifacts.sweep import Sweeper
 from perdure.artifacts.verify import Progress
 from perdure.errors import ArchiveError

@@ -9,11 +9,19 @@ from collections.abc import Iterator, Sequence
 
 from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.entry import Entry, Lift, SnapshotAnchor, Sweep, Tombstone, decode
-from perdure.artifacts.frame import FIRST_SEAL
+from perdure.artifacts.entry import (
+    PUT,
+    Entry,
+    Lift,
+    SnapshotAnchor,
+    Sweep,
+    Tombstone,
+    decode,
+    decode_put,
+    raw_entries,
+)
 from perdure.artifacts.log import Log
-from perdure.artifacts.records import PUT, decode_put, only_puts, raw_entries
-from perdure.artifacts.segment import End, Frame
+from perdure.artifacts.segment import FIRST_SEAL, End, Frame, only_puts
 from perdure.artifacts.table import (
     OFTEN,
     Facts,

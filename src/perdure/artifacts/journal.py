@@ -17,11 +17,10 @@ from perdure.artifacts.arrival import finish, has_arrived
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import UNWRITABLE, Disk, Held, holder_of
 from perdure.artifacts.draft import Content, Draft
-from perdure.artifacts.entry import decode_all
+from perdure.artifacts.entry import decode_all, encode_put, whole_records
 from perdure.artifacts.index import Index, Placed, remove_tables
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode
-from perdure.artifacts.records import encode_put, whole_records
 from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
 from perdure.artifacts.state import IndexState, Logged
 from perdure.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError

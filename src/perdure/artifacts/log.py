@@ -12,26 +12,24 @@ from typing import NamedTuple
 
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import Buffer, Disk, File
-from perdure.artifacts.frame import (
+from perdure.artifacts.mark import Mark, boot_of
+from perdure.artifacts.segment import (
     FIRST_SEAL,
     HEAD_BYTES,
+    HEADER_BYTES,
     MAGIC,
     SEAL_BYTES,
+    End,
+    Frame,
     Head,
+    Header,
+    Reader,
+    damaged_puts,
+    decode_header,
     encode_head,
     records_checksum,
     salt_of,
     seal,
-)
-from perdure.artifacts.mark import Mark, boot_of
-from perdure.artifacts.records import damaged_puts
-from perdure.artifacts.segment import (
-    HEADER_BYTES,
-    End,
-    Frame,
-    Header,
-    Reader,
-    decode_header,
     segment_name,
     segment_number,
 )

@@ -14,13 +14,12 @@ from google_crc32c import value as crc32c
 from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
 from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.contents import WRONG, Contents
-from perdure.artifacts.derivations import Derivation, Derivations
+from perdure.artifacts.derivations import Derivation, Derivations, Operations
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.draft import Content, Draft
 from perdure.artifacts.entry import Bind, SnapshotAnchor
 from perdure.artifacts.journal import NOTE, Journal, milliseconds
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Stream
-from perdure.artifacts.operations import Operations
 from perdure.artifacts.segment import segment_name
 from perdure.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
 from perdure.artifacts.table import Row

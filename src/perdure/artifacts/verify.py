@@ -3,27 +3,35 @@
 It needs no store that opens: it reads the segments as they are, and goes on after damage.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk, File
 from perdure.artifacts.entry import Entry, Put, Result, SnapshotAnchor, Sweep, decode_all
-from perdure.artifacts.frame import SEAL_BYTES
 from perdure.artifacts.mark import MarkFile
-from perdure.artifacts.records import damaged_puts, only_puts
 from perdure.artifacts.segment import (
     HEADER_BYTES,
+    SEAL_BYTES,
     End,
     Frame,
     Header,
     Reader,
+    Window,
+    damaged_puts,
     decode_header,
+    is_erased,
+    only_puts,
+    placed,
     segment_name,
     segment_number,
 )
 from perdure.errors import DamageError
 from perdure.faults import explain_reading
+
+if TYPE_CHECKING:
+    from perdure.artifacts.store import ArtifactStore
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are done, and how many there are."""
@@ -218,3 +226,21 @@ class _Verification:
     def _fault(self, what: str, where: str) -> None:
         self._tally.broken = True
         self._tally.faults.append(Fault(what, where, self._tally.position))
+
+
+def with_bytes_left(store: "ArtifactStore", cids: Collection[CID], until: int) -> set[CID]:
+    """Return those of which a byte is left where they were put, up to a position."""
+    store.current()
+    log = store._journal.log  # noqa: SLF001 - this is the store's own verb
+    wanted = {bytes(cid): cid for cid in cids}
+    left = set()
+    for frame in log.frames(log.start_of(0)) if wanted else ():
+        if frame.head.first_position > until:
+            break
+        for put in placed(frame):
+            cid = wanted.get(put.cid)
+            if cid is not None and put.position <= until:
+                window = Window(log.file(frame.segment))
+                if put.length and not is_erased(window, put):
+                    left.add(cid)
+    return left
