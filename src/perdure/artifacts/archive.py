@@ -149,11 +149,6 @@ class Survey:
         """Take in all frames of the log; once."""
         self.root = root_of(leaf_hashes(self._leaves(frames)))
 
-    @property
-    def has_swept(self) -> bool:
-        """Whether anything was ever swept."""
-        return bool(self._swept)
-
     def is_swept(self, put: Placed) -> bool:
         """Whether the log itself says that these bytes are gone: they are zeros then."""
         return self._swept.get(put.digest, 0) > put.position

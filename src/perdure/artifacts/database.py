@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import literal_structure
 from perdure.artifacts.cid import CID, Hash
-from perdure.artifacts.disk import FolderLock
+from perdure.artifacts.disk import FolderLock, boot_name
 from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
 from perdure.artifacts.state import Logged
 
@@ -261,10 +261,7 @@ class Database:
 @cache
 def _boot() -> str:
     """Name this start of the machine; where nothing does, every process is a start of its own."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return os.urandom(16).hex()
+    return boot_name() or os.urandom(16).hex()
 
 
 def _literal_sid(algorithm: Hash, content: bytes) -> bytes:

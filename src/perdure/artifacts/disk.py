@@ -112,7 +112,7 @@ class FolderDisk:
 
     @property
     def boot(self) -> str:
-        return _boot()
+        return boot_name()
 
     def names(self) -> list[str]:
         try:
@@ -145,7 +145,7 @@ class FolderDisk:
         for folder in reversed(missing):
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
-            _sync_folder(os.path.dirname(folder) or ".")
+            sync_folder(os.path.dirname(folder) or ".")
 
     def remove(self, name: str) -> None:
         os.remove(f"{self._path}/{name}")
@@ -154,7 +154,7 @@ class FolderDisk:
         os.rename(f"{self._path}/{old}", f"{self._path}/{new}")
 
     def sync(self) -> None:
-        _sync_folder(self._path)
+        sync_folder(self._path)
 
     def lock(self, name: str) -> "FolderLock | None":
         lock = self._locks.get(name)
@@ -312,7 +312,7 @@ class FolderLock:
 
 
 @cache
-def _boot() -> str:
+def boot_name() -> str:
     try:
         with open(_BOOT, encoding="ascii") as told:
             return told.read().strip()
@@ -339,7 +339,7 @@ def _holding_process(path: str) -> int | None:
     return None
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

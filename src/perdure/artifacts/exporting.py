@@ -12,8 +12,8 @@ from google_crc32c import value as crc32c
 from perdure.artifacts.archive import Footer, Survey, encode_opening, zeros
 from perdure.artifacts.cid import CID
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.draft import Content, Draft
 from perdure.artifacts.entry import Bind
+from perdure.artifacts.index import Content, Draft
 from perdure.artifacts.journal import Journal
 from perdure.artifacts.segment import (
     HEADER_BYTES,
@@ -32,8 +32,6 @@ from perdure.artifacts.state import IndexState, Logged
 from perdure.artifacts.store import ArtifactStore
 from perdure.artifacts.verify import Progress
 from perdure.errors import ArchiveError, DamageError
-
-_AT_ONCE = 4 * SLICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,19 @@ def export(
     state = journal.refresh()
     if not state.position:
         raise ArchiveError("the history has nothing in it to export. Fix: put something first.")
-    return _Export(journal, state.position, _Output(target, progress)).run()
+    log, output = journal.log, _Output(target, progress)
+    begin = log.start_of(0)
+    survey = Survey(begin, log.hash)
+    survey.walk(_until(log.frames(begin), state.position))
+    lengths = list(survey.stops.values())
+    output.total = sum(lengths)
+    output.write(encode_opening(lengths))
+    for number in survey.stops:
+        _write_segment(journal, number, survey, output)
+    output.write(Footer(survey.end.position, survey.end.seal, survey.root, b"").encode())
+    digest = output.finish()
+    exported = IndexState(survey.snapshots, survey.end.position)
+    return Exported(log.history, exported, survey.root, digest, output.size)
 
 
 class _Output:
@@ -94,7 +104,7 @@ class _Output:
         return digest
 
     def _flush(self) -> None:
-        data = b"".join(self._parts) if len(self._parts) > 1 else b"".join(self._parts[:1])
+        data = b"".join(self._parts)
         self._parts, self._waiting = [], 0
         self._hasher.update(data)
         self._put(data)
@@ -107,80 +117,39 @@ class _Output:
         self._progress(self.size, max(self.size, self.total))
 
 
-class _Export:
-    def __init__(self, journal: Journal, position: int, output: _Output) -> None:
-        self._journal = journal
-        self._log = journal.log
-        self._position = position
-        self._output = output
-        self._salt = salt_of(self._log.history)
-
-    def run(self) -> Exported:
-        log, output = self._log, self._output
-        begin = log.start_of(0)
-        survey = Survey(begin, log.hash)
-        survey.walk(_until(log.frames(begin), self._position))
-        lengths = list(survey.stops.values())
-        output.total = sum(lengths)
-        output.write(encode_opening(lengths))
-        for number in survey.stops:
-            self._segment(number, survey)
-        output.write(Footer(survey.end.position, survey.end.seal, survey.root, b"").encode())
-        state = IndexState(survey.snapshots, survey.end.position)
-        digest = output.finish()
-        return Exported(log.history, state, survey.root, digest, output.size)
-
-    def _segment(self, number: int, survey: Survey) -> None:
-        file = self._log.file(number)
-        header = file.read(0, HEADER_BYTES)
-        self._output.write(header)
-        window = Window(file)
-        begin = End.of(decode_header(header))
-        for frame in _until(Reader(file, self._log.history).frames(begin), self._position):
-            self._frame(window, frame, survey)
-
-    def _frame(self, window: Window, frame: Frame, survey: Survey) -> None:
-        write, head = self._output.write, frame.head
-        write(encode_head(head, self._salt) + frame.records)
-        if head.payload_length <= _AT_ONCE and not survey.has_swept:
-            write(self._payload(window, frame))
-            write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
-            return
+def _write_segment(journal: Journal, number: int, survey: Survey, output: _Output) -> None:
+    log = journal.log
+    file, salt = log.file(number), salt_of(log.history)
+    header = file.read(0, HEADER_BYTES)
+    output.write(header)
+    window = Window(file)
+    frames = Reader(file, log.history).frames(End.of(decode_header(header)))
+    for frame in _until(frames, survey.end.position):
+        head = frame.head
+        output.write(encode_head(head, salt) + frame.records)
         for put in placed(frame):
-            for data in zeros(put) if survey.is_swept(put) else self._content(window, put, frame):
-                write(data)
-        write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
+            swept = survey.is_swept(put)
+            for data in zeros(put) if swept else _content(journal, window, put, frame):
+                output.write(data)
+        output.write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
 
-    def _payload(self, window: Window, frame: Frame) -> bytes:
-        """Return the whole payload, which is as short as most, and the faster for it."""
-        data = window.read(frame.payload, frame.head.payload_length)
-        begin = frame.payload
-        for put in placed(frame):
-            at = put.place - begin
-            if crc32c(data[at : at + put.length]) != put.crc:
-                raise self._explain(put, frame)
-        if len(data) != frame.head.payload_length:
-            raise DamageError("a segment ends in the middle of a commit. Fix: restore the file.")
-        return data
 
-    def _content(self, window: Window, put: Placed, frame: Frame) -> Iterator[bytes]:
-        crc, found = 0, 0
-        for data in window.slices(put.place, put.length):
-            crc = extend_crc32c(crc, data)
-            found += len(data)
-            yield data
-        if crc != put.crc or found != put.length:
-            raise self._explain(put, frame)
-
-    def _explain(self, put: Placed, frame: Frame) -> ArchiveError | DamageError:
-        self._journal.refresh()
-        row = self._journal.index.find(put.digest)
-        if row is None or row.block != frame.head.first_position:
-            return ArchiveError("content was swept while it was being exported. Fix: export again.")
-        return DamageError(
-            f"the bytes of {CID.from_bytes(put.cid)} are not what was put, so they can't be "
-            "exported. Fix: run `perdure history verify` to see what is damaged, and restore it."
-        )
+def _content(journal: Journal, window: Window, put: Placed, frame: Frame) -> Iterator[bytes]:
+    crc, found = 0, 0
+    for data in window.slices(put.place, put.length):
+        crc = extend_crc32c(crc, data)
+        found += len(data)
+        yield data
+    if crc == put.crc and found == put.length:
+        return
+    journal.refresh()
+    row = journal.index.find(put.digest)
+    if row is None or row.block != frame.head.first_position:
+        raise ArchiveError("content was swept while it was being exported. Fix: export again.")
+    raise DamageError(
+        f"the bytes of {CID.from_bytes(put.cid)} are not what was put, so they can't be "
+        "exported. Fix: run `perdure history verify` to see what is damaged, and restore it."
+    )
 
 
 def _until(frames: Iterable[Frame], position: int) -> Iterator[Frame]:
@@ -218,21 +187,13 @@ def _commits(store: ArtifactStore, keep: Keep, until: int) -> Iterator[tuple[int
 
 
 def _plan(store: ArtifactStore, binds: list[Bind]) -> Callable[[Draft], None]:
-    contents = [
-        content
-        for cid in dict.fromkeys(bind.cid for bind in binds if bind.cid is not None)
-        if (content := _content(store, cid)) is not None
-    ]
+    contents = {bind.cid: store.get(bind.cid) for bind in binds if bind.cid is not None}
 
     def plan(draft: Draft) -> None:
-        for content in contents:
-            draft.put(content)
+        for cid, data in contents.items():
+            if data is not None:
+                draft.put(Content(bytes(cid), crc32c(data), data))
         for bind in binds:
             draft.append(bind)
 
     return plan
-
-
-def _content(store: ArtifactStore, cid: CID) -> Content | None:
-    data = store.get(cid)
-    return None if data is None else Content(bytes(cid), crc32c(data), data)

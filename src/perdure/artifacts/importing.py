@@ -15,8 +15,8 @@ from typing import BinaryIO
 
 from perdure.artifacts.archive import CHANGED, Archive, encode_opening, read_archive
 from perdure.artifacts.arrival import arrive, clear, open_arriving
-from perdure.artifacts.draft import Draft
-from perdure.artifacts.entry import Sweep, decode_all, whole_records
+from perdure.artifacts.entry import Sweep, decode_all
+from perdure.artifacts.index import Draft
 from perdure.artifacts.log import Stream
 from perdure.artifacts.mark import Mark
 from perdure.artifacts.segment import HEADER_BYTES, SLICE, End, Frame, encode_head, salt_of, seal
@@ -192,7 +192,7 @@ class _Import:
         if seal(log.end.seal, packed, frame.records) != frame.seal:
             raise ArchiveError(CHANGED)
         sweeper = self._sweeper(frame)
-        self._journal.append_as(frame, whole_records(frame.records), self._payload(frame))
+        self._journal.append_as(frame, self._payload(frame))
         if sweeper is not None:
             sweeper.erase()
 

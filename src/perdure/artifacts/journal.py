@@ -16,10 +16,9 @@ from weakref import WeakSet
 from perdure.artifacts.arrival import finish, has_arrived
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import UNWRITABLE, Disk, Held, holder_of
-from perdure.artifacts.draft import Content, Draft
 from perdure.artifacts.entry import decode_all, encode_put, whole_records
-from perdure.artifacts.index import Index, Placed, remove_tables
-from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
+from perdure.artifacts.index import Content, Draft, Index, Placed, remove_tables
+from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode
 from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
 from perdure.artifacts.state import IndexState, Logged
@@ -558,7 +557,7 @@ class Journal:
             self._epoch = before.epoch + 1
         self._broken = "a commit failed"
         time = max(self._clock(), before.time)
-        frame = log.append(Moment(time, self._epoch, entries), records, payload)
+        frame = log.append(time, self._epoch, entries, records, payload)
         with self._taking_in:
             if puts is None:
                 self._apply(frame)
@@ -579,10 +578,10 @@ class Journal:
         self._seen = self._mark.write(Mark(history, 0, 0, self._boot))
         self.log.create(history, self._algorithm)
 
-    def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> None:
+    def append_as(self, frame: Frame, payload: Sequence[Piece]) -> None:
         """Append a frame as another copy of this history has it. Only while the lock is held."""
         self._broken = "a commit failed"
-        appended = self.log.append_as(frame, records, payload)
+        appended = self.log.append_as(frame, payload)
         with self._taking_in:
             self._apply(appended)
             self._epoch = None

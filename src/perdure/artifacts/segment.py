@@ -89,7 +89,7 @@ class Head(NamedTuple):
     @property
     def length(self) -> int:
         """With the padding that lets the next frame begin at a multiple of 8."""
-        whole = HEAD_BYTES + self.records_length + self.payload_length + SEAL_BYTES
+        whole = self.seal_offset + SEAL_BYTES
         return whole + -whole % ALIGNMENT
 
 
@@ -235,8 +235,8 @@ class Frame(NamedTuple):
     @property
     def end(self) -> End:
         segment, offset, head, _, sealed = self
-        position = head.first_position + head.entries - 1
-        return End(segment, offset + head.length, position, head.time, head.epoch, sealed)
+        stop, position = offset + head.length, head.last_position
+        return End(segment, stop, position, head.time, head.epoch, sealed)
 
 
 class Reader:
@@ -274,10 +274,7 @@ class Reader:
 
     def ends_at(self, offset: int, end: End) -> bool:
         """Whether the frame at `offset` is the last before `end`, to all appearance."""
-        try:
-            head = decode_head(self._bytes(offset, HEAD_BYTES), self._salt)
-        except DamageError:
-            return False
+        head = self._head_in(self._bytes(offset, HEAD_BYTES))
         if head is None or offset + head.length != end.offset:
             return False
         at = (head.last_position, head.time, head.epoch)
@@ -292,10 +289,7 @@ class Reader:
 
     def frame_at(self, segment: int, offset: int) -> Frame | None:
         """Return the frame that begins there, whatever was before it; None if it is not whole."""
-        try:
-            head = decode_head(self._bytes(offset, HEAD_BYTES), self._salt)
-        except DamageError:
-            return None
+        head = self._head_in(self._bytes(offset, HEAD_BYTES))
         if head is None or offset + head.seal_offset + SEAL_BYTES > self._file.size():
             return None
         records = self._bytes(offset + HEAD_BYTES, head.records_length)
@@ -309,30 +303,27 @@ class Reader:
 
         For when that one can't be read: then this tells whether it was the last.
         """
-        try:
-            head = decode_head(self._bytes(end.offset, HEAD_BYTES), self._salt)
-        except DamageError:
-            head = None
-        return self._search(end.offset + (head.length if head else ALIGNMENT), end.position + 2)
-
-    def _search(self, offset: int, position: int) -> int | None:
+        head = self._head_in(self._bytes(end.offset, HEAD_BYTES))
+        offset = end.offset + (head.length if head else ALIGNMENT)
         at = offset + -offset % ALIGNMENT
         size = self._file.size()
         while at < size:
             data = self._file.read(at, SLICE + HEAD_BYTES)
             found = data.find(MAGIC)
             while 0 <= found < SLICE:
-                head = self._head_in(data, found) if found % ALIGNMENT == 0 else None
+                packed = data[found : found + HEAD_BYTES]
+                head = None if found % ALIGNMENT else self._head_in(packed)
                 # Content can hold older frames of this very history: an archive of it.
-                if head and head.first_position >= position:
+                if head and head.first_position >= end.position + 2:
                     return at + found
                 found = data.find(MAGIC, found + 1)
             at += SLICE
         return None
 
-    def _head_in(self, data: bytes, at: int) -> Head | None:
+    def _head_in(self, data: bytes) -> Head | None:
+        """Return the head that these bytes begin with; None if they don't, or it is damaged."""
         try:
-            return decode_head(data[at : at + HEAD_BYTES], self._salt)
+            return decode_head(data[:HEAD_BYTES], self._salt)
         except DamageError:
             return None
 

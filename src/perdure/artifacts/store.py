@@ -16,8 +16,8 @@ from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.contents import WRONG, Contents
 from perdure.artifacts.derivations import Derivation, Derivations, Operations
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.artifacts.draft import Content, Draft
 from perdure.artifacts.entry import Bind, SnapshotAnchor
+from perdure.artifacts.index import Content, Draft
 from perdure.artifacts.journal import NOTE, Journal, milliseconds
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Stream
 from perdure.artifacts.segment import segment_name

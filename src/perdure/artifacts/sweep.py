@@ -15,8 +15,8 @@ from google_crc32c import value as crc32c
 
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.draft import Draft
 from perdure.artifacts.entry import Sweep, encode
+from perdure.artifacts.index import Draft
 from perdure.artifacts.journal import NOTE, Journal
 from perdure.errors import FuturePositionError, RetentionError
 
