@@ -85,39 +85,36 @@ class Footer(NamedTuple):
 
 
 # ---------------------------------------------------------------- bytes
-class Source:
-    """A file that can be read anywhere, from where it stood to its end."""
+class Section:
+    """A part of a file, read as if it were a file of its own."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, start: int, length: int) -> None:
         self._file = file
+        self._start = start
+        self._length = length
+
+    @classmethod
+    def rest_of(cls, file: BinaryIO) -> "Section":
+        """Return what a file holds from where it stands to its end."""
         try:
-            self._begin = file.tell()
-            self.size = file.seek(0, io.SEEK_END) - self._begin
+            start = file.tell()
+            return cls(file, start, file.seek(0, io.SEEK_END) - start)
         except io.UnsupportedOperation as error:
             raise ArchiveError(
                 "an archive is read more than once, which a pipe can't be. Fix: save it to a file."
             ) from error
 
+    def part(self, start: int, length: int) -> "Section":
+        return Section(self._file, self._start + start, length)
+
     def read(self, offset: int, length: int) -> bytes:
-        """Return the bytes there; fewer only where the file ends."""
-        self._file.seek(self._begin + offset)
+        """Return the bytes there; fewer only where it ends."""
+        length = max(0, min(length, self._length - offset))
+        self._file.seek(self._start + offset)
         data = self._file.read(length)
         while len(data) < length and (more := self._file.read(length - len(data))):
             data += more
         return data
-
-
-class Section:
-    """One segment of an archive, read as the file that it is on disk."""
-
-    def __init__(self, source: Source, start: int, length: int) -> None:
-        self._source = source
-        self._start = start
-        self._length = length
-
-    def read(self, offset: int, length: int) -> bytes:
-        length = min(length, self._length - offset)
-        return self._source.read(self._start + offset, length) if length > 0 else b""
 
     def size(self) -> int:
         return self._length
@@ -243,7 +240,7 @@ class Archive:
     """It is of this log; who signed it was not looked at."""
     digest: bytes
     footer: bytes
-    source: Source
+    source: Section
     sections: Mapping[int, Section]
     survey: Survey
 
@@ -262,7 +259,7 @@ class Archive:
     @property
     def size(self) -> int:
         """In bytes."""
-        return self.source.size
+        return self.source.size()
 
     def frames(self, after: int = 0) -> Iterator[Frame]:
         """Yield the commits that end after a position, in order."""
@@ -313,7 +310,7 @@ def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archi
     does not grow with the file, but for the longest records of one commit and what was ever swept.
     """
     with refusing():
-        return _Reading(Source(source), progress or (lambda _done, _all: None)).run()
+        return _Reading(Section.rest_of(source), progress or (lambda _done, _all: None)).run()
 
 
 @contextmanager
@@ -328,10 +325,10 @@ def refusing() -> Iterator[None]:
 
 
 class _Reading:
-    def __init__(self, source: Source, progress: Progress) -> None:
+    def __init__(self, source: Section, progress: Progress) -> None:
         self._source = source
         self._progress = progress
-        self._total = 2 * source.size
+        self._total = 2 * source.size()
         self._sections: dict[int, Section] = {}
 
     def run(self) -> Archive:
@@ -363,7 +360,7 @@ class _Reading:
 
     def _check_digest(self) -> bytes:
         source, hasher = self._source, sha256()
-        stop = source.size - DIGEST_BYTES
+        stop = source.size() - DIGEST_BYTES
         if source.read(0, len(_MAGIC)) != _MAGIC or stop < _OPENING.size:
             raise DamageError("it does not begin as an archive does")
         for at in range(0, stop, SLICE):
@@ -380,13 +377,13 @@ class _Reading:
         if version != _VERSION or unused:
             raise DamageError(f"an archive of version {version} can't be read by this version")
         start: int = _OPENING.size + count * _LENGTH.size
-        if not count or start > source.size:
+        if not count or start > source.size():
             raise DamageError("it has no segments, or not room for as many as it says")
         lengths = source.read(_OPENING.size, count * _LENGTH.size)
         for number, (length,) in enumerate(_LENGTH.iter_unpack(lengths), 1):
-            if length <= HEADER_BYTES or start + length > source.size:
+            if length <= HEADER_BYTES or start + length > source.size():
                 raise DamageError(f"there is no room in it for segment {number}")
-            self._sections[number] = Section(source, start, length)
+            self._sections[number] = source.part(start, length)
             start += length
         return start
 
@@ -396,7 +393,7 @@ class _Reading:
             raise DamageError("it breaks off after its segments")
         position, seal, root, length = _FOOTER.unpack(packed)
         after = start + _FOOTER.size + length
-        if length > _LONGEST_CHECKPOINT or after + DIGEST_BYTES != self._source.size:
+        if length > _LONGEST_CHECKPOINT or after + DIGEST_BYTES != self._source.size():
             raise DamageError("it does not end where it should")
         return Footer(position, seal, root, self._source.read(start + _FOOTER.size, length))
 
@@ -421,7 +418,7 @@ class _Reading:
                 raise DamageError(f"segment {number} does not end with a commit")
 
     def _check_contents(self, headers: Mapping[int, Header], survey: Survey) -> None:
-        salt, done = salt_of(headers[1].history), self._source.size
+        salt, done = salt_of(headers[1].history), self._source.size()
         for number, section in self._sections.items():
             window = Window(section)
             for frame in Reader(section, headers[1].history).frames(End.of(headers[number])):
@@ -457,13 +454,8 @@ def _checkpoint(text: bytes, header: Header, survey: Survey) -> SignedCheckpoint
         signed = SignedCheckpoint.from_text(text.decode())
     except UnicodeDecodeError as error:
         raise ProofError("its checkpoint is no text") from error
-    if signed.to_text().encode() != text or signed.claim != claim_of(header.history, survey):
+    end, origin = survey.end, origin_of(header.history)
+    claim = Checkpoint(origin, end.position, survey.root, end.time, survey.snapshots)
+    if signed.to_text().encode() != text or signed.claim != claim:
         raise ProofError("its checkpoint speaks of another log")
     return signed
-
-
-def claim_of(history: bytes, survey: Survey) -> Checkpoint:
-    """Return what can be said of a log that was walked to its end."""
-    end = survey.end
-    origin = origin_of(history)
-    return Checkpoint(origin, end.position, survey.root, end.time, survey.snapshots)

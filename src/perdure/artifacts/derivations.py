@@ -183,6 +183,10 @@ class Derivation:
         self._nodes = nodes
         self._literals = literals
 
+    @property
+    def digest(self) -> bytes:
+        return self.made.digest
+
     def plan(self, draft: Draft, catalogue: "Catalogue", algorithm: Hash) -> None:
         """Draft the entries that are not in the log yet, in the order that the seed asks for."""
         catalogue.follow()

@@ -159,7 +159,12 @@ class FolderDisk:
     def lock(self, name: str) -> "FolderLock | None":
         lock = self._locks.get(name)
         if lock is None or lock.is_inherited:
-            lock = self._locks[name] = self._open_lock(f"{self._path}/{name}")
+            try:
+                lock = FolderLock(f"{self._path}/{name}")
+            except FileNotFoundError:
+                self._make()
+                lock = FolderLock(f"{self._path}/{name}")
+            self._locks[name] = lock
         if not lock.again():
             return None
         try:
@@ -171,13 +176,6 @@ class FolderDisk:
         lock.release()
         del self._locks[name]
         return None
-
-    def _open_lock(self, path: str) -> "FolderLock":
-        try:
-            return FolderLock(path)
-        except FileNotFoundError:
-            self._make()
-            return FolderLock(path)
 
     def path(self, name: str) -> str:
         return f"{self._path}/{name}"

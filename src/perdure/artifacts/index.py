@@ -7,6 +7,7 @@ one commit will add is drafted against it.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate, repeat
 from typing import NamedTuple
 
@@ -177,17 +178,13 @@ class Index:
                 continue
             facts = table.facts
             if facts.history == log.history and log.stands_at(facts.end, facts.last):
-                self._use(table)
+                self._begin(facts.hash)
+                self._often = dict(facts.often)
+                self.snapshots = list(facts.snapshots)
+                self.horizon = facts.horizon
+                self.end, self._last = facts.end, facts.last
+                self._tail, self._table = {}, table
                 return
-
-    def _use(self, table: Table) -> None:
-        facts = table.facts
-        self._begin(facts.hash)
-        self._often = dict(facts.often)
-        self.snapshots = list(facts.snapshots)
-        self.horizon = facts.horizon
-        self.end, self._last = facts.end, facts.last
-        self._tail, self._table = {}, table
 
     @property
     def table_position(self) -> int:
@@ -197,14 +194,16 @@ class Index:
     @property
     def is_long(self) -> bool:
         """Whether so much came since the last table that it is time for another."""
-        rows = self._table.count if self._table else 0
-        return len(self._tail) > max(_SMALLEST_TAIL, rows // _TAIL_SHARE)
+        return self._has_grown(_SMALLEST_TAIL, _TAIL_SHARE)
 
     @property
     def is_worth_a_table(self) -> bool:
         """Whether so much came since the last table that who opens it next would feel it."""
+        return self._has_grown(_SMALLEST_LEFT, _LEFT_SHARE)
+
+    def _has_grown(self, least: int, share: int) -> bool:
         rows = self._table.count if self._table else 0
-        return len(self._tail) > max(_SMALLEST_LEFT, rows // _LEFT_SHARE)
+        return len(self._tail) > max(least, rows // share)
 
     def last_in_table(self, log: Log) -> Frame | None:
         """Return the last commit that the table knows; None if it can't be told."""
@@ -213,15 +212,8 @@ class Index:
 
     def save(self, disk: Disk, history: bytes, algorithm: Hash) -> None:
         """Write all of it as a table, and remove the tables before it."""
-        facts = Facts(
-            history,
-            algorithm,
-            self.end,
-            self._last,
-            self.horizon,
-            tuple(self.snapshots),
-            self._often,
-        )
+        known = (self.end, self._last, self.horizon, tuple(self.snapshots), self._often)
+        facts = Facts(history, algorithm, *known)
         name = table_name(self.end.position)
         table = write_table(disk, name + _UNFINISHED, self._table, self._tail, facts)
         disk.rename(name + _UNFINISHED, name)
@@ -235,14 +227,8 @@ def remove_tables(disk: Disk, keep: str | None = None) -> None:
     """Remove every table but one; nothing is lost."""
     for name in disk.names():
         if table_position(name.removesuffix(_UNFINISHED)) is not None and name != keep:
-            _remove(disk, name)
-
-
-def _remove(disk: Disk, name: str) -> None:
-    try:
-        disk.remove(name)
-    except FileNotFoundError:  # another process was faster
-        return
+            with suppress(FileNotFoundError):  # another process was faster
+                disk.remove(name)
 
 
 class Content(NamedTuple):

@@ -149,10 +149,7 @@ class Journal:
                     self._settle(thorough=True)
                 finally:
                     held.release()
-        else:
-            self._refuse_lost_log()
-
-    def _refuse_lost_log(self) -> None:
+            return
         mark = self._mark.read() if self._mark else None
         if mark is not None and mark.position:
             raise self.log.missing(mark.position)
