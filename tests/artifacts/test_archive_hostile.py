@@ -16,6 +16,7 @@ from perdure.artifacts.archive import read_archive
 from perdure.artifacts.entry import (
     Bind,
     Entry,
+    Imported,
     Lift,
     Put,
     Register,
@@ -60,8 +61,8 @@ def small() -> bytes:
         store.tombstone(cid, "why")
         store.gc(before=store.current())
         store.record([Change("name", b"text", {"who": ["Ana", 1, 2.5, None]})])
-        later = Unknown(9, bytes(range(52)))
-        store._journal.commit(lambda draft: draft.append(later), alone=True)
+        imported = Imported(bytes(range(16)), 1, bytes(32))
+        store._journal.commit(lambda draft: draft.append(imported), alone=True)
         return exported(store)
 
 

@@ -231,8 +231,8 @@ class Archive:
     What its file gives later is not trusted more for that: who reads content checks it again.
     """
 
-    header: Header
-    """That of the first segment."""
+    headers: Mapping[int, Header]
+    """By the number of the segment."""
     end: End
     snapshots: int
     root: bytes
@@ -246,11 +246,11 @@ class Archive:
 
     @property
     def history(self) -> bytes:
-        return self.header.history
+        return self.headers[1].history
 
     @property
     def hash(self) -> Hash:
-        return self.header.hash
+        return self.headers[1].hash
 
     @property
     def state(self) -> IndexState:
@@ -264,17 +264,14 @@ class Archive:
     def frames(self, after: int = 0) -> Iterator[Frame]:
         """Yield the commits that end after a position, in order."""
         with refusing():
-            headers = {number: self._header(number) for number in self.sections}
             for number, section in self.sections.items():
-                following = headers.get(number + 1)
+                following = self.headers.get(number + 1)
                 if following is not None and following.position <= after:
                     continue
-                for frame in Reader(section, self.history).frames(End.of(headers[number])):
+                begin = End.of(self.headers[number])
+                for frame in Reader(section, self.history).frames(begin):
                     if frame.head.last_position > after:
                         yield frame
-
-    def _header(self, number: int) -> Header:
-        return decode_header(self.sections[number].read(0, HEADER_BYTES))
 
     def seal_at(self, position: int) -> bytes | None:
         """Return the seal of the commit that ends at a position; None if none does."""
@@ -346,7 +343,7 @@ class _Reading:
         checkpoint = _checkpoint(footer.checkpoint, header, survey)
         self._check_contents(headers, survey)
         return Archive(
-            header,
+            headers,
             survey.end,
             survey.snapshots,
             survey.root,
