@@ -5,17 +5,20 @@ import errno
 import fcntl
 import mmap
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import get_ident
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 Buffer = bytes | memoryview
+Taken = TypeVar("Taken")
 
 UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 """What a system says of a file, or of a disk, that can only be read."""
+_FIRST_PAUSE = 0.0005
 _ZEROS = bytes(1 << 20)
 _PUNCH_HOLE_KEEP_SIZE = 0x03
 _MOST_BUFFERS = 512
@@ -316,6 +319,17 @@ def boot_name() -> str:
             return told.read().strip()
     except OSError:
         return ""
+
+
+def take_in_time(
+    take: Callable[[], Taken | None], seconds: float, longest_pause: float
+) -> Taken | None:
+    """Try to take a lock until it is ours; None if it isn't in time."""
+    deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
+    while (taken := take()) is None and time.monotonic() < deadline:
+        time.sleep(pause)
+        pause = min(2 * pause, longest_pause)
+    return taken
 
 
 def holder_of(path: str | None) -> str:

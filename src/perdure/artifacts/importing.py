@@ -19,7 +19,7 @@ from perdure.artifacts.entry import Sweep, decode_all
 from perdure.artifacts.index import Draft
 from perdure.artifacts.log import Stream
 from perdure.artifacts.mark import Mark
-from perdure.artifacts.segment import HEADER_BYTES, SLICE, End, Frame, encode_head, salt_of, seal
+from perdure.artifacts.segment import HEADER_BYTES, SLICE, Frame, encode_head, salt_of, seal
 from perdure.artifacts.state import IndexState
 from perdure.artifacts.store import ArtifactStore
 from perdure.artifacts.sweep import Sweeper
@@ -105,11 +105,6 @@ class _Import:
             self._how, archive.history, archive.end.position, self._entries, self._store.current()
         )
 
-    def _show(self, position: int) -> None:
-        size = self._archive.size
-        share = size * position // self._archive.end.position
-        self._progress(2 * size + share, 3 * size)
-
     # ------------------------------------------------------------ what is one with ours
     def _take(self, _: Draft) -> None:
         """Take it in if it is one with our history, while the lock is held."""
@@ -176,31 +171,35 @@ class _Import:
 
     def _continue(self) -> None:
         """Append what is missing. If this is cut short, what was appended stays, and is right."""
-        begin = self._journal.log.end.position
+        begin, size = self._journal.log.end.position, self._archive.size
         for frame in self._archive.frames(after=begin):
             self._append(frame)
-            self._show(frame.head.last_position)
+            share = size * frame.head.last_position // self._archive.end.position
+            self._progress(2 * size + share, 3 * size)
         end = self._journal.log.end
         if end[2:] != self._archive.end[2:]:
             raise ArchiveError(CHANGED)
         self._entries = end.position - begin
 
     def _append(self, frame: Frame) -> None:
-        log = self._journal.log
-        _check_place(log.end, frame)
+        log, end = self._journal.log, self._journal.log.end
+        if (frame.segment, frame.offset) not in {end[:2], (end.segment + 1, HEADER_BYTES)}:
+            raise ArchiveError(
+                f"entry {frame.head.first_position} is at another place in the archive than it "
+                "would be here. Fix: take the archive in to an empty folder."
+            )
         packed = encode_head(frame.head, salt_of(log.history))
-        if seal(log.end.seal, packed, frame.records) != frame.seal:
+        if seal(end.seal, packed, frame.records) != frame.seal:
             raise ArchiveError(CHANGED)
         sweeper = self._sweeper(frame)
-        self._journal.append_as(frame, self._payload(frame))
+        payload: bytes | Stream
+        if frame.head.payload_length <= SLICE:
+            payload = b"".join(self._archive.payload(frame))
+        else:
+            payload = Stream(frame.head.payload_length, lambda: self._archive.payload(frame))
+        self._journal.append_as(frame, [payload])
         if sweeper is not None:
             sweeper.erase()
-
-    def _payload(self, frame: Frame) -> list[bytes | Stream]:
-        length = frame.head.payload_length
-        if length <= SLICE:
-            return [b"".join(self._archive.payload(frame))]
-        return [Stream(length, lambda: self._archive.payload(frame))]
 
     def _sweeper(self, frame: Frame) -> Sweeper | None:
         """Return what erases with us what this commit sweeps; None if it is no sweep."""
@@ -219,12 +218,3 @@ class _Import:
                 "Fix: none; no store has written this."
             )
         return sweeper
-
-
-def _check_place(end: End, frame: Frame) -> None:
-    here = (frame.segment, frame.offset)
-    if here not in {end[:2], (end.segment + 1, HEADER_BYTES)}:
-        raise ArchiveError(
-            f"entry {frame.head.first_position} is at another place in the archive than it would "
-            "be here. Fix: take the archive in to an empty folder."
-        )

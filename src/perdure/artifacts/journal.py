@@ -5,17 +5,18 @@ commit. Readers take no lock: they see the last state that was published.
 """
 
 import os
-import time as clocks
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock, RLock
+from time import time_ns
 from typing import NamedTuple
 from weakref import WeakSet
 
 from perdure.artifacts.arrival import finish, has_arrived
 from perdure.artifacts.cid import Hash
-from perdure.artifacts.disk import UNWRITABLE, Disk, Held, holder_of
+from perdure.artifacts.disk import UNWRITABLE, Disk, Held, holder_of, take_in_time
 from perdure.artifacts.entry import decode_all, encode_put, whole_records
 from perdure.artifacts.index import Content, Draft, Index, Placed, remove_tables
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
@@ -29,7 +30,6 @@ LOCK = "lock"
 NOTE = "erase"
 """Says what a sweep has yet to erase."""
 
-_FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.05
 _REMEMBERED_ENDS = 256
 """How many of the last commits are found again without reading their segment."""
@@ -38,7 +38,7 @@ Plan = Callable[[Draft], None]
 
 
 def milliseconds() -> int:
-    return clocks.time_ns() // 1_000_000
+    return time_ns() // 1_000_000
 
 
 class _Request:
@@ -609,24 +609,16 @@ class Journal:
         return explain(error, self._disk.whereabouts, str(error.filename or "the log"))
 
     def _lock(self) -> Held:
-        held = self._disk.lock(LOCK)
-        return held if held is not None else self._wait_for_lock()
-
-    def _wait_for_lock(self) -> Held:
-        deadline = clocks.monotonic() + self._wait
-        pause = _FIRST_PAUSE
-        while True:
-            held = self._disk.lock(LOCK)
-            if held is not None:
-                return held
-            if clocks.monotonic() >= deadline:
-                raise LockTimeout(
-                    f"the history in {self._disk.whereabouts!a} is being written by "
-                    f"{holder_of(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
-                    "Fix: wait for it to finish, or end that process."
-                )
-            clocks.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+        held = self._disk.lock(LOCK) or take_in_time(
+            partial(self._disk.lock, LOCK), self._wait, _LONGEST_PAUSE
+        )
+        if held is None:
+            raise LockTimeout(
+                f"the history in {self._disk.whereabouts!a} is being written by "
+                f"{holder_of(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
+                "Fix: wait for it to finish, or end that process."
+            )
+        return held
 
 
 _NOBODY = _Request(lambda _: None, alone=True)
