@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, Derived, Literal
 from perdure.artifacts.archive import Footer, encode_opening, read_archive
+from perdure.artifacts.archiving import export
 from perdure.artifacts.checkpoint import Checkpoint, origin_of
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import whole_records
-from perdure.artifacts.exporting import export
 from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.merkle import leaf, leaf_hashes, root_of
 from perdure.artifacts.segment import (

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.artifacts import CID
-from perdure.artifacts.exporting import export
-from perdure.artifacts.importing import How
+from perdure.artifacts.archiving import How, export
 from perdure.artifacts.proof import log_root
 from perdure.artifacts.state import is_foreign
 from perdure.artifacts.verify import Progress
