@@ -9,14 +9,21 @@ from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, Derived, Literal
 from perdure.artifacts.archive import Footer, encode_opening, read_archive
+from perdure.artifacts.archiving import export
 from perdure.artifacts.checkpoint import Checkpoint, origin_of
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.exporting import export
-from perdure.artifacts.frame import Head, encode_head, records_checksum, salt_of, seal
+from perdure.artifacts.entry import whole_records
 from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.merkle import leaf, leaf_hashes, root_of
-from perdure.artifacts.records import whole_records
-from perdure.artifacts.segment import End, Header
+from perdure.artifacts.segment import (
+    End,
+    Head,
+    Header,
+    encode_head,
+    records_checksum,
+    salt_of,
+    seal,
+)
 from perdure.errors import DamageError
 
 SEGMENT_BYTES = 2048

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, cast
 from unittest.mock import patch
 
-from perdure.artifacts import ArtifactStore, contents, frame, log, mark, records, segment, table
+from perdure.artifacts import ArtifactStore, contents, log, mark, segment, table
 from perdure.artifacts.disk import Disk, File
 from tests.support.artifacts.workloads import open_store
 
@@ -113,11 +113,10 @@ def _always(*, answer: object) -> Replace:
 
 
 _CHECKSUMS = (
-    (frame, "extend_crc32c"),
+    (segment, "extend_crc32c"),
     (segment, "crc32c"),
     (segment, "records_checksum"),
     (mark, "crc32c"),
-    (records, "crc32c"),
     (contents, "crc32c"),
     (table, "crc32c"),
 )

@@ -16,12 +16,11 @@ from perdure.artifacts import (
     Literal,
 )
 from perdure.artifacts.archive import Footer, read_archive
+from perdure.artifacts.archiving import How, Taken, export, import_archive
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind
-from perdure.artifacts.exporting import export
-from perdure.artifacts.importing import How, Taken, import_archive
 from perdure.artifacts.keys import SigningKey
-from perdure.artifacts.tree import log_root
+from perdure.artifacts.proof import log_root
 from perdure.errors import (
     ArchiveError,
     DamageError,

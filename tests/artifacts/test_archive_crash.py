@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from perdure.artifacts import ArtifactStore, Change, Literal
+from perdure.artifacts.archiving import How, import_archive
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Bind, Put
-from perdure.artifacts.importing import How, import_archive
 from tests.artifacts.archives import exported, literal, open_store
 from tests.support.artifacts import MemoryDisk, RecordingDisk, crash_states
 from tests.support.artifacts.faulty_disk import Fault, FaultyDisk

@@ -13,6 +13,7 @@ from google_crc32c import extend as extend_crc32c
 
 from perdure.artifacts import CID, ArtifactStore, Change, Codec, Derived, Literal
 from perdure.artifacts.archive import read_archive
+from perdure.artifacts.archiving import export, import_archive
 from perdure.artifacts.entry import (
     Bind,
     Entry,
@@ -26,10 +27,8 @@ from perdure.artifacts.entry import (
     Unknown,
     encode,
 )
-from perdure.artifacts.exporting import export
-from perdure.artifacts.frame import salt_of
-from perdure.artifacts.importing import import_archive
 from perdure.artifacts.keys import SigningKey
+from perdure.artifacts.segment import salt_of
 from perdure.errors import ArchiveError
 from tests import tiers
 from tests.artifacts.archives import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import Artifact, Derived, Literal, in_order, sid_of, structures
 from perdure.artifacts.cid import CID, Codec, Hash
-from perdure.artifacts.operations import Operations
+from perdure.artifacts.derivations import Operations
 from perdure.errors import CycleError, InvalidArtifactError, OperationError
 
 ONE, TWO = Literal(b"one"), Literal(b"two")

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from perdure.artifacts import CID, ArtifactStore, Literal
-from perdure.artifacts.frame import SEAL_BYTES
-from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Reader, decode_header
+from perdure.artifacts.segment import HEADER_BYTES, SEAL_BYTES, End, Frame, Reader, decode_header
 from perdure.artifacts.verify import Report, verify
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from perdure.artifacts import CID, ArtifactStore, Change, Literal
+from perdure.artifacts.archiving import How, export, import_archive
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Sweep
-from perdure.artifacts.exporting import export
-from perdure.artifacts.importing import How, import_archive
 from perdure.artifacts.keys import SigningKey
-from perdure.artifacts.proof import verify_proof
-from perdure.artifacts.proving import Prover
+from perdure.artifacts.proof import Prover, verify_proof
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.states import crash_states
 from tests.support.artifacts.workloads import open_store, run

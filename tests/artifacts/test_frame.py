@@ -22,7 +22,7 @@ from perdure.artifacts.entry import (
     Unknown,
     decode_all,
 )
-from perdure.artifacts.frame import (
+from perdure.artifacts.segment import (
     ALIGNMENT,
     FIRST_SEAL,
     HEAD_BYTES,

@@ -15,16 +15,19 @@ from google_crc32c import value as crc32c
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Entry
-from perdure.artifacts.frame import (
+from perdure.artifacts.journal import LOCK, NOTE
+from perdure.artifacts.mark import MARK
+from perdure.artifacts.segment import (
+    End,
+    Frame,
     Head,
+    Reader,
+    decode_header,
     encode_head,
     records_checksum,
     salt_of,
     seal,
 )
-from perdure.artifacts.journal import LOCK, NOTE
-from perdure.artifacts.mark import MARK
-from perdure.artifacts.segment import End, Frame, Reader, decode_header
 from perdure.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -1,25 +1,19 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.artifacts import merkle
 from perdure.artifacts.merkle import (
     EMPTY_ROOT,
     LARGEST_SIZE,
-    Frontier,
-    Node,
     leaf_hash,
     leaf_hashes,
     node_hash,
-    parents,
     prove_inclusion,
-    reader_over,
     root_of,
     verify_inclusion,
 )
@@ -82,7 +76,6 @@ MOST = 131
 ENTRIES = [b"entry %d" % number for number in range(MOST)]
 LEAVES = [leaf_hash(entry) for entry in ENTRIES]
 NAIVE = Naive(ENTRIES)
-READER = reader_over(LEAVES)
 SIZES = range(1, MOST + 1)
 
 
@@ -92,10 +85,6 @@ def root_at(size: int) -> bytes:
 
 def every_leaf(sizes: range = SIZES) -> Iterator[tuple[int, int]]:
     return ((index, size) for size in sizes for index in range(size))
-
-
-def every_growth(sizes: range = SIZES) -> Iterator[tuple[int, int]]:
-    return ((old, new) for new in sizes for old in range(1, new + 1))
 
 
 @st.composite
@@ -168,7 +157,7 @@ class TestPublishedVectors:
     def test_the_inclusion_proofs_are_the_published_ones(
         self, index: int, size: int, path: list[str]
     ) -> None:
-        found = prove_inclusion(reader_over(leaf_hashes(self.ENTRIES)), index, size)
+        found = prove_inclusion(list(leaf_hashes(self.ENTRIES))[:size], index)
 
         assert [part.hex() for part in found] == path
         root = bytes.fromhex(self.ROOTS[size])
@@ -185,80 +174,31 @@ class TestHashes:
     def test_many_leaves_are_hashed_as_one_by_one(self) -> None:
         assert list(leaf_hashes(ENTRIES)) == LEAVES
 
-    def test_an_odd_last_hash_has_no_parent(self) -> None:
-        assert parents(LEAVES[:5]) == [node_hash(*LEAVES[:2]), node_hash(*LEAVES[2:4])]
-        assert parents(LEAVES[:1]) == parents([]) == []
 
-
-class TestFrontier:
+class TestRoot:
     def test_the_root_is_the_rfcs_at_every_size(self) -> None:
-        frontier = Frontier()
-        assert frontier.root() == EMPTY_ROOT == root_at(0)
+        assert root_of([]) == EMPTY_ROOT == root_at(0)
         for size in SIZES:
-            frontier = frontier.extend([LEAVES[size - 1]])
-            assert frontier.root() == root_at(size) == root_of(LEAVES[:size])
+            assert root_of(LEAVES[:size]) == root_at(size)
 
     def test_it_is_the_same_however_its_leaves_came(self) -> None:
-        for old, new in every_growth(range(1, 66)):
-            grown = Frontier().extend(LEAVES[:old]).extend(iter(LEAVES[old:new]))
-            assert grown == Frontier().extend(LEAVES[:new])
+        leaves = list(leaf_hashes(number.to_bytes(4) for number in range(12_289)))
 
-    @settings(deadline=None, max_examples=examples(20))
-    @given(st.lists(st.integers(0, 3 * merkle._CHUNK), max_size=4))
-    def test_it_is_the_same_in_chunks_of_any_size(self, cuts: list[int]) -> None:
-        leaves = list(leaf_hashes(number.to_bytes(4) for number in range(3 * merkle._CHUNK + 1)))
-        frontier = Frontier()
-        for start, stop in pairwise([0, *sorted(cuts), len(leaves)]):
-            frontier = frontier.extend(leaves[start:stop])
+        assert root_of(leaves) == root_of(iter(leaves)) == reference_root(leaves)
 
-        assert frontier.size == len(leaves)
-        assert frontier.root() == reference_root(leaves)
-
-    def test_it_is_a_value_and_its_leaves_are_left_alone(self) -> None:
+    def test_its_leaves_are_left_alone(self) -> None:
         leaves = LEAVES[:7]
-        before = Frontier().extend(leaves)
-        before.extend([LEAVES[7]])
-        before.extend(leaves)
+        root_of(leaves)
+        prove_inclusion(leaves, 3)
 
-        assert before == Frontier().extend(leaves)
         assert leaves == LEAVES[:7]
-        assert before.extend([]) == before
-
-    def test_it_holds_one_root_for_each_bit_of_its_size(self) -> None:
-        for size in (0, *SIZES):
-            levels = [level for level in reversed(range(8)) if size >> level & 1]
-            stops = [size >> level << level for level in levels]
-            assert Frontier().extend(LEAVES[:size]).roots == tuple(
-                READER(Node(level, (stop >> level) - 1))
-                for level, stop in zip(levels, stops, strict=True)
-            )
-
-    @pytest.mark.parametrize(
-        ("size", "roots"),
-        [(0, LEAVES[:1]), (1, []), (3, LEAVES[:1]), (4, LEAVES[:2]), (-1, LEAVES[:1])],
-    )
-    def test_a_wrong_number_of_roots_is_refused(self, size: int, roots: list[bytes]) -> None:
-        with pytest.raises(ProofError):
-            Frontier(size, tuple(roots))
 
     def test_what_is_no_hash_is_refused(self) -> None:
         for wrong in NO_HASHES:
             with pytest.raises(ProofError, match="32 bytes"):
-                Frontier(1, (wrong,))
-            with pytest.raises(ProofError, match="32 bytes"):
-                Frontier().extend([LEAVES[0], wrong])
-            with pytest.raises(ProofError, match="32 bytes"):
                 root_of([*LEAVES, wrong])
             with pytest.raises(ProofError, match="32 bytes"):
-                reader_over([*LEAVES, wrong])
-
-    def test_it_stops_growing_at_the_largest_size(self) -> None:
-        full = Frontier(LARGEST_SIZE, tuple(LEAVES[:63]))
-
-        with pytest.raises(ProofError):
-            full.extend([LEAVES[0]])
-        with pytest.raises(ProofError):
-            full.extend(LEAVES[:1])
+                prove_inclusion([*LEAVES, wrong], 0)
 
 
 def reference_root(leaves: list[bytes]) -> bytes:
@@ -269,35 +209,16 @@ def reference_root(leaves: list[bytes]) -> bytes:
     return sha256(b"\x01" + joined).digest()
 
 
-class TestReaderOverMemory:
-    def test_it_has_each_perfect_subtree_and_no_other(self) -> None:
-        for size in range(20):
-            reader = reader_over(LEAVES[:size])
-            for node in (Node(level, index) for level in range(6) for index in range(33)):
-                if node.stop <= size:
-                    assert reader(node) == NAIVE.root(node.index << node.level, node.stop)
-                    continue
-                with pytest.raises(ProofError, match=f"{size} leaves"):
-                    reader(node)
-
-    @pytest.mark.parametrize(
-        ("level", "index"), [(-1, 0), (0, -1), (63, 0), (10**9, 0), (0, 2**63), (62, 1)]
-    )
-    def test_a_node_of_no_tree_can_not_be_named(self, level: int, index: int) -> None:
-        with pytest.raises(ProofError):
-            Node(level, index)
-
-
 class TestInclusion:
     def test_the_path_is_the_rfcs_for_every_leaf(self) -> None:
         for index, size in every_leaf():
-            path = prove_inclusion(READER, index, size)
+            path = prove_inclusion(LEAVES[:size], index)
             assert path == hashes(NAIVE.path(index, 0, size))
             verify_inclusion(LEAVES[index], index, size, path, root_at(size))
 
     def test_no_path_verifies_another_leaf_or_another_index(self) -> None:
         for index, size in every_leaf(range(1, 34)):
-            path, root = prove_inclusion(READER, index, size), root_at(size)
+            path, root = prove_inclusion(LEAVES[:size], index), root_at(size)
             for other in range(size):
                 if other != index:
                     assert is_refused(verify_inclusion, LEAVES[index], other, size, path, root)
@@ -306,7 +227,7 @@ class TestInclusion:
 
     def test_no_path_verifies_at_another_size_of_the_log(self) -> None:
         for index, size in every_leaf(range(1, 34)):
-            path = prove_inclusion(READER, index, size)
+            path = prove_inclusion(LEAVES[:size], index)
             for other in range(34):
                 if other != size:
                     root = root_at(other)
@@ -323,7 +244,7 @@ class TestInclusion:
 
     def test_a_missing_or_extra_hash_is_refused(self) -> None:
         for index, size in every_leaf(range(1, 34)):
-            path, root = list(prove_inclusion(READER, index, size)), root_at(size)
+            path, root = list(prove_inclusion(LEAVES[:size], index)), root_at(size)
             for at in range(len(path) + 1):
                 longer = [*path[:at], LEAVES[0], *path[at:]]
                 with pytest.raises(ProofError, match=f"{len(path) + 1} hashes"):
@@ -333,7 +254,7 @@ class TestInclusion:
                     verify_inclusion(LEAVES[index], index, size, path[:at] + path[at + 1 :], root)
 
     def test_a_node_does_not_pass_for_a_leaf(self) -> None:
-        path, root = prove_inclusion(READER, 5, 8), root_at(8)
+        path, root = prove_inclusion(LEAVES[:8], 5), root_at(8)
 
         assert is_refused(verify_inclusion, NAIVE.root(4, 6), 5, 8, path[1:], root)
         assert is_refused(verify_inclusion, NAIVE.root(4, 6), 2, 4, path[1:], root_at(4))
@@ -344,7 +265,7 @@ class TestInclusion:
         self, leaf: tuple[int, int], data: st.DataObject
     ) -> None:
         index, size = leaf
-        good = [LEAVES[index], *prove_inclusion(READER, index, size), root_at(size)]
+        good = [LEAVES[index], *prove_inclusion(LEAVES[:size], index), root_at(size)]
         at, bit = data.draw(st.integers(0, len(good) - 1)), data.draw(st.integers(0, 255))
         first, *path, root = replaced(good, at, flipped(good[at], bit))
 
@@ -356,7 +277,7 @@ class TestInclusion:
         self, leaf: tuple[int, int], bit: int
     ) -> None:
         index, size = leaf
-        path = prove_inclusion(READER, index, size)
+        path = prove_inclusion(LEAVES[:size], index)
 
         assert is_refused(
             verify_inclusion, LEAVES[index], index ^ 1 << bit, size, path, root_at(size)
@@ -379,19 +300,19 @@ class TestInclusion:
         for size in NO_SIZES:
             with pytest.raises(ProofError, match="size"):
                 verify_inclusion(LEAVES[0], 0, size, (), LEAVES[0])
-            with pytest.raises(ProofError, match="size"):
-                prove_inclusion(READER, 0, size)
+        with pytest.raises(ProofError, match="size"):
+            prove_inclusion([], 0)
 
     def test_what_is_no_index_is_refused(self) -> None:
-        path = prove_inclusion(READER, 1, 4)
+        path = prove_inclusion(LEAVES[:4], 1)
         for index in (4, 5, *NO_SIZES[1:]):
             with pytest.raises(ProofError, match="0 to 3"):
                 verify_inclusion(LEAVES[1], index, 4, path, root_at(4))
             with pytest.raises(ProofError, match="0 to 3"):
-                prove_inclusion(READER, index, 4)
+                prove_inclusion(LEAVES[:4], index)
 
     def test_what_is_no_hash_is_refused(self) -> None:
-        first, second = prove_inclusion(READER, 1, 4)
+        first, second = prove_inclusion(LEAVES[:4], 1)
         for wrong in NO_HASHES:
             good = [LEAVES[1], first, second, root_at(4)]
             for at in range(4):
@@ -404,20 +325,9 @@ class TestInclusion:
         with pytest.raises(ProofError):
             verify_inclusion(LEAVES[1], 1, 4, path, root_at(4))
 
-    def test_a_largest_tree_has_a_path_too(self) -> None:
-        asked: list[Node] = []
-
-        def read(node: Node) -> bytes:
-            asked.append(node)
-            return LEAVES[0]
-
-        assert len(prove_inclusion(read, 0, LARGEST_SIZE)) == 63
-        assert len(asked) == len(set(asked))
-        assert asked[0] == Node(0, 1)
-
     def test_a_refusal_says_what_was_found(self) -> None:
         with pytest.raises(ProofError, match=rf"leaf 1 .* 4 leaves.*not {root_at(5).hex()}.*Fix: "):
-            verify_inclusion(LEAVES[1], 1, 4, prove_inclusion(READER, 1, 4), root_at(5))
+            verify_inclusion(LEAVES[1], 1, 4, prove_inclusion(LEAVES[:4], 1), root_at(5))
 
 
 def far_shape(index: int, size: int) -> list[str] | None:
@@ -450,10 +360,3 @@ def test_whatever_comes_in_is_proved_or_refused_with_our_error(
     first: object, second: object, third: object, fourth: object, path: object
 ) -> None:
     is_refused(verify_inclusion, first, second, third, path, fourth)
-
-
-def test_a_reader_that_gives_no_hash_is_refused() -> None:
-    for wrong in NO_HASHES:
-        reader = {Node(level, at): wrong for level in range(3) for at in range(7)}.__getitem__
-        with pytest.raises(ProofError, match="32 bytes"):
-            prove_inclusion(reader, 3, 7)

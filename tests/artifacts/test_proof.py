@@ -17,7 +17,6 @@ from perdure.artifacts.merkle import (
     leaf,
     leaf_hash,
     prove_inclusion,
-    reader_over,
     root_of,
 )
 from perdure.artifacts.proof import (
@@ -67,7 +66,7 @@ def checkpoint_at(size: int) -> SignedCheckpoint:
 
 @cache
 def proof_of(position: int, size: int) -> InclusionProof:
-    return prove_entry(logged_at(position), reader_over(LEAVES[:size]), checkpoint_at(size))
+    return prove_entry(logged_at(position), LEAVES[:size], checkpoint_at(size))
 
 
 def is_refused(task: Callable[..., object], *arguments: object) -> bool:
@@ -126,7 +125,7 @@ class TestInclusion:
     def test_an_entry_that_says_something_else_does_not_pass_for_a_put(self, position: int) -> None:
         """Even if its path is right."""
         logged = logged_at(position)
-        path = prove_inclusion(reader_over(LEAVES[:40]), position - 1, 40)
+        path = prove_inclusion(LEAVES[:40], position - 1)
         forged = InclusionProof(
             position, logged.time, encode(logged.entry), path, checkpoint_at(40)
         )
@@ -135,15 +134,15 @@ class TestInclusion:
 
     def test_an_entry_of_a_later_state_is_not_proved(self) -> None:
         with pytest.raises(ProofError):
-            prove_entry(logged_at(11), reader_over(LEAVES[:10]), checkpoint_at(10))
+            prove_entry(logged_at(11), LEAVES[:10], checkpoint_at(10))
 
     def test_a_proof_that_would_fail_is_not_given_out(self) -> None:
         changed = logged_at(5)._replace(time=BEGIN)
         with pytest.raises(ProofError, match="does not prove"):
-            prove_entry(changed, reader_over(LEAVES[:40]), checkpoint_at(40))
+            prove_entry(changed, LEAVES[:40], checkpoint_at(40))
         wrong = replace(checkpoint_at(40).claim, root=bytes(32)).signed(KEY)
         with pytest.raises(ProofError, match="does not prove"):
-            prove_entry(logged_at(5), reader_over(LEAVES[:40]), wrong)
+            prove_entry(logged_at(5), LEAVES[:40], wrong)
 
     def test_another_key_proves_nothing(self) -> None:
         for other in (SigningKey(ORIGIN, bytes(32)), SigningKey("perdure/00", KEY.seed)):

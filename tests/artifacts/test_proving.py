@@ -8,9 +8,9 @@ from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
 from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.proof import (
     InclusionProof,
+    Prover,
     verify_proof,
 )
-from perdure.artifacts.proving import Prover
 from perdure.errors import FuturePositionError, ProofError, UnknownContentError
 
 KEY = SigningKey.make("ana.example")

@@ -8,9 +8,8 @@ import pytest
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Unknown
-from perdure.artifacts.frame import HEAD_BYTES
 from perdure.artifacts.mark import MARK, Mark, MarkFile
-from perdure.artifacts.segment import HEADER_BYTES, Reader, decode_header
+from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, Reader, decode_header
 from perdure.artifacts.segment import End as LogEnd
 from perdure.artifacts.verify import verify
 from perdure.errors import DamageError

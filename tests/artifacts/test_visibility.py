@@ -6,8 +6,7 @@ import pytest
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.entry import Put
-from perdure.artifacts.frame import HEAD_BYTES, SEAL_BYTES
-from perdure.artifacts.segment import End, Reader, decode_header
+from perdure.artifacts.segment import HEAD_BYTES, SEAL_BYTES, End, Reader, decode_header
 from perdure.testing.requirement import requirement
 from tests.support.artifacts.memory_disk import MemoryDisk
 

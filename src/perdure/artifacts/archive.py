@@ -11,32 +11,46 @@ says was swept is zeros, also where its bytes happen to be still there.
 
 import io
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
 from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
-from perdure.artifacts.cid import Hash
-from perdure.artifacts.frame import SEAL_BYTES, encode_head, salt_of
-from perdure.artifacts.segment import HEADER_BYTES, End, Frame, Header, Reader, decode_header
-from perdure.artifacts.state import IndexState
-from perdure.artifacts.survey import (
+from perdure.artifacts.cid import CID, Codec, Hash
+from perdure.artifacts.entry import (
+    Lift,
+    Put,
+    Register,
+    SnapshotAnchor,
+    Sweep,
+    Tombstone,
+    decode,
+    whole_records,
+)
+from perdure.artifacts.merkle import EMPTY_ROOT, leaf, leaf_hashes, root_of
+from perdure.artifacts.segment import (
+    HEADER_BYTES,
+    SEAL_BYTES,
     SLICE,
+    End,
+    Frame,
+    Header,
     Placed,
-    Survey,
+    Reader,
     Window,
+    decode_header,
+    encode_head,
     is_erased,
     is_whole,
+    only_puts,
     placed,
-    zeros,
+    salt_of,
 )
+from perdure.artifacts.state import IndexState
 from perdure.artifacts.verify import Progress
 from perdure.errors import ArchiveError, DamageError, InvalidCIDError, ProofError
-
-if TYPE_CHECKING:
-    from perdure.artifacts.disk import File
 
 DIGEST_BYTES = 32
 CHANGED = "the archive was changed while it was being taken in. Fix: take it in again."
@@ -47,6 +61,10 @@ _OPENING = struct.Struct("<8sHHI")
 _LENGTH = struct.Struct("<Q")
 _FOOTER = struct.Struct("<Q32s32sI")
 _LONGEST_CHECKPOINT = 1 << 17
+_ZEROS = bytes(SLICE)
+_PREFIX = struct.Struct("<BI")
+_MOST = 1 << 63
+"""From here on, a number of 64 bits can't be kept by everybody who must."""
 
 
 def encode_opening(lengths: list[int]) -> bytes:
@@ -67,45 +85,142 @@ class Footer(NamedTuple):
 
 
 # ---------------------------------------------------------------- bytes
-class Source:
-    """A file that can be read anywhere, from where it stood to its end."""
+class Section:
+    """A part of a file, read as if it were a file of its own."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, start: int, length: int) -> None:
         self._file = file
+        self._start = start
+        self._length = length
+
+    @classmethod
+    def rest_of(cls, file: BinaryIO) -> "Section":
+        """Return what a file holds from where it stands to its end."""
         try:
-            self._begin = file.tell()
-            self.size = file.seek(0, io.SEEK_END) - self._begin
+            start = file.tell()
+            return cls(file, start, file.seek(0, io.SEEK_END) - start)
         except io.UnsupportedOperation as error:
             raise ArchiveError(
                 "an archive is read more than once, which a pipe can't be. Fix: save it to a file."
             ) from error
 
+    def part(self, start: int, length: int) -> "Section":
+        return Section(self._file, self._start + start, length)
+
     def read(self, offset: int, length: int) -> bytes:
-        """Return the bytes there; fewer only where the file ends."""
-        self._file.seek(self._begin + offset)
+        """Return the bytes there; fewer only where it ends."""
+        length = max(0, min(length, self._length - offset))
+        self._file.seek(self._start + offset)
         data = self._file.read(length)
         while len(data) < length and (more := self._file.read(length - len(data))):
             data += more
         return data
 
-
-class Section:
-    """One segment of an archive, read as the file that it is on disk."""
-
-    def __init__(self, source: Source, start: int, length: int) -> None:
-        self._source = source
-        self._start = start
-        self._length = length
-
-    def read(self, offset: int, length: int) -> bytes:
-        length = min(length, self._length - offset)
-        return self._source.read(self._start + offset, length) if length > 0 else b""
-
     def size(self) -> int:
         return self._length
 
-    def reader(self, history: bytes) -> Reader:
-        return Reader(cast("File", self), history)  # a reader writes nothing
+
+# ---------------------------------------------------------------- a log from its beginning
+class Survey:
+    """A log from its beginning on, as far as it was walked. What can't be is `DamageError`.
+
+    The chain of seals shows that nothing was changed since it was written. Here it is also looked
+    at whether a store could have written it: a log from elsewhere may be sealed well and still be
+    meant to harm.
+    """
+
+    def __init__(self, begin: End, algorithm: Hash) -> None:
+        self.end = begin
+        self.root = EMPTY_ROOT
+        """Of the RFC 6962 tree over all entries."""
+        self.snapshots = 0
+        self.stops: dict[int, int] = {}
+        """Where the frames of each segment end."""
+        self._swept: dict[bytes, int] = {}
+        self._hidden: dict[bytes, int] = {}
+        self._horizon = 0
+        self._hash = algorithm
+        self._prefix = bytes(CID(bytes(32), algorithm, Codec.RAW))[:4]
+
+    def walk(self, frames: Iterable[Frame]) -> None:
+        """Take in all frames of the log; once."""
+        self.root = root_of(leaf_hashes(self._leaves(frames)))
+
+    def is_swept(self, put: Placed) -> bool:
+        """Whether the log itself says that these bytes are gone: they are zeros then."""
+        return self._swept.get(put.digest, 0) > put.position
+
+    def _leaves(self, frames: Iterable[Frame]) -> Iterator[bytes]:
+        for frame in frames:
+            time = frame.head.time
+            for record in self._take_in(frame):
+                yield leaf(time, record)
+
+    def _take_in(self, frame: Frame) -> list[bytes]:
+        head = frame.head
+        if max(head.time, head.epoch, head.last_position) >= _MOST:
+            raise DamageError("a commit has a time, an epoch or a position that is no real one")
+        records = whole_records(frame.records)
+        if len(records) != head.entries:
+            raise DamageError(f"a commit of {head.entries} entries has {len(records)}")
+        self._check_puts(frame)
+        if only_puts(frame) is None:
+            for position, record in enumerate(records, head.first_position):
+                self._check_entry(frame, position, record)
+        elif self._hidden:
+            for put in placed(frame):
+                self._hidden.pop(put.digest, None)
+        self.end = frame.end
+        self.stops[frame.segment] = frame.end.offset
+        return records
+
+    def _check_puts(self, frame: Frame) -> None:
+        """Refuse payload that no hash vouches for."""
+        after = frame.payload
+        for put in placed(frame):
+            if put.place != after or put.cid[:4] != self._prefix:
+                raise DamageError(f"entry {put.position} puts what is no content of its commit")
+            after += put.length
+        if after != frame.payload + frame.head.payload_length:
+            raise DamageError("a commit has bytes that no entry speaks of")
+
+    def _check_entry(self, frame: Frame, position: int, record: bytes) -> None:
+        entry = decode(record[0], record[_PREFIX.size :])
+        match entry:
+            case SnapshotAnchor(number, at, digest):
+                expected = (self.snapshots + 1, self.end.position, self.end.seal)
+                self._check(position, frame, fits=(number, at, digest) == expected)
+                self.snapshots += 1
+            case Sweep(horizon, cids):
+                self._check(position, frame, fits=self._is_due(horizon, cids))
+                self._horizon = horizon
+                self._swept.update((cid.digest, position) for cid in cids)
+            case Put(cid) | Lift(cid):
+                self._hidden.pop(cid.digest, None)
+            case Tombstone(cid, _):
+                self._hidden.setdefault(cid.digest, frame.head.last_position)
+            case Register(sid, encoded) if sid != CID.of(encoded, self._hash, Codec.DAG_CBOR):
+                raise DamageError(f"entry {position} registers a structure under a wrong name")
+
+    def _is_due(self, horizon: int, cids: Sequence[CID]) -> bool:
+        """Whether a store would sweep this: what was hidden before, and nothing else."""
+        if not self._horizon <= horizon <= self.end.position:
+            return False
+        names = [bytes(cid) for cid in cids]
+        if names != sorted(set(names)) or not {name[:4] for name in names} <= {self._prefix}:
+            return False
+        return all(self._hidden.pop(name[4:], 0) for name in names)
+
+    def _check(self, position: int, frame: Frame, *, fits: bool) -> None:
+        """Refuse a snapshot or a sweep that is not alone, or not of the log before it."""
+        if not fits or frame.head.entries != 1:
+            raise DamageError(f"entry {position} is no snapshot or sweep of the log before it")
+
+
+def zeros(put: Placed) -> Iterator[bytes]:
+    """Yield what stands for content that was swept."""
+    for at in range(0, put.length, SLICE):
+        yield _ZEROS[: put.length - at]
 
 
 # ---------------------------------------------------------------- an archive
@@ -116,8 +231,8 @@ class Archive:
     What its file gives later is not trusted more for that: who reads content checks it again.
     """
 
-    header: Header
-    """That of the first segment."""
+    headers: Mapping[int, Header]
+    """By the number of the segment."""
     end: End
     snapshots: int
     root: bytes
@@ -125,17 +240,17 @@ class Archive:
     """It is of this log; who signed it was not looked at."""
     digest: bytes
     footer: bytes
-    source: Source
+    source: Section
     sections: Mapping[int, Section]
     survey: Survey
 
     @property
     def history(self) -> bytes:
-        return self.header.history
+        return self.headers[1].history
 
     @property
     def hash(self) -> Hash:
-        return self.header.hash
+        return self.headers[1].hash
 
     @property
     def state(self) -> IndexState:
@@ -144,22 +259,19 @@ class Archive:
     @property
     def size(self) -> int:
         """In bytes."""
-        return self.source.size
+        return self.source.size()
 
     def frames(self, after: int = 0) -> Iterator[Frame]:
         """Yield the commits that end after a position, in order."""
         with refusing():
-            headers = {number: self._header(number) for number in self.sections}
             for number, section in self.sections.items():
-                following = headers.get(number + 1)
+                following = self.headers.get(number + 1)
                 if following is not None and following.position <= after:
                     continue
-                for frame in section.reader(self.history).frames(End.of(headers[number])):
+                begin = End.of(self.headers[number])
+                for frame in Reader(section, self.history).frames(begin):
                     if frame.head.last_position > after:
                         yield frame
-
-    def _header(self, number: int) -> Header:
-        return decode_header(self.sections[number].read(0, HEADER_BYTES))
 
     def seal_at(self, position: int) -> bytes | None:
         """Return the seal of the commit that ends at a position; None if none does."""
@@ -195,7 +307,7 @@ def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archi
     does not grow with the file, but for the longest records of one commit and what was ever swept.
     """
     with refusing():
-        return _Reading(Source(source), progress or (lambda _done, _all: None)).run()
+        return _Reading(Section.rest_of(source), progress or (lambda _done, _all: None)).run()
 
 
 @contextmanager
@@ -210,10 +322,10 @@ def refusing() -> Iterator[None]:
 
 
 class _Reading:
-    def __init__(self, source: Source, progress: Progress) -> None:
+    def __init__(self, source: Section, progress: Progress) -> None:
         self._source = source
         self._progress = progress
-        self._total = 2 * source.size
+        self._total = 2 * source.size()
         self._sections: dict[int, Section] = {}
 
     def run(self) -> Archive:
@@ -231,7 +343,7 @@ class _Reading:
         checkpoint = _checkpoint(footer.checkpoint, header, survey)
         self._check_contents(headers, survey)
         return Archive(
-            header,
+            headers,
             survey.end,
             survey.snapshots,
             survey.root,
@@ -245,7 +357,7 @@ class _Reading:
 
     def _check_digest(self) -> bytes:
         source, hasher = self._source, sha256()
-        stop = source.size - DIGEST_BYTES
+        stop = source.size() - DIGEST_BYTES
         if source.read(0, len(_MAGIC)) != _MAGIC or stop < _OPENING.size:
             raise DamageError("it does not begin as an archive does")
         for at in range(0, stop, SLICE):
@@ -262,13 +374,13 @@ class _Reading:
         if version != _VERSION or unused:
             raise DamageError(f"an archive of version {version} can't be read by this version")
         start: int = _OPENING.size + count * _LENGTH.size
-        if not count or start > source.size:
+        if not count or start > source.size():
             raise DamageError("it has no segments, or not room for as many as it says")
         lengths = source.read(_OPENING.size, count * _LENGTH.size)
         for number, (length,) in enumerate(_LENGTH.iter_unpack(lengths), 1):
-            if length <= HEADER_BYTES or start + length > source.size:
+            if length <= HEADER_BYTES or start + length > source.size():
                 raise DamageError(f"there is no room in it for segment {number}")
-            self._sections[number] = Section(source, start, length)
+            self._sections[number] = source.part(start, length)
             start += length
         return start
 
@@ -278,7 +390,7 @@ class _Reading:
             raise DamageError("it breaks off after its segments")
         position, seal, root, length = _FOOTER.unpack(packed)
         after = start + _FOOTER.size + length
-        if length > _LONGEST_CHECKPOINT or after + DIGEST_BYTES != self._source.size:
+        if length > _LONGEST_CHECKPOINT or after + DIGEST_BYTES != self._source.size():
             raise DamageError("it does not end where it should")
         return Footer(position, seal, root, self._source.read(start + _FOOTER.size, length))
 
@@ -296,17 +408,17 @@ class _Reading:
             if begin[2:] != end[2:] or header[:2] != headers[1][:2]:
                 raise DamageError(f"segment {number} does not follow on the one before it")
             end = begin
-            for frame in self._sections[number].reader(history).frames(begin):
+            for frame in Reader(self._sections[number], history).frames(begin):
                 yield frame
                 end = frame.end
             if end.offset != self._sections[number].size():
                 raise DamageError(f"segment {number} does not end with a commit")
 
     def _check_contents(self, headers: Mapping[int, Header], survey: Survey) -> None:
-        salt, done = salt_of(headers[1].history), self._source.size
+        salt, done = salt_of(headers[1].history), self._source.size()
         for number, section in self._sections.items():
             window = Window(section)
-            for frame in section.reader(headers[1].history).frames(End.of(headers[number])):
+            for frame in Reader(section, headers[1].history).frames(End.of(headers[number])):
                 _check_outside(window, frame, salt)
                 for put in placed(frame):
                     _check_content(window, put, survey, headers[1].hash)
@@ -339,13 +451,8 @@ def _checkpoint(text: bytes, header: Header, survey: Survey) -> SignedCheckpoint
         signed = SignedCheckpoint.from_text(text.decode())
     except UnicodeDecodeError as error:
         raise ProofError("its checkpoint is no text") from error
-    if signed.to_text().encode() != text or signed.claim != claim_of(header.history, survey):
+    end, origin = survey.end, origin_of(header.history)
+    claim = Checkpoint(origin, end.position, survey.root, end.time, survey.snapshots)
+    if signed.to_text().encode() != text or signed.claim != claim:
         raise ProofError("its checkpoint speaks of another log")
     return signed
-
-
-def claim_of(history: bytes, survey: Survey) -> Checkpoint:
-    """Return what can be said of a log that was walked to its end."""
-    end = survey.end
-    origin = origin_of(history)
-    return Checkpoint(origin, end.position, survey.root, end.time, survey.snapshots)

@@ -53,9 +53,7 @@ def _canonical(value: Value, depth: int) -> object:
 
 
 def _key_order(key: object) -> tuple[int, bytes]:
-    if not isinstance(key, str):
-        raise InvalidArtifactError(f"a key must be text, not {type(key).__name__}")
-    encoded = key.encode()
+    encoded = _text(key).encode()
     return len(encoded), encoded
 
 

@@ -106,7 +106,7 @@ class Catalogue:
         if end == (known.cursor if known else 0):  # there may be nothing to make a file for
             return end
         for _ in range(_ATTEMPTS):
-            facts = known or self._on(_read)
+            facts = known or self._on(Database.facts)
             end = self._source.current().position
             if facts.cursor > end:
                 raise self._gone(WrongFileError())
@@ -206,7 +206,7 @@ class Catalogue:
     def last_named(self) -> int:
         """Return the last position at which something was said of a name."""
         followed = self._followed()
-        return self._answer(_read).bound if followed is None else followed.bound
+        return self._answer(Database.facts).bound if followed is None else followed.bound
 
     # ------------------------------------------------------------ structures, results, times
     def structure(self, sid: SID) -> bytes | None:
@@ -234,12 +234,14 @@ class Catalogue:
 
     def registered(self, sids: Sequence[SID]) -> set[SID]:
         """Return which of these structures are known."""
-        query = "SELECT DISTINCT sid FROM structures WHERE sid IN (%s)"
-        return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
+        return self._among("structures", sids)
 
     def made(self, sids: Sequence[SID]) -> set[SID]:
         """Return which of these structures gave a result."""
-        query = "SELECT DISTINCT sid FROM results WHERE sid IN (%s)"
+        return self._among("results", sids)
+
+    def _among(self, table: str, sids: Sequence[SID]) -> set[SID]:
+        query = f"SELECT DISTINCT sid FROM {table} WHERE sid IN (%s)"  # noqa: S608 - our own names
         return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
 
     def _ask_for_each(self, query: str, sids: Sequence[SID]) -> Iterator[tuple[Any, ...]]:
@@ -273,7 +275,9 @@ class Catalogue:
         for _ in range(_ATTEMPTS):
             with suppress(_GoneError):
                 return attempt()
-        self._use_memory()
+        with self._held():
+            self.close()
+            self._path = None
         try:
             return attempt()
         except _GoneError as error:
@@ -321,15 +325,6 @@ class Catalogue:
                 self._path = None
             self.close()
         return _GoneError()
-
-    def _use_memory(self) -> None:
-        with self._held():
-            self.close()
-            self._path = None
-
-
-def _read(database: Database) -> Facts:
-    return database.facts()
 
 
 def _ask_nothing(ask: Callable[[Database], Answer]) -> Answer:

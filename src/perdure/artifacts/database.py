@@ -9,18 +9,17 @@ forks and opens the file for itself believes that it has them too, and loses wha
 
 import os
 import sqlite3
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import literal_structure
 from perdure.artifacts.cid import CID, Hash
-from perdure.artifacts.disk import FolderLock
+from perdure.artifacts.disk import FolderLock, boot_name, take_in_time
 from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
 from perdure.artifacts.state import Logged
 
@@ -60,7 +59,6 @@ _TOTALS = """SELECT sum(rows), sum(total) FROM (
 _STORED = 'SELECT count("commit"), sum(position) FROM binds'
 _INDEXED = "SELECT count(*), sum(position) FROM binds INDEXED BY binds_by_position"
 _DAMAGED = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.01
 
 Row = tuple[Any, ...]
@@ -220,24 +218,17 @@ class Database:
         if self._file is None:
             yield
             return
-        lock = self._take_lock(f"{self._file}-lock")
+        take = partial(FolderLock.take, f"{self._file}-lock")
+        try:
+            lock = take_in_time(take, self._patience, _LONGEST_PAUSE)
+        except OSError as error:
+            raise NoFileError from error
+        if lock is None:
+            raise NoFileError
         try:
             yield
         finally:
             lock.release()
-
-    def _take_lock(self, path: str) -> FolderLock:
-        deadline = time.monotonic() + self._patience
-        pause = _FIRST_PAUSE
-        try:
-            while (lock := FolderLock.take(path)) is None:
-                if time.monotonic() > deadline:
-                    raise NoFileError
-                time.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
-        except OSError as error:
-            raise NoFileError from error
-        return lock
 
     # ------------------------------------------------------------ which file it is
     def is_in_place(self) -> bool:
@@ -261,10 +252,7 @@ class Database:
 @cache
 def _boot() -> str:
     """Name this start of the machine; where nothing does, every process is a start of its own."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return os.urandom(16).hex()
+    return boot_name() or os.urandom(16).hex()
 
 
 def _literal_sid(algorithm: Hash, content: bytes) -> bytes:

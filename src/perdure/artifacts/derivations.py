@@ -1,20 +1,175 @@
-"""Putting what is derived: register its structure, make its bytes once, remember the result."""
+"""What is derived: the operations that make it, and the action cache of what they made."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.artifact import SID, Derived, Literal, Structure, structures
+from perdure.artifacts.artifact import (
+    SID,
+    Derived,
+    Literal,
+    Recipe,
+    Structure,
+    decode_structure,
+    structures,
+)
+from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
-from perdure.artifacts.draft import Content, Draft
 from perdure.artifacts.entry import Register, Result
-from perdure.artifacts.materialize import Materializer
-from perdure.artifacts.operations import Operations
-from perdure.errors import DeterminismError
+from perdure.artifacts.index import Content, Draft
+from perdure.errors import DeterminismError, OperationError, UnknownContentError
 
 if TYPE_CHECKING:
     from perdure.artifacts.catalogue import Catalogue
+
+Operation = Callable[[Sequence[bytes], Mapping[str, Value]], bytes]
+"""Makes bytes out of the children's bytes and the parameters, and always the same."""
+
+
+class Operations:
+    """Operations by name and version. A change in what one makes is a new version of it."""
+
+    def __init__(self) -> None:
+        self._functions: dict[tuple[str, str], Operation] = {
+            ("concat", "1"): _concat,
+            ("slice", "1"): _slice,
+            ("hash", "1"): _hash,
+            ("utf8", "1"): _utf8,
+        }
+
+    def register(self, name: str, version: str, function: Operation) -> None:
+        if (name, version) in self._functions:
+            raise OperationError(
+                f"the operation {name!a} {version} is registered. Fix: give the new one a version "
+                "of its own."
+            )
+        self._functions[name, version] = function
+
+    def run(
+        self, name: str, version: str, children: Sequence[bytes], parameters: Mapping[str, Value]
+    ) -> bytes:
+        function = self._functions.get((name, version))
+        if function is None:
+            known = ", ".join(f"{n} {v}" for n, v in sorted(self._functions))
+            raise OperationError(
+                f"no operation is called {name!a} {version}. Known: {known}. Fix: register it."
+            )
+        try:
+            made = function(children, parameters)
+        except Exception as error:  # somebody else's function, whatever it raises
+            raise OperationError(
+                f"the operation {name!a} {version} failed: {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(made, bytes):
+            raise OperationError(
+                f"the operation {name!a} {version} made {type(made).__name__}, not bytes"
+            )
+        return made
+
+
+def _concat(children: Sequence[bytes], parameters: Mapping[str, Value]) -> bytes:
+    """Join the children."""
+    _only(parameters)
+    return b"".join(children)
+
+
+def _slice(children: Sequence[bytes], parameters: Mapping[str, Value]) -> bytes:
+    """Cut `length` bytes at `offset` out of the one child; they must all be there."""
+    (child,) = children
+    _only(parameters, "offset", "length")
+    offset, length = parameters["offset"], parameters["length"]
+    if not isinstance(offset, int) or not isinstance(length, int):
+        raise TypeError("offset and length are whole numbers")
+    if offset < 0 or length < 0 or offset + length > len(child):
+        raise ValueError(f"{offset}+{length} lies outside of the {len(child)} bytes")
+    return child[offset : offset + length]
+
+
+def _hash(children: Sequence[bytes], parameters: Mapping[str, Value]) -> bytes:
+    """Return the sha2-256 of the one child."""
+    (child,) = children
+    _only(parameters)
+    return Hash.SHA2_256.digest(child)
+
+
+def _utf8(children: Sequence[bytes], parameters: Mapping[str, Value]) -> bytes:
+    """Return the one child if it is UTF-8 text."""
+    (child,) = children
+    _only(parameters)
+    child.decode()
+    return child
+
+
+def _only(parameters: Mapping[str, Value], *names: str) -> None:
+    if set(parameters) != set(names):
+        raise ValueError(f"takes the parameters {sorted(names)}, not {sorted(parameters)}")
+
+
+def materialize(
+    root: SID,
+    operations: Operations,
+    find: Callable[[SID], bytes | CID | Recipe],
+    content: Callable[[CID], bytes | None],
+) -> bytes:
+    """Return what `root` makes: run the operations of which nobody knows what they make.
+
+    `find` gives the bytes of a SID where they are known, else its structure; `content` the bytes
+    of a CID. Depth is bounded by memory only.
+    """
+    values: dict[SID, bytes] = {}
+    recipes = _recipes(root, find, content, values)
+    uses = Counter(child for recipe in recipes.values() for child in recipe.children)
+    done = set(values)
+    pending = [root]
+    while pending:
+        sid = pending[-1]
+        if sid in done:
+            pending.pop()
+            continue
+        name, version, parameters, children = recipes[sid]
+        missing = [child for child in children if child not in done]
+        if missing:
+            pending.extend(missing)
+            continue
+        values[sid] = operations.run(name, version, [values[each] for each in children], parameters)
+        done.add(sid)
+        for child in children:
+            uses[child] -= 1
+            if not uses[child]:
+                del values[child]
+    return values[root]
+
+
+def _recipes(
+    root: SID,
+    find: Callable[[SID], bytes | CID | Recipe],
+    content: Callable[[CID], bytes | None],
+    values: dict[SID, bytes],
+) -> dict[SID, Recipe]:
+    """Return the recipes that have to be run, and find the values of all others."""
+    recipes: dict[SID, Recipe] = {}
+    pending = [root]
+    while pending:
+        sid = pending.pop()
+        if sid in values or sid in recipes:
+            continue
+        found = find(sid)
+        if isinstance(found, Recipe):
+            recipes[sid] = found
+            pending.extend(found.children)
+            continue
+        if isinstance(found, CID):
+            data = content(found)
+            if data is None:
+                raise UnknownContentError(
+                    f"{found} is needed to derive something, but can't be had at present. Fix: put "
+                    "it again, or lift its tombstone."
+                )
+            found = data
+        values[sid] = found
+    return recipes
 
 
 class Derivation:
@@ -27,6 +182,10 @@ class Derivation:
         self.made = made
         self._nodes = nodes
         self._literals = literals
+
+    @property
+    def digest(self) -> bytes:
+        return self.made.digest
 
     def plan(self, draft: Draft, catalogue: "Catalogue", algorithm: Hash) -> None:
         """Draft the entries that are not in the log yet, in the order that the seed asks for."""
@@ -85,7 +244,8 @@ class Derivations:
         known = self.result_of(root)
         if known is not None and self._get(known) is not None:
             return known
-        made = self._content(self._materializer(nodes).bytes_of(root, literals))
+        find = self._finder(nodes, literals)
+        made = self._content(materialize(root, self._operations, find, self._get))
         contents = {sid: self._content(data) for sid, data in literals.items()}
         return Derivation(root, nodes, contents, made)
 
@@ -94,19 +254,28 @@ class Derivations:
         nodes = [structure for _, structure in structures(artifact, self._hash)]
         return Derivation(nodes[-1].sid, nodes, {}, made)
 
-    def _materializer(self, nodes: list[Structure]) -> Materializer:
-        encoded = {node.sid: node.encoded for node in nodes}
-        made = self._catalogue.made(list(encoded))
-        return Materializer(
-            self._operations,
-            lambda sid: encoded.get(sid) or self._catalogue.structure(sid),
-            lambda sid: None if sid in encoded and sid not in made else self._remembered(sid),
-            self._get,
-        )
+    def _finder(
+        self, nodes: list[Structure], literals: Mapping[SID, bytes]
+    ) -> Callable[[SID], bytes | CID | Recipe]:
+        given = {node.sid: node.encoded for node in nodes}
+        made = self._catalogue.made(list(given))
 
-    def _remembered(self, sid: SID) -> bytes | None:
-        known = self.result_of(sid)
-        return None if known is None else self._get(known)
+        def find(sid: SID) -> bytes | CID | Recipe:
+            known = literals.get(sid)
+            if known is None and (sid not in given or sid in made):
+                result = self.result_of(sid)
+                known = None if result is None else self._get(result)
+            if known is not None:
+                return known
+            encoded = given.get(sid) or self._catalogue.structure(sid)
+            if encoded is None:
+                raise UnknownContentError(
+                    f"no artifact is registered as {sid}. Fix: give the artifact itself instead of "
+                    "its SID, or put it first."
+                )
+            return decode_structure(encoded)
+
+        return find
 
     def _content(self, data: bytes) -> Content:
         return Content(bytes(CID.of(data, self._hash)), crc32c(data), data)

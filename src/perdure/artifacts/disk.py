@@ -5,17 +5,20 @@ import errno
 import fcntl
 import mmap
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import get_ident
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 Buffer = bytes | memoryview
+Taken = TypeVar("Taken")
 
 UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 """What a system says of a file, or of a disk, that can only be read."""
+_FIRST_PAUSE = 0.0005
 _ZEROS = bytes(1 << 20)
 _PUNCH_HOLE_KEEP_SIZE = 0x03
 _MOST_BUFFERS = 512
@@ -112,7 +115,7 @@ class FolderDisk:
 
     @property
     def boot(self) -> str:
-        return _boot()
+        return boot_name()
 
     def names(self) -> list[str]:
         try:
@@ -145,7 +148,7 @@ class FolderDisk:
         for folder in reversed(missing):
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
-            _sync_folder(os.path.dirname(folder) or ".")
+            sync_folder(os.path.dirname(folder) or ".")
 
     def remove(self, name: str) -> None:
         os.remove(f"{self._path}/{name}")
@@ -154,12 +157,17 @@ class FolderDisk:
         os.rename(f"{self._path}/{old}", f"{self._path}/{new}")
 
     def sync(self) -> None:
-        _sync_folder(self._path)
+        sync_folder(self._path)
 
     def lock(self, name: str) -> "FolderLock | None":
         lock = self._locks.get(name)
         if lock is None or lock.is_inherited:
-            lock = self._locks[name] = self._open_lock(f"{self._path}/{name}")
+            try:
+                lock = FolderLock(f"{self._path}/{name}")
+            except FileNotFoundError:
+                self._make()
+                lock = FolderLock(f"{self._path}/{name}")
+            self._locks[name] = lock
         if not lock.again():
             return None
         try:
@@ -171,13 +179,6 @@ class FolderDisk:
         lock.release()
         del self._locks[name]
         return None
-
-    def _open_lock(self, path: str) -> "FolderLock":
-        try:
-            return FolderLock(path)
-        except FileNotFoundError:
-            self._make()
-            return FolderLock(path)
 
     def path(self, name: str) -> str:
         return f"{self._path}/{name}"
@@ -312,12 +313,23 @@ class FolderLock:
 
 
 @cache
-def _boot() -> str:
+def boot_name() -> str:
     try:
         with open(_BOOT, encoding="ascii") as told:
             return told.read().strip()
     except OSError:
         return ""
+
+
+def take_in_time(
+    take: Callable[[], Taken | None], seconds: float, longest_pause: float
+) -> Taken | None:
+    """Try to take a lock until it is ours; None if it isn't in time."""
+    deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
+    while (taken := take()) is None and time.monotonic() < deadline:
+        time.sleep(pause)
+        pause = min(2 * pause, longest_pause)
+    return taken
 
 
 def holder_of(path: str | None) -> str:
@@ -339,7 +351,7 @@ def _holding_process(path: str) -> int | None:
     return None
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

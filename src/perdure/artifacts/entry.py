@@ -1,7 +1,7 @@
 """What a log can say, and how it is written."""
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -11,8 +11,11 @@ from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID
 from perdure.errors import DamageError, InvalidArtifactError, InvalidCIDError
 
+PUT = 1
+
 _PREFIX = struct.Struct("<BI")
 _PUT = struct.Struct("<36sQQI")
+_WHOLE_PUT = struct.Struct("<BI36sQQI")
 _NONE: Mapping[str, Value] = MappingProxyType({})
 
 
@@ -76,7 +79,7 @@ class Sweep(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """Another history was taken in up to `position`, where its seal was this."""
+    """Another history was taken in up to `position`, where its seal was this; no longer written."""
 
     history: bytes
     position: int
@@ -94,7 +97,7 @@ Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Swe
 Entry = Known | Unknown
 
 _KINDS: dict[type[Known], int] = {
-    Put: 1,
+    Put: PUT,
     Register: 2,
     Bind: 3,
     Tombstone: 4,
@@ -138,19 +141,7 @@ def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
 
 def decode_all(records: bytes) -> list[Entry]:
     """Read entries that stand one after the other; anything malformed is `DamageError`."""
-    entries: list[Entry] = []
-    at = 0
-    while at < len(records):
-        if at + _PREFIX.size > len(records):
-            raise DamageError("a log entry breaks off in its first bytes")
-        kind, length = _PREFIX.unpack_from(records, at)
-        at += _PREFIX.size
-        body = records[at : at + length]
-        if len(body) != length:
-            raise DamageError(f"a log entry of {length} bytes breaks off after {len(body)}")
-        entries.append(decode(kind, body))
-        at += length
-    return entries
+    return [decode(kind, body) for kind, body in raw_entries(records)]
 
 
 def decode(kind: int, body: bytes) -> Entry:
@@ -229,7 +220,7 @@ def _cid(value: Value) -> CID:
 
 
 _READERS: dict[int, Callable[[bytes], Known]] = {
-    1: _put,
+    PUT: _put,
     2: _register,
     3: _bind,
     4: _tombstone,
@@ -239,3 +230,54 @@ _READERS: dict[int, Callable[[bytes], Known]] = {
     8: _sweep,
     9: _imported,
 }
+
+
+# ---------------------------------------------------------------- in bulk, without a value of each
+RawPut = tuple[bytes, int, int, int]
+"""The CID as bytes, offset in the payload, length, checksum."""
+
+
+def encode_put(cid: bytes, offset: int, length: int, crc: int) -> bytes:
+    return _WHOLE_PUT.pack(PUT, _PUT.size, cid, offset, length, crc)
+
+
+def raw_entries(records: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the kind and the body of each entry."""
+    at, stop = 0, len(records)
+    while at < stop:
+        if at + _PREFIX.size > stop:
+            raise DamageError("a log entry breaks off in its first bytes")
+        kind, length = _PREFIX.unpack_from(records, at)
+        at += _PREFIX.size
+        if at + length > stop:
+            raise DamageError(f"a log entry of {length} bytes breaks off after {stop - at}")
+        yield kind, records[at : at + length]
+        at += length
+
+
+def whole_records(records: bytes) -> list[bytes]:
+    """Return each entry as the log has it, with kind and length."""
+    found, at = [], 0
+    for _, body in raw_entries(records):
+        stop = at + _PREFIX.size + len(body)
+        found.append(records[at:stop])
+        at = stop
+    return found
+
+
+def decode_put(body: bytes) -> RawPut:
+    if len(body) != _PUT.size:
+        raise DamageError("a put has the wrong length")
+    return _PUT.unpack(body)
+
+
+def unpack_puts(records: bytes, count: int) -> list[tuple[int, int, bytes, int, int, int]] | None:
+    """Return these entries, if all of them are puts; None if not."""
+    size = _WHOLE_PUT.size
+    if len(records) != count * size:
+        return None
+    # The first bytes of all entries at once: kind, and length.
+    for at, byte in enumerate(_PREFIX.pack(PUT, _PUT.size)):
+        if records[at::size].count(byte) != count:
+            return None
+    return list(_WHOLE_PUT.iter_unpack(records))

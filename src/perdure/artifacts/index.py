@@ -1,19 +1,33 @@
 """The content index: from a CID to where its bytes are, as of any position.
 
 A table holds what was there when it was written, a dict what came since. Every row says from when
-to when it can be seen, so a question about the past costs what one about the present does.
+to when it can be seen, so a question about the past costs what one about the present does. What
+one commit will add is drafted against it.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate, repeat
+from typing import NamedTuple
 
 from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.entry import Entry, Lift, SnapshotAnchor, Sweep, Tombstone, decode
-from perdure.artifacts.frame import FIRST_SEAL
-from perdure.artifacts.log import Log
-from perdure.artifacts.records import PUT, decode_put, only_puts, raw_entries
-from perdure.artifacts.segment import End, Frame
+from perdure.artifacts.entry import (
+    PUT,
+    Entry,
+    Lift,
+    SnapshotAnchor,
+    Sweep,
+    Tombstone,
+    decode,
+    decode_put,
+    encode,
+    encode_put,
+    raw_entries,
+)
+from perdure.artifacts.log import Log, Piece
+from perdure.artifacts.segment import FIRST_SEAL, End, Frame, only_puts
 from perdure.artifacts.table import (
     OFTEN,
     Facts,
@@ -164,17 +178,13 @@ class Index:
                 continue
             facts = table.facts
             if facts.history == log.history and log.stands_at(facts.end, facts.last):
-                self._use(table)
+                self._begin(facts.hash)
+                self._often = dict(facts.often)
+                self.snapshots = list(facts.snapshots)
+                self.horizon = facts.horizon
+                self.end, self._last = facts.end, facts.last
+                self._tail, self._table = {}, table
                 return
-
-    def _use(self, table: Table) -> None:
-        facts = table.facts
-        self._begin(facts.hash)
-        self._often = dict(facts.often)
-        self.snapshots = list(facts.snapshots)
-        self.horizon = facts.horizon
-        self.end, self._last = facts.end, facts.last
-        self._tail, self._table = {}, table
 
     @property
     def table_position(self) -> int:
@@ -184,14 +194,16 @@ class Index:
     @property
     def is_long(self) -> bool:
         """Whether so much came since the last table that it is time for another."""
-        rows = self._table.count if self._table else 0
-        return len(self._tail) > max(_SMALLEST_TAIL, rows // _TAIL_SHARE)
+        return self._has_grown(_SMALLEST_TAIL, _TAIL_SHARE)
 
     @property
     def is_worth_a_table(self) -> bool:
         """Whether so much came since the last table that who opens it next would feel it."""
+        return self._has_grown(_SMALLEST_LEFT, _LEFT_SHARE)
+
+    def _has_grown(self, least: int, share: int) -> bool:
         rows = self._table.count if self._table else 0
-        return len(self._tail) > max(_SMALLEST_LEFT, rows // _LEFT_SHARE)
+        return len(self._tail) > max(least, rows // share)
 
     def last_in_table(self, log: Log) -> Frame | None:
         """Return the last commit that the table knows; None if it can't be told."""
@@ -200,15 +212,8 @@ class Index:
 
     def save(self, disk: Disk, history: bytes, algorithm: Hash) -> None:
         """Write all of it as a table, and remove the tables before it."""
-        facts = Facts(
-            history,
-            algorithm,
-            self.end,
-            self._last,
-            self.horizon,
-            tuple(self.snapshots),
-            self._often,
-        )
+        known = (self.end, self._last, self.horizon, tuple(self.snapshots), self._often)
+        facts = Facts(history, algorithm, *known)
         name = table_name(self.end.position)
         table = write_table(disk, name + _UNFINISHED, self._table, self._tail, facts)
         disk.rename(name + _UNFINISHED, name)
@@ -222,11 +227,143 @@ def remove_tables(disk: Disk, keep: str | None = None) -> None:
     """Remove every table but one; nothing is lost."""
     for name in disk.names():
         if table_position(name.removesuffix(_UNFINISHED)) is not None and name != keep:
-            _remove(disk, name)
+            with suppress(FileNotFoundError):  # another process was faster
+                disk.remove(name)
 
 
-def _remove(disk: Disk, name: str) -> None:
-    try:
-        disk.remove(name)
-    except FileNotFoundError:  # another process was faster
-        return
+class Content(NamedTuple):
+    """Bytes that are to be had from now on."""
+
+    cid: bytes
+    crc: int
+    data: Piece
+
+    @property
+    def digest(self) -> bytes:
+        return self.cid[4:]
+
+
+class Draft:
+    """Entries and bytes, made while the lock is held: what it sees of the index stays so.
+
+    Asking sees what was drafted before, as if it were there already.
+    """
+
+    def __init__(self, index: Index, algorithm: Hash, position: int) -> None:
+        self._index = index
+        self._hash = algorithm
+        self._position = position
+        self._length = 0
+        self._visible: dict[bytes, bool] = {}
+        self._once: dict[bytes, None] = {}
+        self._seen_before: list[tuple[bytes, bool | None]] = []
+        self.puts: list[Placed] = []
+        """Where in the payload new content is."""
+        self.records: list[bytes] = []
+        self.payload: list[Piece] = []
+
+    @property
+    def only_puts(self) -> bool:
+        return len(self.puts) == len(self.records)
+
+    @property
+    def position(self) -> int:
+        """The position that the next entry will have."""
+        return self._position + len(self.records) + 1
+
+    def is_visible(self, digest: bytes) -> bool:
+        drafted = self._visible.get(digest)
+        if drafted is not None:
+            return drafted
+        row = self._index.find(digest)
+        return row is not None and self._index.is_visible(digest, row, self._position)
+
+    def put(self, content: Content) -> None:
+        """Make content visible, if it is not: its bytes are written only if they are not there."""
+        digest = content.cid[4:]
+        if self.is_visible(digest):
+            return
+        if digest in self._visible or self._index.find(digest) is not None:
+            self.append(Lift(CID(digest, self._hash)))
+        else:
+            length = len(content.data)
+            self.puts.append((digest, self._length, length, content.crc))
+            self.records.append(encode_put(content.cid, self._length, length, content.crc))
+            self.payload.append(content.data)
+            self._length += length
+        self._see(digest, visible=True)
+
+    def _see(self, digest: bytes, *, visible: bool) -> None:
+        self._seen_before.append((digest, self._visible.get(digest)))
+        self._visible[digest] = visible
+
+    def put_many(
+        self, prefix: bytes, digests: list[bytes], crcs: list[int], contents: list[bytes]
+    ) -> None:
+        """Put them all, as `put` would; much faster where most of them are new."""
+        known = any(self._index.find(digest) is not None for digest in digests)
+        if self._visible or known or len(set(digests)) < len(digests):
+            for digest, crc, content in zip(digests, crcs, contents, strict=True):
+                self.put(Content(prefix + digest, crc, content))
+            return
+        lengths = list(map(len, contents))
+        offsets = list(accumulate(lengths, initial=self._length))
+        self._length = offsets.pop()
+        cids = map(prefix.__add__, digests)
+        self.records += map(encode_put, cids, offsets, lengths, crcs)
+        self.puts += zip(digests, offsets, lengths, crcs, strict=True)
+        self.payload += contents
+        self._visible = dict.fromkeys(digests, True)
+        self._seen_before += zip(digests, repeat(None))
+
+    def hide(self, cid: CID, reason: str) -> None:
+        if self.is_visible(cid.digest):
+            self.append(Tombstone(cid, reason))
+            self._see(cid.digest, visible=False)
+
+    def show(self, cid: CID) -> None:
+        if not self.is_visible(cid.digest):
+            self.append(Lift(cid))
+            self._see(cid.digest, visible=True)
+
+    def append(self, entry: Entry) -> None:
+        self.records.append(encode(entry))
+
+    def append_once(self, entry: Entry) -> None:
+        """Append an entry, unless the same was drafted before."""
+        record = encode(entry)
+        if record not in self._once:
+            self._once[record] = None
+            self.records.append(record)
+
+    # ------------------------------------------------------------ taking back
+    def begin(self) -> "Begun":
+        """Return what `undo` needs to take back everything from here on."""
+        return Begun(
+            len(self.records), len(self.puts), self._length, len(self._seen_before), len(self._once)
+        )
+
+    def undo(self, begun: "Begun") -> None:
+        """Take back what was drafted since."""
+        records, puts, self._length, seen, once = begun
+        for digest, before in reversed(self._seen_before[seen:]):
+            if before is None:
+                del self._visible[digest]
+            else:
+                self._visible[digest] = before
+        while len(self._once) > once:
+            self._once.popitem()
+        del self.records[records:]
+        del self.puts[puts:]
+        del self.payload[puts:]
+        del self._seen_before[seen:]
+
+
+class Begun(NamedTuple):
+    """Where a draft stood."""
+
+    records: int
+    puts: int
+    length: int
+    seen: int
+    once: int

@@ -5,23 +5,22 @@ commit. Readers take no lock: they see the last state that was published.
 """
 
 import os
-import time as clocks
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock, RLock
+from time import time_ns
 from typing import NamedTuple
 from weakref import WeakSet
 
 from perdure.artifacts.arrival import finish, has_arrived
 from perdure.artifacts.cid import Hash
-from perdure.artifacts.disk import UNWRITABLE, Disk, Held, holder_of
-from perdure.artifacts.draft import Content, Draft
-from perdure.artifacts.entry import decode_all
-from perdure.artifacts.index import Index, Placed, remove_tables
-from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Moment, Piece
+from perdure.artifacts.disk import UNWRITABLE, Disk, Held, holder_of, take_in_time
+from perdure.artifacts.entry import decode_all, encode_put, whole_records
+from perdure.artifacts.index import Content, Draft, Index, Placed, remove_tables
+from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode
-from perdure.artifacts.records import encode_put, whole_records
 from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
 from perdure.artifacts.state import IndexState, Logged
 from perdure.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError
@@ -31,7 +30,6 @@ LOCK = "lock"
 NOTE = "erase"
 """Says what a sweep has yet to erase."""
 
-_FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.05
 _REMEMBERED_ENDS = 256
 """How many of the last commits are found again without reading their segment."""
@@ -40,7 +38,7 @@ Plan = Callable[[Draft], None]
 
 
 def milliseconds() -> int:
-    return clocks.time_ns() // 1_000_000
+    return time_ns() // 1_000_000
 
 
 class _Request:
@@ -151,10 +149,7 @@ class Journal:
                     self._settle(thorough=True)
                 finally:
                     held.release()
-        else:
-            self._refuse_lost_log()
-
-    def _refuse_lost_log(self) -> None:
+            return
         mark = self._mark.read() if self._mark else None
         if mark is not None and mark.position:
             raise self.log.missing(mark.position)
@@ -559,7 +554,7 @@ class Journal:
             self._epoch = before.epoch + 1
         self._broken = "a commit failed"
         time = max(self._clock(), before.time)
-        frame = log.append(Moment(time, self._epoch, entries), records, payload)
+        frame = log.append(time, self._epoch, entries, records, payload)
         with self._taking_in:
             if puts is None:
                 self._apply(frame)
@@ -580,10 +575,10 @@ class Journal:
         self._seen = self._mark.write(Mark(history, 0, 0, self._boot))
         self.log.create(history, self._algorithm)
 
-    def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> None:
+    def append_as(self, frame: Frame, payload: Sequence[Piece]) -> None:
         """Append a frame as another copy of this history has it. Only while the lock is held."""
         self._broken = "a commit failed"
-        appended = self.log.append_as(frame, records, payload)
+        appended = self.log.append_as(frame, payload)
         with self._taking_in:
             self._apply(appended)
             self._epoch = None
@@ -614,24 +609,16 @@ class Journal:
         return explain(error, self._disk.whereabouts, str(error.filename or "the log"))
 
     def _lock(self) -> Held:
-        held = self._disk.lock(LOCK)
-        return held if held is not None else self._wait_for_lock()
-
-    def _wait_for_lock(self) -> Held:
-        deadline = clocks.monotonic() + self._wait
-        pause = _FIRST_PAUSE
-        while True:
-            held = self._disk.lock(LOCK)
-            if held is not None:
-                return held
-            if clocks.monotonic() >= deadline:
-                raise LockTimeout(
-                    f"the history in {self._disk.whereabouts!a} is being written by "
-                    f"{holder_of(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
-                    "Fix: wait for it to finish, or end that process."
-                )
-            clocks.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+        held = self._disk.lock(LOCK) or take_in_time(
+            partial(self._disk.lock, LOCK), self._wait, _LONGEST_PAUSE
+        )
+        if held is None:
+            raise LockTimeout(
+                f"the history in {self._disk.whereabouts!a} is being written by "
+                f"{holder_of(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
+                "Fix: wait for it to finish, or end that process."
+            )
+        return held
 
 
 _NOBODY = _Request(lambda _: None, alone=True)

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.artifacts.disk import sync_folder
 from perdure.errors import ProofError
 from perdure.faults import explain, explain_reading
 
@@ -39,9 +40,7 @@ class PublicKey:
     key: bytes
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        if type(self.key) is not bytes or len(self.key) != _KEY_BYTES:
-            raise ProofError(f"an Ed25519 key has {_KEY_BYTES} bytes")
+        _check_key(self.name, self.key)
 
     @classmethod
     def parse(cls, text: str) -> "PublicKey":
@@ -77,9 +76,7 @@ class SigningKey:
     seed: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        if type(self.seed) is not bytes or len(self.seed) != _KEY_BYTES:
-            raise ProofError(f"an Ed25519 key has {_KEY_BYTES} bytes")
+        _check_key(self.name, self.seed)
 
     @classmethod
     def make(cls, name: str) -> "SigningKey":
@@ -142,6 +139,12 @@ def check_name(name: str) -> None:
         raise ProofError(f"{name[:80]!a} names no key. Fix: use no spaces and no plus signs.")
     if len(name.encode()) > _LONGEST_NAME:
         raise ProofError(f"the name of a key has at most {_LONGEST_NAME} bytes")
+
+
+def _check_key(name: str, key: bytes) -> None:
+    check_name(name)
+    if type(key) is not bytes or len(key) != _KEY_BYTES:
+        raise ProofError(f"an Ed25519 key has {_KEY_BYTES} bytes")
 
 
 def to_base64(data: bytes) -> str:
@@ -210,15 +213,7 @@ def _keep(path: Path, text: str) -> None:
     finally:
         unfinished.unlink(missing_ok=True)
     for folder in (path.parent, *(made.parent for made in missing)):
-        _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_folder(str(folder))
 
 
 # ---------------------------------------------------------------- the library

@@ -12,26 +12,24 @@ from typing import NamedTuple
 
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import Buffer, Disk, File
-from perdure.artifacts.frame import (
+from perdure.artifacts.mark import Mark, boot_of
+from perdure.artifacts.segment import (
     FIRST_SEAL,
     HEAD_BYTES,
+    HEADER_BYTES,
     MAGIC,
     SEAL_BYTES,
+    End,
+    Frame,
     Head,
+    Header,
+    Reader,
+    damaged_puts,
+    decode_header,
     encode_head,
     records_checksum,
     salt_of,
     seal,
-)
-from perdure.artifacts.mark import Mark, boot_of
-from perdure.artifacts.records import damaged_puts
-from perdure.artifacts.segment import (
-    HEADER_BYTES,
-    End,
-    Frame,
-    Header,
-    Reader,
-    decode_header,
     segment_name,
     segment_number,
 )
@@ -80,14 +78,6 @@ class Cut(NamedTuple):
     reason: str
 
 
-class Moment(NamedTuple):
-    """When a commit is made, in whose turn, and of how many entries it is."""
-
-    time: int
-    epoch: int
-    entries: int
-
-
 class Log:
     """The frames of one history."""
 
@@ -116,14 +106,10 @@ class Log:
             header = self._header(1)
         except (FileNotFoundError, DamageError):
             return False
-        self._adopt_header(header)
+        self.history, self.hash = header.history, header.hash
+        self._salt = salt_of(header.history)
         self.end = End.of(header)
         return True
-
-    def _adopt_header(self, header: Header) -> None:
-        self.history = header.history
-        self.hash = header.hash
-        self._salt = salt_of(header.history)
 
     def _header(self, number: int) -> Header:
         header = decode_header(self.file(number).read(0, HEADER_BYTES))
@@ -381,9 +367,10 @@ class Log:
         )
 
     # ------------------------------------------------------------ writing
-    def append(self, moment: Moment, records: bytes, payload: Sequence[Piece]) -> Frame:
+    def append(
+        self, time: int, epoch: int, entries: int, records: bytes, payload: Sequence[Piece]
+    ) -> Frame:
         """Write a frame and return when it is durable. Only while the lock is held."""
-        time, epoch, entries = moment
         end = self.end
         head = Head(
             end.position + 1,
@@ -394,18 +381,17 @@ class Log:
             sum(map(len, payload)),
             records_checksum(records),
         )
-        length = head.length
-        if end.offset + length > self._reserved:
-            end = self._make_room(length)
+        if end.offset + head.length > self._reserved:
+            end = self._make_room(head.length)
         return self._write(end, head, records, payload)
 
-    def append_as(self, frame: Frame, records: Sequence[bytes], payload: Sequence[Piece]) -> Frame:
+    def append_as(self, frame: Frame, payload: Sequence[Piece]) -> Frame:
         """Write a frame with the head, and in the segment, that another copy of the log has it."""
         end = self.end
         if frame.segment > end.segment:
             self.file(end.segment).truncate(end.offset)
             end = self._begin_segment(end)
-        return self._write(end, frame.head, b"".join(records), payload)
+        return self._write(end, frame.head, frame.records, payload)
 
     def _write(self, end: End, head: Head, records: bytes, payload: Sequence[Piece]) -> Frame:
         segment, offset, position, _, _, before = end

@@ -4,11 +4,8 @@ A proof holds for a pair of size and root that is trusted together, as a signed 
 it. The root alone does not fix the size: the same path can lead to it in trees of other sizes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import islice
 from struct import Struct
 
 from perdure.errors import ProofError
@@ -19,31 +16,8 @@ EMPTY_ROOT = sha256(b"").digest()
 
 _LEAF = b"\x00"
 _NODE = b"\x01"
-_LEVELS = LARGEST_SIZE.bit_length()
-_CHUNK = 4096
 _TIME = Struct("<Q")
 _TIMES = range(1 << 64)
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """The perfect subtree over the `2**level` leaves from `index * 2**level` on."""
-
-    level: int
-    index: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.level < _LEVELS or not 0 <= self.index < LARGEST_SIZE >> self.level:
-            raise ProofError("no tree is so large that it has a subtree of this level and index")
-
-    @property
-    def stop(self) -> int:
-        """The first leaf after it, which is also the smallest size of a tree that has it."""
-        return (self.index + 1) << self.level
-
-
-Reader = Callable[[Node], bytes]
-"""Gives the hash of a perfect subtree."""
 
 
 # ---------------------------------------------------------------- hashes
@@ -74,90 +48,36 @@ def leaf_hashes(entries: Iterable[bytes]) -> Iterator[bytes]:
         yield hasher.digest()
 
 
-def parents(hashes: Iterable[bytes]) -> list[bytes]:
-    """Return the node hash of each two neighbours; an odd last one has no parent yet."""
-    begin = sha256(_NODE).copy
-    found = []
-    each = iter(hashes)
-    for left, right in zip(each, each, strict=False):
-        hasher = begin()
-        hasher.update(left)
-        hasher.update(right)
-        found.append(hasher.digest())
-    return found
-
-
-def _joined(roots: Sequence[bytes]) -> bytes:
-    """Return the root over neighbouring perfect subtrees, the largest first."""
-    whole = roots[-1]
-    for root in reversed(roots[:-1]):
-        whole = node_hash(root, whole)
-    return whole
-
-
-# ---------------------------------------------------------------- a tree that grows
-@dataclass(frozen=True, slots=True)
-class Frontier:
-    """All that a tree needs to grow: the roots of its perfect subtrees, the largest first."""
-
-    size: int = 0
-    roots: tuple[bytes, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_size(self.size, smallest=0)
-        _check_hashes("the roots of a frontier", self.roots)
-        if len(self.roots) != self.size.bit_count():
-            raise ProofError(f"{len(self.roots)} roots can't make a tree of {self.size} leaves")
-
-    def extend(self, leaves: Iterable[bytes]) -> "Frontier":
-        """Return the frontier with these leaf hashes added; memory does not grow with them."""
-        frontier, rest = self, iter(leaves)
-        while chunk := list(islice(rest, _CHUNK)):
-            frontier = frontier._with(chunk)
-        return frontier
-
-    def root(self) -> bytes:
-        return _joined(self.roots) if self.roots else EMPTY_ROOT
-
-    def _with(self, leaves: list[bytes]) -> "Frontier":
-        """Add as a binary counter does, but a whole level at a time."""
-        _check_hashes("leaves", leaves)
-        grown = self.size + len(leaves)
-        above, below, carrying = list(self.roots), [], self.size
-        while leaves:
-            if carrying & 1:
-                leaves.insert(0, above.pop())
-            if len(leaves) & 1:
-                below.append(leaves.pop())
-            leaves = parents(leaves)
-            carrying >>= 1
-        return Frontier(grown, (*above, *reversed(below)))
-
-
 def root_of(leaves: Iterable[bytes]) -> bytes:
-    """Return the root of the tree over these leaf hashes."""
-    return Frontier().extend(leaves).root()
-
-
-def reader_over(leaves: Iterable[bytes]) -> Reader:
-    """Return a reader of the tree over these leaf hashes, all of it in memory."""
-    levels = [list(leaves)]
-    _check_hashes("leaves", levels[0])
-    while len(levels[-1]) > 1:
-        levels.append(parents(levels[-1]))
-
-    def read(node: Node) -> bytes:
-        if node.stop > len(levels[0]):
-            raise ProofError(f"a tree of {len(levels[0])} leaves has no {node}")
-        return levels[node.level][node.index]
-
-    return read
+    """Return the root of the tree over these leaf hashes; memory does not grow with them."""
+    roots: list[bytes] = []  # of the perfect subtrees, the largest first
+    for size, each in enumerate(leaves):
+        if type(each) is not bytes or len(each) != HASH_BYTES:
+            raise ProofError(f"leaves must be hashes of {HASH_BYTES} bytes")
+        found = each
+        for _ in range((size ^ size + 1).bit_length() - 1):
+            found = node_hash(roots.pop(), found)
+        roots.append(found)
+    while len(roots) > 1:
+        found = roots.pop()
+        roots[-1] = node_hash(roots[-1], found)
+    return roots[0] if roots else EMPTY_ROOT
 
 
 # ---------------------------------------------------------------- proofs
-def prove_inclusion(reader: Reader, index: int, size: int) -> tuple[bytes, ...]:
-    """Return the path from the leaf `index` to the root of the first `size` leaves."""
-    return _read_path(reader, _beside(index, size))
+def prove_inclusion(leaves: Sequence[bytes], index: int) -> tuple[bytes, ...]:
+    """Return the path from the leaf `index` to the root over all these leaf hashes."""
+    _check_index(index, len(leaves))
+    _check_hashes("leaves", leaves)
+    level, path = list(leaves), []
+    while len(level) > 1:
+        if index ^ 1 < len(level):
+            path.append(level[index ^ 1])
+        # An odd last one has no sibling, and stands for itself one level higher.
+        last = level[-1:] if len(level) & 1 else []
+        level = [*map(node_hash, level[::2], level[1::2]), *last]
+        index >>= 1
+    return tuple(path)
 
 
 def verify_inclusion(
@@ -166,64 +86,24 @@ def verify_inclusion(
     """Return only if this leaf hash stands at `index` in the tree of this size and root."""
     _check_index(index, size)
     _check_hashes("the leaf and the root", (leaf, root))
-    sides = _sides(index, size)
+    sides = _stands_left(index, size)
     _check_path(path, len(sides))
     found = leaf
-    for side, sibling in zip(sides, path, strict=True):
-        found = _above(found, side, sibling)
-    _check_root(found, root, f"leaf {index} in the tree of {size} leaves")
+    for is_left, sibling in zip(sides, path, strict=True):
+        found = node_hash(sibling, found) if is_left else node_hash(found, sibling)
+    if found != root:
+        raise ProofError(
+            f"the path does not prove leaf {index} in the tree of {size} leaves: it leads to the "
+            f"root {found.hex()}, not {root.hex()}. Fix: ask for the proof again, for these sizes."
+        )
 
 
-def _read_path(reader: Reader, subtrees: Iterable[range]) -> tuple[bytes, ...]:
-    return tuple(_read(reader, leaves) for leaves in subtrees)
-
-
-def _read(reader: Reader, leaves: range) -> bytes:
-    roots = [reader(node) for node in _perfect(leaves)]
-    _check_hashes("what the reader gave", roots)
-    return _joined(roots)
-
-
-def _beside(index: int, size: int) -> list[range]:
-    """Return the leaves of each subtree beside the way from a leaf up to the root."""
-    _check_index(index, size)
-    start, stop, siblings = 0, size, []
-    while stop - start > 1:
-        middle = start + (1 << (stop - start - 1).bit_length() - 1)
-        if index < middle:
-            siblings.append(range(middle, stop))
-            stop = middle
-        else:
-            siblings.append(range(start, middle))
-            start = middle
-    return siblings[::-1]
-
-
-def _perfect(leaves: range) -> list[Node]:
-    """Return the perfect subtrees of a subtree, the largest first."""
-    nodes, start = [], leaves.start
-    while start < leaves.stop:
-        level = (leaves.stop - start).bit_length() - 1
-        nodes.append(Node(level, start >> level))
-        start += 1 << level
-    return nodes
-
-
-class _Side(Enum):
-    LEFT = "left"
-    RIGHT = "right"
-
-
-def _sides(index: int, size: int) -> list[_Side]:
-    """Return on which side each sibling stands, on the way from a leaf up to the root."""
+def _stands_left(index: int, size: int) -> list[bool]:
+    """Return whether each sibling stands left, on the way from a leaf up to the root."""
     inner = (index ^ (size - 1)).bit_length()
-    sides = [_Side.LEFT if index >> level & 1 else _Side.RIGHT for level in range(inner)]
+    sides = [bool(index >> level & 1) for level in range(inner)]
     # Higher up it is the right edge of the tree, where levels without a sibling are skipped.
-    return sides + [_Side.LEFT] * (index >> inner).bit_count()
-
-
-def _above(found: bytes, side: _Side, sibling: bytes) -> bytes:
-    return node_hash(sibling, found) if side is _Side.LEFT else node_hash(found, sibling)
+    return sides + [True] * (index >> inner).bit_count()
 
 
 # ---------------------------------------------------------------- what is refused
@@ -250,11 +130,3 @@ def _check_path(path: Sequence[bytes], length: int) -> None:
     if len(path) != length:
         raise ProofError(f"the path has {len(path)} hashes where there must be {length}")
     _check_hashes("the path", path)
-
-
-def _check_root(found: bytes, root: bytes, what: str) -> None:
-    if found != root:
-        raise ProofError(
-            f"the path does not prove {what}: it leads to the root {found.hex()}, not "
-            f"{root.hex()}. Fix: ask for the proof again, for these sizes."
-        )

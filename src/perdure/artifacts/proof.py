@@ -6,20 +6,25 @@ later binding of the name, is another entry, and no path can show that there is 
 """
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from perdure.artifacts import merkle
-from perdure.artifacts.checkpoint import SignedCheckpoint
+from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.artifacts.cid import CID
 from perdure.artifacts.entry import Bind, Put, decode_all, encode
-from perdure.artifacts.keys import PublicKey, from_base64, to_base64
-from perdure.artifacts.merkle import Reader, leaf, leaf_hash
-from perdure.artifacts.state import Logged
-from perdure.errors import DamageError, ProofError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from perdure.artifacts.keys import PublicKey, SigningKey, from_base64, to_base64
+from perdure.artifacts.merkle import (
+    check_size,
+    leaf,
+    leaf_hash,
+    leaf_hashes,
+    prove_inclusion,
+    root_of,
+    verify_inclusion,
+)
+from perdure.artifacts.state import IndexState, Logged
+from perdure.artifacts.store import ArtifactStore
+from perdure.errors import DamageError, ProofError, UnknownContentError
 
 LONGEST_TEXT = 1 << 21
 
@@ -49,26 +54,30 @@ class InclusionProof:
     @classmethod
     def from_text(cls, text: str) -> "InclusionProof":
         """Read what `to_text` gives; anything else is `ProofError`."""
-        fields = _Fields(text, _INCLUSION, _INCLUSION_FIELDS)
+        fields = _fields(text)
         proof = cls(
-            fields.number("position"),
-            fields.number("time"),
-            from_base64(fields.text("entry")),
-            fields.hashes("path"),
-            SignedCheckpoint.from_text(fields.text("checkpoint")),
+            _number(fields, "position"),
+            _number(fields, "time"),
+            from_base64(_text(fields["entry"])),
+            _hashes(fields, "path"),
+            SignedCheckpoint.from_text(_text(fields["checkpoint"])),
         )
-        _check_as_written(proof, text)
+        if proof.to_text() != text:
+            raise ProofError(
+                "the proof is not written in its one form. Fix: copy it byte for byte."
+            )
         return proof
 
     def to_text(self) -> str:
-        return _written(
-            _INCLUSION,
-            position=self.position,
-            time=self.time,
-            entry=to_base64(self.entry),
-            path=[*map(to_base64, self.path)],
-            checkpoint=self.checkpoint.to_text(),
-        )
+        fields = {
+            "format": _INCLUSION,
+            "position": self.position,
+            "time": self.time,
+            "entry": to_base64(self.entry),
+            "path": [*map(to_base64, self.path)],
+            "checkpoint": self.checkpoint.to_text(),
+        }
+        return json.dumps(fields, indent=2, sort_keys=True) + "\n"
 
 
 # ---------------------------------------------------------------- checking
@@ -102,7 +111,7 @@ def verify_proof(proof: InclusionProof, public_key: PublicKey, cid: CID | None =
     checkpoint = proof.checkpoint.verify(public_key)
     hashed = leaf_hash(leaf(proof.time, proof.entry))
     index = proof.position - 1
-    merkle.verify_inclusion(hashed, index, checkpoint.size, proof.path, checkpoint.root)
+    verify_inclusion(hashed, index, checkpoint.size, proof.path, checkpoint.root)
     if proof.time > checkpoint.time:
         raise ProofError("the entry is later than the last one, by what the checkpoint says")
     entry = _decoded(proof.entry)
@@ -121,57 +130,37 @@ def _decoded(encoded: bytes) -> Put | Bind:
     return entries[0]
 
 
-# ---------------------------------------------------------------- proving
-def prove_entry(logged: Logged, reader: Reader, checkpoint: SignedCheckpoint) -> InclusionProof:
-    """Return the proof that the log of `checkpoint` has this entry, which puts or binds something.
-
-    `reader` reads the tree of the entries that were signed.
-    `ProofError` if it doesn't: a proof that would fail is never given out.
-    """
-    claim, encoded, index = checkpoint.claim, encode(logged.entry), logged.position - 1
-    if not isinstance(logged.entry, Put | Bind):
-        raise ProofError(f"entry {logged.position} puts no content and binds no name")
-    path = merkle.prove_inclusion(reader, index, claim.size)
-    hashed = leaf_hash(leaf(logged.time, encoded))
-    merkle.verify_inclusion(hashed, index, claim.size, path, claim.root)
-    return InclusionProof(logged.position, logged.time, encoded, path, checkpoint)
-
-
 # ---------------------------------------------------------------- text
-def _written(form: str, **fields: object) -> str:
-    return json.dumps({"format": form, **fields}, indent=2, sort_keys=True) + "\n"
+def _fields(text: str) -> dict[str, object]:
+    if len(text) > LONGEST_TEXT:
+        raise ProofError(f"a proof has at most {LONGEST_TEXT} characters")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProofError("a proof is JSON, and this is not. Fix: copy it whole.") from error
+    if not isinstance(found, dict) or found.get("format") != _INCLUSION:
+        raise ProofError(
+            f"this is no proof of the form {_INCLUSION!r}, which is the one known here"
+        )
+    if found.keys() != _INCLUSION_FIELDS | {"format"}:
+        raise ProofError(
+            f"a proof of the form {_INCLUSION!r} has the fields {sorted(_INCLUSION_FIELDS)}"
+        )
+    return found
 
 
-class _Fields:
-    """The fields of a proof's text, each of the kind that is asked for."""
+def _number(fields: dict[str, object], name: str) -> int:
+    found = fields[name]
+    if type(found) is not int:
+        raise ProofError(f"the field {name!r} of a proof is a number")
+    return found
 
-    def __init__(self, text: str, form: str, names: frozenset[str]) -> None:
-        if len(text) > LONGEST_TEXT:
-            raise ProofError(f"a proof has at most {LONGEST_TEXT} characters")
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ProofError("a proof is JSON, and this is not. Fix: copy it whole.") from error
-        if not isinstance(found, dict) or found.get("format") != form:
-            raise ProofError(f"this is no proof of the form {form!r}, which is the one known here")
-        if found.keys() != names | {"format"}:
-            raise ProofError(f"a proof of the form {form!r} has the fields {sorted(names)}")
-        self._fields: Mapping[str, object] = found
 
-    def text(self, name: str) -> str:
-        return _text(self._fields[name])
-
-    def number(self, name: str) -> int:
-        found = self._fields[name]
-        if type(found) is not int:
-            raise ProofError(f"the field {name!r} of a proof is a number")
-        return found
-
-    def hashes(self, name: str) -> tuple[bytes, ...]:
-        found = self._fields[name]
-        if not isinstance(found, list) or len(found) > _LONGEST_PATH:
-            raise ProofError(f"the field {name!r} of a proof is a list of few hashes")
-        return tuple(from_base64(_text(each)) for each in found)
+def _hashes(fields: dict[str, object], name: str) -> tuple[bytes, ...]:
+    found = fields[name]
+    if not isinstance(found, list) or len(found) > _LONGEST_PATH:
+        raise ProofError(f"the field {name!r} of a proof is a list of few hashes")
+    return tuple(from_base64(_text(each)) for each in found)
 
 
 def _text(found: object) -> str:
@@ -180,6 +169,75 @@ def _text(found: object) -> str:
     return found
 
 
-def _check_as_written(proof: InclusionProof, text: str) -> None:
-    if proof.to_text() != text:
-        raise ProofError("the proof is not written in its one form. Fix: copy it byte for byte.")
+# ---------------------------------------------------------------- proving
+def prove_entry(
+    logged: Logged, leaves: Sequence[bytes], checkpoint: SignedCheckpoint
+) -> InclusionProof:
+    """Return the proof that the log of `checkpoint` has this entry, which puts or binds something.
+
+    `leaves` are the leaf hashes of the entries that were signed.
+    `ProofError` if it doesn't: a proof that would fail is never given out.
+    """
+    claim, encoded, index = checkpoint.claim, encode(logged.entry), logged.position - 1
+    if not isinstance(logged.entry, Put | Bind):
+        raise ProofError(f"entry {logged.position} puts no content and binds no name")
+    path = prove_inclusion(leaves, index)
+    verify_inclusion(leaf_hash(leaf(logged.time, encoded)), index, claim.size, path, claim.root)
+    return InclusionProof(logged.position, logged.time, encoded, path, checkpoint)
+
+
+def log_root(store: ArtifactStore, size: int) -> bytes:
+    """Return the root of the tree of a log's first `size` entries; nothing of it is kept.
+
+    `FuturePositionError` if the log is shorter.
+    """
+    return root_of(log_leaves(store, size))
+
+
+def log_leaves(store: ArtifactStore, size: int) -> Iterator[bytes]:
+    """Yield the leaf hashes of the first `size` entries."""
+    check_size(size, smallest=0)
+    for time, records in store.records(size):
+        yield from leaf_hashes(map(leaf(time, b"").__add__, records))
+
+
+class Prover:
+    """Shows to others, who have no more than the public key, what a log holds."""
+
+    def __init__(self, store: ArtifactStore, key: SigningKey) -> None:
+        self._store = store
+        self._key = key
+
+    def checkpoint(self, state: IndexState | None = None) -> SignedCheckpoint:
+        """Sign that the log, up to a state, is what it is."""
+        snapshot, position = self._store.whole(state)
+        if not self._store.history:
+            raise ProofError("nothing was ever put, so there is no log to sign. Fix: put first.")
+        time = self._entry(position).time if position else 0
+        root = log_root(self._store, position)
+        origin = origin_of(self._store.history)
+        return Checkpoint(origin, position, root, time, snapshot).signed(self._key)
+
+    def prove(self, cid: CID, state: IndexState | None = None) -> InclusionProof:
+        """Prove that content was put, and when, in the log up to a state that shows it."""
+        location = self._store.locate(cid, state)
+        if location is None:
+            raise UnknownContentError(f"{cid} is not there in that state. Fix: check the CID.")
+        for logged in self._store.log(after=location[0].block - 1):
+            if isinstance(logged.entry, Put) and logged.entry.cid == cid:
+                return self._proof(logged, state)
+        raise ProofError(f"the log does not say that {cid} was put. Fix: verify the history.")
+
+    def prove_position(self, position: int, state: IndexState | None = None) -> InclusionProof:
+        """Prove what the log says at a position: that content was put, or a name bound."""
+        return self._proof(self._entry(position), state)
+
+    def _proof(self, logged: Logged, state: IndexState | None) -> InclusionProof:
+        checkpoint = self.checkpoint(state)
+        leaves = list(log_leaves(self._store, checkpoint.claim.size))
+        return prove_entry(logged, leaves, checkpoint)
+
+    def _entry(self, position: int) -> Logged:
+        for logged in self._store.log(after=position - 1):
+            return logged
+        raise ProofError(f"the log has no entry {position}. Fix: name one that it has.")

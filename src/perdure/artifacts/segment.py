@@ -1,45 +1,150 @@
-"""A file of frames: how it begins, and how its frames are found.
+"""A file of frames: how it begins, how its frames are found, and what a frame holds.
 
-header   128 bytes   whose history, which segment, where the log and its chain stood
-frames               one after the other, each beginning at a multiple of 8
-zeros                reserved for the next ones
+    header   128 bytes   whose history, which segment, where the log and its chain stood
+    frames               one after the other, each beginning at a multiple of 8
+    zeros                reserved for the next ones
+
+A frame is one commit:
+
+    head      56 bytes   where it stands in the log, how long its parts are, and checksums
+    records              the log's entries, one after the other
+    payload              the bytes that the entries speak of
+    seal      32 bytes   the hash of the previous seal, the head and the records
+
+The seal covers the payload too, because the records carry its hashes. So one sync makes content,
+log and chain durable together, and the last seal fixes everything before it.
+
+The checksum of a head is salted with the history's own random id. So content that looks like a
+frame is never taken for one, whoever wrote it.
 """
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from hashlib import sha256
+from typing import NamedTuple, Protocol
 
+from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.cid import Hash
-from perdure.artifacts.disk import File
-from perdure.artifacts.frame import (
-    ALIGNMENT,
-    HEAD_BYTES,
-    MAGIC,
-    SEAL_BYTES,
-    Head,
-    decode_head,
-    records_checksum,
-    salt_of,
-    seal,
-)
+from perdure.artifacts.cid import CID, Hash
+from perdure.artifacts.entry import PUT, decode_put, raw_entries, unpack_puts
 from perdure.errors import DamageError
 
 HEADER_BYTES = 128
 HISTORY_BYTES = 16
+HEAD_BYTES = 56
+SEAL_BYTES = 32
+FIRST_SEAL = b"\0" * SEAL_BYTES
+ALIGNMENT = 8
+MAGIC = b"PDfr"
+SLICE = 1 << 20
 
-_MAGIC = b"PDsegmnt"
 _VERSION = 1
+_HEAD = struct.Struct("<4sHHQQQIIQI")
+_LONGEST_RECORDS = 1 << 30
+_MAGIC = b"PDsegmnt"
 _HEADER = struct.Struct("<8sHHI16sQQQ32s")
 _CRC = struct.Struct("<I")
 _PREFIX = "segment-"
 _FIRST_WINDOW = 1 << 12
 _WINDOW = 1 << 18
-_SEARCH = 1 << 20
 _BLANK = bytes(1 << 16)
 
 
+class Readable(Protocol):
+    """As much of a file as reading it needs."""
+
+    def read(self, offset: int, length: int) -> bytes: ...
+
+    def size(self) -> int: ...
+
+
+# ---------------------------------------------------------------- heads and seals
+class Head(NamedTuple):
+    """How to read a frame."""
+
+    first_position: int
+    """The position of its first entry; it also names the frame's payload as a block."""
+    time: int
+    """Milliseconds since the epoch; never before that of the frame before."""
+    epoch: int
+    """Which turn of the writers' lock wrote it."""
+    entries: int
+    records_length: int
+    payload_length: int
+    records_crc: int
+
+    @property
+    def last_position(self) -> int:
+        return self.first_position + self.entries - 1
+
+    @property
+    def payload_offset(self) -> int:
+        return HEAD_BYTES + self.records_length
+
+    @property
+    def seal_offset(self) -> int:
+        return HEAD_BYTES + self.records_length + self.payload_length
+
+    @property
+    def length(self) -> int:
+        """With the padding that lets the next frame begin at a multiple of 8."""
+        whole = self.seal_offset + SEAL_BYTES
+        return whole + -whole % ALIGNMENT
+
+
+def encode_head(head: Head, salt: int) -> bytes:
+    packed = _HEAD.pack(
+        MAGIC,
+        _VERSION,
+        0,
+        head.first_position,
+        head.time,
+        head.epoch,
+        head.entries,
+        head.records_length,
+        head.payload_length,
+        head.records_crc,
+    )
+    return packed + _CRC.pack(extend_crc32c(salt, packed))
+
+
+def decode_head(data: bytes, salt: int) -> Head | None:
+    """Read a head; None where no frame begins: nothing was ever written there.
+
+    Anything else that is no head is `DamageError`.
+    """
+    if not any(data[:HEAD_BYTES]):
+        return None
+    if len(data) < HEAD_BYTES:
+        raise DamageError("a frame breaks off in its head")
+    packed, crc = data[: _HEAD.size], data[_HEAD.size : HEAD_BYTES]
+    if _CRC.unpack(crc)[0] != extend_crc32c(salt, packed):
+        raise DamageError("the head of a frame fails its checksum")
+    magic, version, _, *fields = _HEAD.unpack(packed)
+    if magic != MAGIC or version != _VERSION:
+        raise DamageError(f"a frame of version {version} can't be read by this version")
+    first_position, time, epoch, count, records_length, payload_length, records_crc = fields
+    if count == 0 or first_position == 0 or records_length > _LONGEST_RECORDS:
+        raise DamageError("the head of a frame makes no sense")
+    return Head(first_position, time, epoch, count, records_length, payload_length, records_crc)
+
+
+def salt_of(history: bytes) -> int:
+    return int(crc32c(history))
+
+
+def seal(previous: bytes, head: bytes, records: bytes) -> bytes:
+    """Return what closes a frame and chains it to the one before."""
+    return sha256(previous + head + records).digest()
+
+
+def records_checksum(records: bytes) -> int:
+    """Return the checksum that the head keeps of the records."""
+    return int(crc32c(records))
+
+
+# ---------------------------------------------------------------- segments
 class Header(NamedTuple):
     """Where a segment stands."""
 
@@ -130,14 +235,14 @@ class Frame(NamedTuple):
     @property
     def end(self) -> End:
         segment, offset, head, _, sealed = self
-        position = head.first_position + head.entries - 1
-        return End(segment, offset + head.length, position, head.time, head.epoch, sealed)
+        stop, position = offset + head.length, head.last_position
+        return End(segment, stop, position, head.time, head.epoch, sealed)
 
 
 class Reader:
     """Reads the frames of one segment, many of them with one look at the disk."""
 
-    def __init__(self, file: File, history: bytes) -> None:
+    def __init__(self, file: Readable, history: bytes) -> None:
         self._file = file
         self._salt = salt_of(history)
         self._start = 0
@@ -169,10 +274,7 @@ class Reader:
 
     def ends_at(self, offset: int, end: End) -> bool:
         """Whether the frame at `offset` is the last before `end`, to all appearance."""
-        try:
-            head = decode_head(self._bytes(offset, HEAD_BYTES), self._salt)
-        except DamageError:
-            return False
+        head = self._head_in(self._bytes(offset, HEAD_BYTES))
         if head is None or offset + head.length != end.offset:
             return False
         at = (head.last_position, head.time, head.epoch)
@@ -187,10 +289,7 @@ class Reader:
 
     def frame_at(self, segment: int, offset: int) -> Frame | None:
         """Return the frame that begins there, whatever was before it; None if it is not whole."""
-        try:
-            head = decode_head(self._bytes(offset, HEAD_BYTES), self._salt)
-        except DamageError:
-            return None
+        head = self._head_in(self._bytes(offset, HEAD_BYTES))
         if head is None or offset + head.seal_offset + SEAL_BYTES > self._file.size():
             return None
         records = self._bytes(offset + HEAD_BYTES, head.records_length)
@@ -204,30 +303,27 @@ class Reader:
 
         For when that one can't be read: then this tells whether it was the last.
         """
-        try:
-            head = decode_head(self._bytes(end.offset, HEAD_BYTES), self._salt)
-        except DamageError:
-            head = None
-        return self._search(end.offset + (head.length if head else ALIGNMENT), end.position + 2)
-
-    def _search(self, offset: int, position: int) -> int | None:
+        head = self._head_in(self._bytes(end.offset, HEAD_BYTES))
+        offset = end.offset + (head.length if head else ALIGNMENT)
         at = offset + -offset % ALIGNMENT
         size = self._file.size()
         while at < size:
-            data = self._file.read(at, _SEARCH + HEAD_BYTES)
+            data = self._file.read(at, SLICE + HEAD_BYTES)
             found = data.find(MAGIC)
-            while 0 <= found < _SEARCH:
-                head = self._head_in(data, found) if found % ALIGNMENT == 0 else None
+            while 0 <= found < SLICE:
+                packed = data[found : found + HEAD_BYTES]
+                head = None if found % ALIGNMENT else self._head_in(packed)
                 # Content can hold older frames of this very history: an archive of it.
-                if head and head.first_position >= position:
+                if head and head.first_position >= end.position + 2:
                     return at + found
                 found = data.find(MAGIC, found + 1)
-            at += _SEARCH
+            at += SLICE
         return None
 
-    def _head_in(self, data: bytes, at: int) -> Head | None:
+    def _head_in(self, data: bytes) -> Head | None:
+        """Return the head that these bytes begin with; None if they don't, or it is damaged."""
         try:
-            return decode_head(data[at : at + HEAD_BYTES], self._salt)
+            return decode_head(data[:HEAD_BYTES], self._salt)
         except DamageError:
             return None
 
@@ -248,3 +344,93 @@ class Reader:
             self._window = self._file.read(offset, max(length, self._next_window))
             self._next_window = min(self._next_window * 2, _WINDOW)
         return self._window[at : at + length]
+
+
+# ---------------------------------------------------------------- contents
+class Placed(NamedTuple):
+    """Content that a frame puts, and where in the segment its bytes are."""
+
+    position: int
+    cid: bytes
+    crc: int
+    place: int
+    length: int
+
+    @property
+    def digest(self) -> bytes:
+        return self.cid[4:]
+
+
+def only_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | None:
+    """Return the entries of a frame that only puts, as most do; None for any other."""
+    return unpack_puts(frame.records, frame.head.entries)
+
+
+def placed(frame: Frame) -> Iterator[Placed]:
+    """Yield what the frame puts."""
+    first, payload = frame.head.first_position, frame.payload
+    plain = only_puts(frame)
+    if plain is not None:
+        for position, (_, _, cid, offset, length, crc) in enumerate(plain, first):
+            yield Placed(position, cid, crc, payload + offset, length)
+        return
+    for position, (kind, body) in enumerate(raw_entries(frame.records), first):
+        if kind == PUT:
+            cid, offset, length, crc = decode_put(body)
+            yield Placed(position, cid, crc, payload + offset, length)
+
+
+class Window:
+    """Reads a file from the front, with few looks at it, and never beyond a place."""
+
+    def __init__(self, file: Readable, stop: int | None = None) -> None:
+        self._file = file
+        self._stop = file.size() if stop is None else stop
+        self._start = 0
+        self._data = b""
+
+    def read(self, offset: int, length: int) -> bytes:
+        at = offset - self._start
+        if at < 0 or at + length > len(self._data):
+            self._start, at = offset, 0
+            ahead = min(SLICE, self._stop - offset)
+            self._data = self._file.read(offset, max(length, ahead))
+        return self._data[at : at + length]
+
+    def slices(self, offset: int, length: int) -> Iterator[bytes]:
+        """Yield the bytes there in slices; none, or a short one, where the file ends."""
+        for at in range(offset, offset + length, SLICE):
+            yield self.read(at, min(SLICE, offset + length - at))
+
+
+def is_whole(window: Window, put: Placed, algorithm: Hash) -> bool:
+    """Whether the bytes are there, and are those that the CID names."""
+    if put.length <= SLICE:
+        data = window.read(put.place, put.length)
+        return algorithm.digest(data) == put.digest and crc32c(data) == put.crc
+    hasher, crc = algorithm.hasher(), 0
+    for data in window.slices(put.place, put.length):
+        hasher.update(data)
+        crc = extend_crc32c(crc, data)
+    return hasher.digest() == put.digest and crc == put.crc
+
+
+def is_erased(window: Window, put: Placed) -> bool:
+    """Whether the bytes are there, and all of them zeros."""
+    found = 0
+    for data in window.slices(put.place, put.length):
+        if data.count(0) != len(data):
+            return False
+        found += len(data)
+    return found == put.length
+
+
+def damaged_puts(file: Readable, frame: Frame, algorithm: Hash) -> list[CID]:
+    """Return what the frame puts and its payload does not hold as it was."""
+    stop = frame.payload + frame.head.payload_length
+    window = Window(file, stop)
+    return [
+        CID.from_bytes(put.cid)
+        for put in placed(frame)
+        if put.place + put.length > stop or not is_whole(window, put, algorithm)
+    ]

@@ -14,13 +14,12 @@ from google_crc32c import value as crc32c
 from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
 from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.contents import WRONG, Contents
-from perdure.artifacts.derivations import Derivation, Derivations
+from perdure.artifacts.derivations import Derivation, Derivations, Operations
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.artifacts.draft import Content, Draft
 from perdure.artifacts.entry import Bind, SnapshotAnchor
+from perdure.artifacts.index import Content, Draft
 from perdure.artifacts.journal import NOTE, Journal, milliseconds
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Stream
-from perdure.artifacts.operations import Operations
 from perdure.artifacts.segment import segment_name
 from perdure.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
 from perdure.artifacts.table import Row
@@ -135,8 +134,12 @@ class ArtifactStore:
         state = self._journal.refresh()
         if not all(self._is_there(put, state.position) for put in puts):
             state = self._journal.commit(plan)
-            self._check_determinism(puts)
-        return [put if isinstance(put, CID) else self._cid_of(put) for put in puts], state
+            derived = [put for put in puts if isinstance(put, Derivation)]
+            if derived:
+                self.catalogue.follow()
+            for derivation in derived:  # which raises if it was made otherwise before
+                self._derivations.result_of(derivation.root)
+        return [put if isinstance(put, CID) else CID(put.digest, self._hash) for put in puts], state
 
     def _put_literals(self, contents: list[bytes]) -> tuple[list[CID], IndexState]:
         hasher = sha256 if self._hash is Hash.SHA2_256 else self._hash.hasher
@@ -168,17 +171,6 @@ class ArtifactStore:
         if isinstance(put, Content):
             return self._is_visible(put.cid[4:], position)
         return isinstance(put, CID)
-
-    def _cid_of(self, put: Content | Derivation) -> CID:
-        content = put if isinstance(put, Content) else put.made
-        return CID(content.cid[4:], self._hash)
-
-    def _check_determinism(self, puts: Sequence[Content | Derivation | CID]) -> None:
-        derived = [put for put in puts if isinstance(put, Derivation)]
-        if derived:
-            self.catalogue.follow()
-        for derivation in derived:
-            self._derivations.result_of(derivation.root)
 
     # ------------------------------------------------------------ what others made
     def remember(self, made: Iterable[tuple[Derived, bytes]]) -> IndexState:
@@ -263,8 +255,8 @@ class ArtifactStore:
         return self._get(cid, self._position(state))
 
     def _get(self, cid: CID, position: int) -> bytes | None:
-        row = self._find(cid)
-        if row is None or not self._journal.index.is_visible(cid.digest, row, position):
+        row = self._find_visible(cid, position)
+        if row is None:
             return None
         data = self._contents.read(cid.digest, row)
         return data if data is not WRONG else self._explain_wrong_bytes(cid, row, position)
@@ -293,15 +285,17 @@ class ArtifactStore:
 
     def locate(self, cid: CID, state: IndexState | None = None) -> ArtifactLocation | None:
         """Return where the bytes are, as the log tells it; None where `get` would return None."""
-        position = self._position(state)
-        row = self._find(cid)
-        if row is None or not self._journal.index.is_visible(cid.digest, row, position):
-            return None
-        return (BlockSlice(row.block, row.offset, row.length),)
+        row = self._find_visible(cid, self._position(state))
+        return None if row is None else (BlockSlice(row.block, row.offset, row.length),)
 
     def _is_visible(self, digest: bytes, position: int) -> bool:
         row = self._find_digest(digest)
         return row is not None and self._journal.index.is_visible(digest, row, position)
+
+    def _find_visible(self, cid: CID, position: int) -> Row | None:
+        row = self._find(cid)
+        visible = row is not None and self._journal.index.is_visible(cid.digest, row, position)
+        return row if visible else None
 
     def _is_ours(self, cid: CID) -> bool:
         return cid.hash is self._hash and cid.codec is Codec.RAW

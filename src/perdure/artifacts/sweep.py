@@ -6,7 +6,8 @@ What was to be erased is noted beside the log until it is, so that a power cut d
 """
 
 import struct
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -15,8 +16,8 @@ from google_crc32c import value as crc32c
 
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.draft import Draft
 from perdure.artifacts.entry import Sweep, encode
+from perdure.artifacts.index import Draft
 from perdure.artifacts.journal import NOTE, Journal
 from perdure.errors import FuturePositionError, RetentionError
 
@@ -55,7 +56,13 @@ class Sweeper:
         """Draft the sweep, and note what it will erase."""
         self.finish()
         self._check(horizon)
-        self._draft(draft, horizon, dict(self._dead(horizon, _digests(pinned))))
+        index, kept = self._journal.index, _digests(pinned)
+        dead = {
+            digest: _Place(row.place, row.segment, row.length)
+            for digest, row in index.rows()
+            if 0 < index.last_hidden(digest, row) <= horizon and digest not in kept
+        }
+        self._draft(draft, horizon, dead)
 
     def plan_only(self, draft: Draft, cids: Collection[CID]) -> None:
         """Draft a sweep of these, as far as they are hidden; no state is let go of for it."""
@@ -94,12 +101,6 @@ class Sweeper:
         sweep = Sweep(horizon, self._cids)
         self._write_note(draft.position, sweep)
         draft.append(sweep)
-
-    def _dead(self, horizon: int, pinned: frozenset[bytes]) -> Iterator[tuple[bytes, _Place]]:
-        index = self._journal.index
-        for digest, row in index.rows():
-            if 0 < index.last_hidden(digest, row) <= horizon and digest not in pinned:
-                yield digest, _Place(row.place, row.segment, row.length)
 
     def erase(self) -> None:
         """Erase what was drafted; the sweep is in the log now."""
@@ -152,17 +153,14 @@ class Sweeper:
         return None
 
     def _erase(self, places: list[_Place]) -> None:
-        segments = sorted({place.segment for place in places})
-        for segment in segments:
+        for segment in sorted({place.segment for place in places}):
             file = self._journal.log.file(segment)
             for place in places:
                 if place.segment == segment:
                     file.erase(place.place, place.length)
             file.sync()
-        try:
+        with suppress(FileNotFoundError):
             self._disk.remove(NOTE)
-        except FileNotFoundError:
-            return
 
 
 def _digests(cids: Collection[CID]) -> frozenset[bytes]:

@@ -239,10 +239,12 @@ def write_table(
     """
     file = disk.open(name, create=True)
     file.truncate(0)
-    merged = _Merge(old, changes)
-    rows_end = _write_all(file, HEADER_BYTES, merged.rows())
+    if old:
+        old.check_all()
+    merged = list(_merged(old, changes))
+    rows_end = _write_all(file, HEADER_BYTES, _rows(old, merged))
     count = (rows_end - HEADER_BYTES) // _WHOLE_ROW.size
-    prefixes_end = _write_all(file, rows_end, merged.prefixes())
+    prefixes_end = _write_all(file, rows_end, _prefixes(old, merged))
     bits = min((count // _ROWS_PER_BUCKET).bit_length(), _MOST_BITS)
     view = file.map()
     prefixes = memoryview(view)[rows_end:prefixes_end].cast("Q")
@@ -252,45 +254,38 @@ def write_table(
     more = _encode_more(facts)
     more_at = _write_all(file, prefixes_end, iter([packed]))
     _write_all(file, more_at, iter([more]))
-    shape = _Shape(bits, count, more_at, len(more), crc32c(more), crc32c(packed))
-    file.write(0, [_header(facts, shape)])
+    ends = (more_at, len(more), crc32c(more), crc32c(packed))
+    file.write(0, [_header(facts, bits, count, ends)])
     return Table.open(file)
 
 
-class _Merge:
-    """The old rows and the new ones in one order."""
+_Step = tuple[int, int, bytes, Row | None]
 
-    def __init__(self, old: Table | None, changes: Mapping[bytes, Row | None]) -> None:
-        self._old = old
-        self._changes = changes
-        if old:
-            old.check_all()
-        self._places = [
-            (digest, *(old.place_of(digest) if old else (0, False))) for digest in sorted(changes)
-        ]
 
-    def rows(self) -> Iterator[bytes | memoryview]:
-        begin = 0
-        for digest, at, there in self._places:
-            if self._old and at > begin:
-                yield self._old.raw_rows(begin, at)
-            row = self._changes[digest]
-            if row is not None:
-                yield _WHOLE_ROW.pack(digest, *row)
-            begin = at + there
-        if self._old:
-            yield self._old.raw_rows(begin, self._old.count)
+def _merged(old: Table | None, changes: Mapping[bytes, Row | None]) -> Iterator[_Step]:
+    """Yield in order: the old rows that stay, as a range, and the change that follows on them."""
+    begin = 0
+    for digest in sorted(changes):
+        at, there = old.place_of(digest) if old else (0, False)
+        yield begin, at, digest, changes[digest]
+        begin = at + there
+    yield begin, old.count if old else 0, b"", None
 
-    def prefixes(self) -> Iterator[bytes | memoryview]:
-        begin = 0
-        for digest, at, there in self._places:
-            if self._old and at > begin:
-                yield self._old.raw_prefixes(begin, at)
-            if self._changes[digest] is not None:
-                yield digest[_PREFIX_BYTES - 1 :: -1]
-            begin = at + there
-        if self._old:
-            yield self._old.raw_prefixes(begin, self._old.count)
+
+def _rows(old: Table | None, merged: list[_Step]) -> Iterator[bytes | memoryview]:
+    for begin, stop, digest, row in merged:
+        if old and stop > begin:
+            yield old.raw_rows(begin, stop)
+        if row is not None:
+            yield _WHOLE_ROW.pack(digest, *row)
+
+
+def _prefixes(old: Table | None, merged: list[_Step]) -> Iterator[bytes | memoryview]:
+    for begin, stop, digest, row in merged:
+        if old and stop > begin:
+            yield old.raw_prefixes(begin, stop)
+        if row is not None:
+            yield digest[_PREFIX_BYTES - 1 :: -1]
 
 
 def _write_all(file: File, offset: int, parts: Iterator[bytes | memoryview]) -> int:
@@ -318,30 +313,20 @@ def _fan_out(prefixes: memoryview, bits: int) -> list[int]:
     return [*fan, len(prefixes)]
 
 
-class _Shape(NamedTuple):
-    """Of what a table is made."""
-
-    bits: int
-    rows: int
-    more_at: int
-    more_length: int
-    more_crc: int
-    sums_crc: int
-
-
 def _sums_bytes(bits: int) -> int:
     """Return how long fan-out and sums are together."""
     return ((2 << bits) + 1) * 4
 
 
-def _header(facts: Facts, shape: _Shape) -> bytes:
+def _header(facts: Facts, bits: int, rows: int, ends: tuple[int, int, int, int]) -> bytes:
+    """Return the header; `ends` says where the last part begins, how long it is, and two sums."""
     end = facts.end
     packed = _HEADER.pack(
         _MAGIC,
         facts.hash.value,
         0,
-        shape.bits,
-        shape.rows,
+        bits,
+        rows,
         facts.history,
         end.position,
         end.segment,
@@ -352,6 +337,6 @@ def _header(facts: Facts, shape: _Shape) -> bytes:
         end.epoch,
         end.seal,
         facts.horizon,
-        *shape[2:],
+        *ends,
     ).ljust(HEADER_BYTES - _CRC.size, b"\0")
     return packed + _CRC.pack(crc32c(packed))

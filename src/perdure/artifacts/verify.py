@@ -3,27 +3,35 @@
 It needs no store that opens: it reads the segments as they are, and goes on after damage.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk, File
 from perdure.artifacts.entry import Entry, Put, Result, SnapshotAnchor, Sweep, decode_all
-from perdure.artifacts.frame import SEAL_BYTES
 from perdure.artifacts.mark import MarkFile
-from perdure.artifacts.records import damaged_puts, only_puts
 from perdure.artifacts.segment import (
     HEADER_BYTES,
+    SEAL_BYTES,
     End,
     Frame,
     Header,
     Reader,
+    Window,
+    damaged_puts,
     decode_header,
+    is_erased,
+    only_puts,
+    placed,
     segment_name,
     segment_number,
 )
 from perdure.errors import DamageError
 from perdure.faults import explain_reading
+
+if TYPE_CHECKING:
+    from perdure.artifacts.store import ArtifactStore
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are done, and how many there are."""
@@ -60,19 +68,6 @@ class Report:
         return not self.faults
 
 
-@dataclass(slots=True)
-class _Tally:
-    commits: int = 0
-    entries: int = 0
-    contents: int = 0
-    position: int = 0
-    broken: bool = False
-    faults: list[Fault] = field(default_factory=list)
-    lost: dict[CID, list[Fault]] = field(default_factory=dict)
-    results: dict[CID, CID] = field(default_factory=dict)
-    seals: dict[int, bytes] = field(default_factory=dict)
-
-
 def verify(disk: Disk, until: int | None = None, progress: Progress | None = None) -> Report:
     """Read every segment and hash every content.
 
@@ -100,8 +95,16 @@ class _Verification:
         self._disk = disk
         self._until = until
         self._progress = progress
-        self._tally = _Tally()
         self._size = 0
+        self._commits = 0
+        self._entries = 0
+        self._contents = 0
+        self._position = 0
+        self._broken = False
+        self._faults: list[Fault] = []
+        self._lost: dict[CID, list[Fault]] = {}
+        self._results: dict[CID, CID] = {}
+        self._seals: dict[int, bytes] = {}
 
     def run(self) -> Report:
         numbers = sorted(n for n in map(segment_number, self._disk.names()) if n is not None)
@@ -114,19 +117,12 @@ class _Verification:
             self._progress(self._size, total)
             if self._is_done(end):
                 break
-        tally = self._tally
-        if self._until is not None and tally.position < self._until and not tally.broken:
+        if self._until is not None and self._position < self._until and not self._broken:
             self._fault(f"entry {self._until} was acknowledged, but the log ends before it", "log")
-        faults = tally.faults + [fault for lost in tally.lost.values() for fault in lost]
+        faults = self._faults + [fault for lost in self._lost.values() for fault in lost]
         faults.sort(key=lambda fault: fault.position)
-        return Report(
-            tally.commits,
-            tally.entries,
-            tally.contents,
-            self._size,
-            tally.position,
-            tuple(faults),
-        )
+        counts = (self._commits, self._entries, self._contents)
+        return Report(*counts, self._size, self._position, tuple(faults))
 
     def _is_done(self, end: End | None) -> bool:
         return self._until is not None and end is not None and end.position >= self._until
@@ -136,13 +132,13 @@ class _Verification:
         try:
             header = decode_header(file.read(0, HEADER_BYTES))
         except DamageError as damage:
-            if self._until is None and not self._tally.commits and file.size() <= HEADER_BYTES:
+            if self._until is None and not self._commits and file.size() <= HEADER_BYTES:
                 return before  # never begun
             self._fault(f"{damage}; nothing in this segment can be read", f"{name} at byte 0")
             return before
         end = End.of(header)
         if (before is None and number != 1) or (before is not None and before[2:] != end[2:]):
-            self._fault(f"it does not follow on entry {self._tally.position}", f"{name} at byte 0")
+            self._fault(f"it does not follow on entry {self._position}", f"{name} at byte 0")
         for frame in self._frames(file, header, end):
             self._frame(file, frame, header.hash)
             end = frame.end
@@ -175,46 +171,63 @@ class _Verification:
         return None if later is None else reader.frame_at(number, later)
 
     def _frame(self, file: File, frame: Frame, algorithm: Hash) -> None:
-        tally, head = self._tally, frame.head
-        tally.commits += 1
-        tally.entries += head.entries
-        if not tally.broken:
-            tally.position = head.last_position
+        head = frame.head
+        self._commits += 1
+        self._entries += head.entries
+        if not self._broken:
+            self._position = head.last_position
         ending = frame.offset + head.seal_offset + SEAL_BYTES
         filling = frame.end.offset - ending
         if filling and any(file.read(ending, filling)):
             where = f"{segment_name(frame.segment)} at byte {ending}"
-            tally.faults.append(Fault("what fills up a commit is not empty", where, tally.position))
+            self._faults.append(Fault("what fills up a commit is not empty", where, self._position))
         damaged = set(damaged_puts(file, frame, algorithm))
         plain = only_puts(frame)
         if plain is not None:
-            tally.contents += len(plain) - len(damaged)
+            self._contents += len(plain) - len(damaged)
         if plain is None or damaged:
             for position, entry in enumerate(decode_all(frame.records), head.first_position):
                 self._entry(position, entry, damaged, frame)
-        tally.seals = {head.last_position: frame.seal}
+        self._seals = {head.last_position: frame.seal}
 
     def _entry(self, position: int, entry: Entry, damaged: set[CID], frame: Frame) -> None:
-        tally = self._tally
         match entry:
             case Put(cid, offset, _, _) if cid in damaged:
                 place = f"{segment_name(frame.segment)} at byte {frame.payload + offset}"
                 fault = Fault("the content is not what was put", place, position, cid)
-                tally.lost.setdefault(cid, []).append(fault)
+                self._lost.setdefault(cid, []).append(fault)
             case Put() if only_puts(frame) is None:
-                tally.contents += 1
+                self._contents += 1
             case Sweep(_, cids):
                 for cid in cids:
-                    tally.lost.pop(cid, None)
+                    self._lost.pop(cid, None)
             case Result(sid, cid):
-                first = tally.results.setdefault(sid, cid)
+                first = self._results.setdefault(sid, cid)
                 if first != cid:
                     what = f"{sid} was made as {first} and as {cid}"
-                    tally.faults.append(Fault(what, f"entry {position}", position))
-            case SnapshotAnchor(number, at, seal) if tally.seals.get(at, seal) != seal:
+                    self._faults.append(Fault(what, f"entry {position}", position))
+            case SnapshotAnchor(number, at, seal) if self._seals.get(at, seal) != seal:
                 what = f"snapshot {number} was taken of another log"
-                tally.faults.append(Fault(what, f"entry {position}", position))
+                self._faults.append(Fault(what, f"entry {position}", position))
 
     def _fault(self, what: str, where: str) -> None:
-        self._tally.broken = True
-        self._tally.faults.append(Fault(what, where, self._tally.position))
+        self._broken = True
+        self._faults.append(Fault(what, where, self._position))
+
+
+def with_bytes_left(store: "ArtifactStore", cids: Collection[CID], until: int) -> set[CID]:
+    """Return those of which a byte is left where they were put, up to a position."""
+    store.current()
+    log = store._journal.log  # noqa: SLF001 - this is the store's own verb
+    wanted = {bytes(cid): cid for cid in cids}
+    left = set()
+    for frame in log.frames(log.start_of(0)) if wanted else ():
+        if frame.head.first_position > until:
+            break
+        for put in placed(frame):
+            cid = wanted.get(put.cid)
+            if cid is not None and put.position <= until:
+                window = Window(log.file(frame.segment))
+                if put.length and not is_erased(window, put):
+                    left.add(cid)
+    return left

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from perdure.artifacts import CID, IndexState
-from perdure.artifacts.names import is_foreign
+from perdure.artifacts.state import is_foreign
 from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perdure.artifacts import CID
-from perdure.artifacts.names import is_foreign
+from perdure.artifacts.state import is_foreign
 from perdure.errors import InvalidLocatorError
 from perdure.storage.history import EXTERNAL, UNDONE, Event, History
 from perdure.storage.locator import Locator

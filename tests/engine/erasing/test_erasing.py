@@ -14,8 +14,7 @@ from perdure.app import Context
 from perdure.app.llm import answers_of
 from perdure.app.signing import signing_key
 from perdure.artifacts import ArtifactStore, Derived, Literal
-from perdure.artifacts.exporting import export
-from perdure.artifacts.importing import import_archive
+from perdure.artifacts.archiving import export, import_archive
 from perdure.artifacts.keys import SigningKey
 from perdure.engine.erasing.receipts import Receipt
 from perdure.errors import (

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from perdure.artifacts import CID, ArtifactStore, Change, Derived, IndexState, Literal, Logged
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.frame import ALIGNMENT
+from perdure.artifacts.segment import ALIGNMENT
 from perdure.errors import StorageError, UnknownContentError
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import Recording, RecordingDisk

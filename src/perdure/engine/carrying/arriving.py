@@ -13,9 +13,9 @@ from typing import BinaryIO, Self
 
 from perdure.artifacts import CID
 from perdure.artifacts.archive import Archive, read_archive
+from perdure.artifacts.archiving import How, how_it_stands, import_archive
 from perdure.artifacts.entry import Bind, decode_all
-from perdure.artifacts.importing import How, how_it_stands, import_archive
-from perdure.artifacts.names import is_foreign
+from perdure.artifacts.state import is_foreign
 from perdure.artifacts.verify import Progress
 from perdure.engine.carrying.folder import ARCHIVE, Manifest, demand_whole
 from perdure.engine.whole_file import write_whole

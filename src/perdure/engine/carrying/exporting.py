@@ -9,10 +9,9 @@ from pathlib import Path
 from shutil import rmtree
 
 from perdure.artifacts import IndexState
+from perdure.artifacts.archiving import export, extract
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.exporting import export
-from perdure.artifacts.extracting import extract
-from perdure.artifacts.names import is_foreign
+from perdure.artifacts.state import is_foreign
 from perdure.artifacts.verify import Progress
 from perdure.context.files import CONTENT, META, Meta
 from perdure.context.parts import text_of

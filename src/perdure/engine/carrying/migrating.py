@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.artifacts import CID
-from perdure.artifacts.exporting import export
-from perdure.artifacts.importing import How
-from perdure.artifacts.names import is_foreign
-from perdure.artifacts.tree import log_root
+from perdure.artifacts.archiving import How, export
+from perdure.artifacts.proof import log_root
+from perdure.artifacts.state import is_foreign
 from perdure.artifacts.verify import Progress
 from perdure.engine.carrying.arriving import Arriving, demand_landed
 from perdure.errors import (

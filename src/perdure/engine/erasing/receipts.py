@@ -14,10 +14,9 @@ from typing import NamedTuple
 from perdure.artifacts import CID
 from perdure.artifacts.checkpoint import Note, SignedCheckpoint, origin_of
 from perdure.artifacts.entry import Put, Sweep
-from perdure.artifacts.erased import with_bytes_left
 from perdure.artifacts.keys import PublicKey, SigningKey
-from perdure.artifacts.proving import Prover
-from perdure.artifacts.tree import log_root
+from perdure.artifacts.proof import Prover, log_root
+from perdure.artifacts.verify import with_bytes_left
 from perdure.errors import InvalidCIDError, ProofError
 from perdure.model.values import JSON
 from perdure.storage.history import History

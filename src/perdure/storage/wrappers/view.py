@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from perdure.artifacts import CID, IndexState
-from perdure.artifacts.names import is_foreign
-from perdure.artifacts.state import Binding
+from perdure.artifacts.state import Binding, is_foreign
 from perdure.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
 from perdure.storage.content import Expectation
 from perdure.storage.contract import Capabilities, Info, StorageBackend

@@ -1,0 +1,416 @@
+"""Write a history into an archive, or some names of it into another store; take archives in.
+
+Nothing is believed before all of an archive was checked. Then it depends on how the two stand:
+
+- there is none here yet: its segments become ours, byte for byte, all at once;
+- ours is its beginning: what it has more is appended, as it is there;
+- it is the beginning of ours: there is nothing to do;
+- anything else is the archive of another history, and is refused.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import sha256
+from itertools import groupby
+from typing import BinaryIO
+
+from google_crc32c import extend as extend_crc32c
+from google_crc32c import value as crc32c
+
+from perdure.artifacts.archive import (
+    CHANGED,
+    Archive,
+    Footer,
+    Survey,
+    encode_opening,
+    read_archive,
+    zeros,
+)
+from perdure.artifacts.arrival import arrive, clear, open_arriving
+from perdure.artifacts.cid import CID
+from perdure.artifacts.disk import Disk
+from perdure.artifacts.entry import Bind, Sweep, decode_all
+from perdure.artifacts.index import Content, Draft
+from perdure.artifacts.journal import Journal
+from perdure.artifacts.log import Stream
+from perdure.artifacts.mark import Mark
+from perdure.artifacts.segment import (
+    HEADER_BYTES,
+    SLICE,
+    End,
+    Frame,
+    Placed,
+    Reader,
+    Window,
+    decode_header,
+    encode_head,
+    placed,
+    salt_of,
+    seal,
+)
+from perdure.artifacts.state import IndexState, Logged
+from perdure.artifacts.store import ArtifactStore
+from perdure.artifacts.sweep import Sweeper
+from perdure.artifacts.verify import Progress
+from perdure.errors import ArchiveError, DamageError
+
+_SWEEP = 8
+
+
+# ---------------------------------------------------------------- writing
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an archive holds."""
+
+    history: bytes
+    state: IndexState
+    """The last one."""
+    root: bytes
+    """Of the log's tree."""
+    digest: bytes
+    """The SHA-256 of the archive without its last 32 bytes, which are this."""
+    size: int
+    """In bytes."""
+
+
+def export(
+    store: ArtifactStore,
+    target: BinaryIO,
+    *,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write the history up to the current state.
+
+    Nobody is kept from writing meanwhile. If this raises, what was written is no archive. Content
+    that is damaged is not exported: that is a `DamageError`, and `verify` shows all there is.
+    """
+    journal = store._journal  # noqa: SLF001 - this is the store's own verb
+    state = journal.refresh()
+    if not state.position:
+        raise ArchiveError("the history has nothing in it to export. Fix: put something first.")
+    log, output = journal.log, _Output(target, progress)
+    begin = log.start_of(0)
+    survey = Survey(begin, log.hash)
+    survey.walk(_until(log.frames(begin), state.position))
+    lengths = list(survey.stops.values())
+    output.total = sum(lengths)
+    output.write(encode_opening(lengths))
+    for number in survey.stops:
+        _write_segment(journal, number, survey, output)
+    output.write(Footer(survey.end.position, survey.end.seal, survey.root, b"").encode())
+    digest = output.finish()
+    exported = IndexState(survey.snapshots, survey.end.position)
+    return Exported(log.history, exported, survey.root, digest, output.size)
+
+
+class _Output:
+    """Gathers what is written to slices, and hashes it."""
+
+    def __init__(self, target: BinaryIO, progress: Progress | None) -> None:
+        self._target = target
+        self._progress = progress or (lambda _done, _all: None)
+        self._hasher = sha256()
+        self._parts: list[bytes] = []
+        self._waiting = 0
+        self.size = 0
+        self.total = 0
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._waiting += len(data)
+        if self._waiting >= SLICE:
+            self._flush()
+
+    def finish(self) -> bytes:
+        self._flush()
+        digest = self._hasher.digest()
+        self._put(digest)
+        return digest
+
+    def _flush(self) -> None:
+        data = b"".join(self._parts)
+        self._parts, self._waiting = [], 0
+        self._hasher.update(data)
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._target.write(rest) :]
+        self.size += len(data)
+        self._progress(self.size, max(self.size, self.total))
+
+
+def _write_segment(journal: Journal, number: int, survey: Survey, output: _Output) -> None:
+    log = journal.log
+    file, salt = log.file(number), salt_of(log.history)
+    header = file.read(0, HEADER_BYTES)
+    output.write(header)
+    window = Window(file)
+    frames = Reader(file, log.history).frames(End.of(decode_header(header)))
+    for frame in _until(frames, survey.end.position):
+        head = frame.head
+        output.write(encode_head(head, salt) + frame.records)
+        for put in placed(frame):
+            swept = survey.is_swept(put)
+            for data in zeros(put) if swept else _content(journal, window, put, frame):
+                output.write(data)
+        output.write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
+
+
+def _content(journal: Journal, window: Window, put: Placed, frame: Frame) -> Iterator[bytes]:
+    crc, found = 0, 0
+    for data in window.slices(put.place, put.length):
+        crc = extend_crc32c(crc, data)
+        found += len(data)
+        yield data
+    if crc == put.crc and found == put.length:
+        return
+    journal.refresh()
+    row = journal.index.find(put.digest)
+    if row is None or row.block != frame.head.first_position:
+        raise ArchiveError("content was swept while it was being exported. Fix: export again.")
+    raise DamageError(
+        f"the bytes of {CID.from_bytes(put.cid)} are not what was put, so they can't be "
+        "exported. Fix: run `perdure history verify` to see what is damaged, and restore it."
+    )
+
+
+def _until(frames: Iterable[Frame], position: int) -> Iterator[Frame]:
+    for frame in frames:
+        yield frame
+        if frame.head.last_position >= position:
+            return
+
+
+Keep = Callable[[Logged, Bind], Bind | None]
+"""Returns what is to be said of a name, if anything is."""
+
+
+def extract(store: ArtifactStore, disk: Disk, keep: Keep, until: int) -> ArtifactStore:
+    """Return a store on an empty disk that has the names that are kept, commit by commit.
+
+    Each commit has the time that it had. Content that is hidden or gone is named, and not there.
+    """
+    times = [0]
+    target = ArtifactStore.on(disk, hash=store.hash, clock=lambda: times[-1])
+    for time, binds in _commits(store, keep, until):
+        times.append(time)
+        target._journal.commit(_plan(store, binds), alone=True)  # noqa: SLF001 - as others of us
+    return target
+
+
+def _commits(store: ArtifactStore, keep: Keep, until: int) -> Iterator[tuple[int, list[Bind]]]:
+    logged = (each for each in store.log() if each.position <= until)
+    for _, entries in groupby(logged, key=lambda each: each.commit):
+        of_commit = list(entries)
+        said = [(each, each.entry) for each in of_commit if isinstance(each.entry, Bind)]
+        binds = [bind for bind in (keep(each, entry) for each, entry in said) if bind is not None]
+        if binds:
+            yield of_commit[0].time, binds
+
+
+def _plan(store: ArtifactStore, binds: list[Bind]) -> Callable[[Draft], None]:
+    contents = {bind.cid: store.get(bind.cid) for bind in binds if bind.cid is not None}
+
+    def plan(draft: Draft) -> None:
+        for cid, data in contents.items():
+            if data is not None:
+                draft.put(Content(bytes(cid), crc32c(data), data))
+        for bind in binds:
+            draft.append(bind)
+
+    return plan
+
+
+# ---------------------------------------------------------------- taking in
+class How(Enum):
+    """How an archive was taken in."""
+
+    RESTORED = "restored"
+    """There was nothing here; now there is the same history."""
+    CONTINUED = "continued"
+    """Ours was its beginning, and is now as long as it."""
+    KNOWN = "known"
+    """It has nothing that we had not."""
+    FOREIGN = "foreign"
+    """It is of another history, and is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What taking in an archive did."""
+
+    how: How
+    history: bytes
+    """That of the archive."""
+    position: int
+    """The last one of the archive."""
+    entries: int
+    """How many our log has more for it."""
+    state: IndexState
+    """Ours, afterwards."""
+
+
+def import_archive(
+    store: ArtifactStore,
+    source: BinaryIO,
+    *,
+    progress: Progress | None = None,
+) -> Taken:
+    """Check a whole archive, and then take in what is new in it.
+
+    Where it continues our own history it also sweeps what it says was swept. `ArchiveError` if it
+    can't be taken in; nothing was changed then. After a power cut, do it again.
+    """
+    shown = progress or (lambda _done, _all: None)
+    archive = read_archive(source, progress=lambda done, whole: shown(done, whole // 2 * 3))
+    return _Import(store, archive, shown).run()
+
+
+def how_it_stands(store: ArtifactStore, archive: Archive) -> How:
+    """Say how an archive that was read would be taken in; nothing is changed."""
+    store.current()
+    return _Import(store, archive, lambda _done, _all: None).relation()
+
+
+class _Import:
+    def __init__(self, store: ArtifactStore, archive: Archive, progress: Progress) -> None:
+        self._store = store
+        self._journal = store._journal  # noqa: SLF001 - this is the store's own verb
+        self._disk = store.disk
+        self._archive = archive
+        self._progress = progress
+        self._how = How.FOREIGN
+        self._entries = 0
+
+    def run(self) -> Taken:
+        if self._archive.hash is not self._store._hash:  # noqa: SLF001 - as before
+            raise ArchiveError(
+                "the archive names content by another hash than this store. Fix: take it in with a "
+                f"store that was made with hash={self._archive.hash}."
+            )
+        self._journal.commit(self._take, alone=True)
+        if self._how is How.RESTORED:
+            self._journal.rebuild()
+        whole = 3 * self._archive.size
+        self._progress(whole, whole)
+        archive = self._archive
+        return Taken(
+            self._how, archive.history, archive.end.position, self._entries, self._store.current()
+        )
+
+    # ------------------------------------------------------------ what is one with ours
+    def _take(self, _: Draft) -> None:
+        """Take it in if it is one with our history, while the lock is held."""
+        clear(self._disk)
+        self._how = self.relation()
+        if self._how is How.RESTORED:
+            self._restore()
+        elif self._how is How.CONTINUED:
+            self._continue()
+        elif self._how is How.FOREIGN:
+            raise ArchiveError(
+                f"the archive is of another history than the one in {self._disk.whereabouts!a}, or "
+                "both went on since one was copied. Nothing was changed. Fix: take it in to an "
+                "empty folder."
+            )
+
+    def relation(self) -> How:
+        log, theirs = self._journal.log, self._archive.end
+        if not log.history:
+            return How.RESTORED
+        ours = log.end
+        if not ours.position:
+            raise ArchiveError(
+                f"the history in {self._disk.whereabouts!a} was begun and has nothing in it, so it "
+                "can become no other one. Fix: choose an empty folder, or put something first."
+            )
+        if log.history != self._archive.history:
+            return How.FOREIGN
+        if ours.position < theirs.position:
+            is_ours = self._archive.seal_at(ours.position) == ours.seal
+            return How.CONTINUED if is_ours else How.FOREIGN
+        return How.KNOWN if self._our_seal(theirs.position) == theirs.seal else How.FOREIGN
+
+    def _our_seal(self, position: int) -> bytes | None:
+        log = self._journal.log
+        for frame in log.frames(log.start_of(position - 1)):
+            if frame.head.last_position >= position:
+                return frame.seal if frame.head.last_position == position else None
+        return None
+
+    def _restore(self) -> None:
+        """Write all segments and check them once more; only then do they become a history."""
+        archive = self._archive
+        sections = archive.sections
+        hasher = sha256(encode_opening([section.size() for section in sections.values()]))
+        done = 2 * archive.size
+        for number, section in sections.items():
+            file = open_arriving(self._disk, number)
+            for at in range(0, section.size(), SLICE):
+                data = section.read(at, SLICE)
+                hasher.update(data)
+                file.write(at, [data])
+                done += len(data)
+                self._progress(done, 3 * archive.size)
+            file.sync()
+            file.close()
+        hasher.update(archive.footer)
+        if hasher.digest() != archive.digest:
+            clear(self._disk)
+            raise ArchiveError(CHANGED)
+        end = archive.end
+        arrive(self._disk, Mark(archive.history, end.position, end.segment))
+        self._entries = end.position
+
+    def _continue(self) -> None:
+        """Append what is missing. If this is cut short, what was appended stays, and is right."""
+        begin, size = self._journal.log.end.position, self._archive.size
+        for frame in self._archive.frames(after=begin):
+            self._append(frame)
+            share = size * frame.head.last_position // self._archive.end.position
+            self._progress(2 * size + share, 3 * size)
+        end = self._journal.log.end
+        if end[2:] != self._archive.end[2:]:
+            raise ArchiveError(CHANGED)
+        self._entries = end.position - begin
+
+    def _append(self, frame: Frame) -> None:
+        log, end = self._journal.log, self._journal.log.end
+        if (frame.segment, frame.offset) not in {end[:2], (end.segment + 1, HEADER_BYTES)}:
+            raise ArchiveError(
+                f"entry {frame.head.first_position} is at another place in the archive than it "
+                "would be here. Fix: take the archive in to an empty folder."
+            )
+        packed = encode_head(frame.head, salt_of(log.history))
+        if seal(end.seal, packed, frame.records) != frame.seal:
+            raise ArchiveError(CHANGED)
+        sweeper = self._sweeper(frame)
+        payload: bytes | Stream
+        if frame.head.payload_length <= SLICE:
+            payload = b"".join(self._archive.payload(frame))
+        else:
+            payload = Stream(frame.head.payload_length, lambda: self._archive.payload(frame))
+        self._journal.append_as(frame, [payload])
+        if sweeper is not None:
+            sweeper.erase()
+
+    def _sweeper(self, frame: Frame) -> Sweeper | None:
+        """Return what erases with us what this commit sweeps; None if it is no sweep."""
+        if frame.records[0] != _SWEEP:
+            return None
+        (sweep,) = decode_all(frame.records)
+        if not isinstance(sweep, Sweep):
+            raise ArchiveError(CHANGED)
+        draft = Draft(self._journal.index, self._archive.hash, self._journal.log.end.position)
+        sweeper = Sweeper(self._disk, self._journal, self._archive.hash)
+        sweeper.plan_as(draft, sweep)
+        if draft.records != [frame.records]:
+            sweeper.finish()
+            raise ArchiveError(
+                f"entry {frame.head.last_position} of the archive sweeps what was not to be swept. "
+                "Fix: none; no store has written this."
+            )
+        return sweeper
