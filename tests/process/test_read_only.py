@@ -295,7 +295,7 @@ WRITERS = {
     "perdure.storage.commit",
     "perdure.storage.history",
     "perdure.storage.joint",
-    "perdure.storage.mutex",
+    "perdure.storage.lock.mutex",
     "perdure.storage.wrappers.recorded",
 }
 """What it takes to change anything that is kept."""

@@ -40,7 +40,7 @@ from perdure.errors import (
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.uri import SLUG, name_of
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.walk import is_directory
+from perdure.storage.contract import is_directory
 
 _LOOKS = 50
 _SIBLINGS = 20

@@ -9,7 +9,7 @@ from perdure.context.reach import Reach
 from perdure.errors import PerdureError
 from perdure.model import Uri
 from perdure.storage import Locator, TransactionalBackend
-from perdure.storage.walk import is_directory
+from perdure.storage.contract import is_directory
 
 _BATCH = 250
 _ROOT = Locator("")

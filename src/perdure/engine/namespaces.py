@@ -13,7 +13,7 @@ from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
 from perdure.model.uri import check_id, name_of
 from perdure.storage import ABSENT, ConcurrentModificationError, Locator, TransactionalBackend
-from perdure.storage.walk import is_directory
+from perdure.storage.contract import is_directory
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts

@@ -7,25 +7,164 @@ by a rename of its own that is fenced like any other. The directories are synced
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from perdure.errors import StorageError, StorageFaultError
 from perdure.storage import confined
-from perdure.storage.changes import Change, partly_done
 from perdure.storage.commit import (
     begin_to_sync,
     content_in,
+    make_directory,
     rename_fenced,
     status_in,
     sync_directory,
+    take_back,
     write_new,
 )
-from perdure.storage.content import check_found
-from perdure.storage.directories import Directories
-from perdure.storage.mutex import Held
-from perdure.storage.syncing import MOST_OPEN, Syncing
+from perdure.storage.confined import DIRECTORY, Opener
+from perdure.storage.content import Change, check_found, partly_done
+from perdure.storage.lock.mutex import Held
+
+MOST_OPEN = 64
+"""Descriptors that a batch holds of a kind; a process may have no more than 256 on some systems."""
+
+_THREADS = 8
+_WORTH_THREADS = 100
+
+
+class Syncing:
+    """A way to sync `total` descriptors, with threads if they are many; a context ends those."""
+
+    def __init__(self, total: int) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS) if total >= _WORTH_THREADS else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+    def sync(self, descriptors: Sequence[int], sync: Callable[[int], None]) -> None:
+        """Return when `sync` has made all of them durable; raise if it could not."""
+        if self._threads is None:
+            _sync_each(descriptors, sync)
+            return
+        shares = [descriptors[start::_THREADS] for start in range(_THREADS)]
+        at_work = []
+        left: list[int] = []
+        for share in shares:
+            try:
+                at_work.append(self._threads.submit(_sync_each, share, sync))
+            except RuntimeError:  # no more threads can be had, as when the interpreter ends
+                left.extend(share)
+        try:
+            _sync_each(left, sync)
+        finally:
+            wait(at_work)  # all of them: the caller closes what they sync
+        for done in at_work:
+            done.result()
+
+
+def _sync_each(descriptors: Sequence[int], sync: Callable[[int], None]) -> None:
+    for descriptor in descriptors:
+        sync(descriptor)
+
+
+class Directories:
+    """Directories below a root, by their keys as spelled on disk.
+
+    As a context it closes them, and if the changes failed takes back those that were made.
+    """
+
+    def __init__(self, root: str, open_below: Opener) -> None:
+        self._root = root
+        self._open_below = open_below
+        self._descriptors: dict[str, int] = {}
+        self._spelled: dict[str, str] = {}
+        self._names: dict[str, dict[str, str]] = {}
+        self.made: dict[str, None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        if kind is not None:
+            take_back(self._root, tuple(self.made))
+
+    def opened(self, spelled: str) -> int:
+        """Return the descriptor of a directory; it stays open while no other few are asked for."""
+        descriptor = self._descriptors.pop(spelled, None)
+        if descriptor is None:
+            descriptor = self._open_below(spelled, DIRECTORY)
+            if len(self._descriptors) >= MOST_OPEN:
+                os.close(self._descriptors.pop(next(iter(self._descriptors))))
+        self._descriptors[spelled] = descriptor
+        return descriptor
+
+    def those_there(self, spelled: Iterable[str]) -> list[int]:
+        """Return the descriptors of some directories; those that somebody took away are left out.
+
+        They are `MOST_OPEN` at most, so that all of them stay open.
+        """
+        descriptors = []
+        for each in spelled:
+            with suppress(FileNotFoundError):
+                descriptors.append(self.opened(each))
+        return descriptors
+
+    def find(self, key: str) -> str:
+        """Return how the directory `key` is spelled; `FileNotFoundError` if there is none."""
+        if key not in self._spelled:
+            self._spelled[key] = self._found(key)
+        return self._spelled[key]
+
+    def make(self, key: str) -> str:
+        """Make sure that there is a directory `key`, and those above; return how it is spelled."""
+        try:
+            return self.find(key)
+        except FileNotFoundError:
+            if not key:
+                raise
+        parent, _, segment = key.rpartition("/")
+        above = self.make(parent)
+        name = self.spelled_in(above, segment)
+        spelled = f"{above}/{name}" if above else name
+        if make_directory(name, self.opened(above)):
+            self.made[spelled] = None
+        self._spelled[key] = spelled
+        return spelled
+
+    def spelled_in(self, spelled: str, segment: str) -> str:
+        """Return how the name `segment`, which is composed, is spelled in a directory."""
+        if segment.isascii() or spelled in self.made:
+            return segment
+        if spelled not in self._names:
+            names = os.listdir(self.opened(spelled))
+            composed = {unicodedata.normalize("NFC", name): name for name in names}
+            self._names[spelled] = composed | {name: name for name in names}
+        return self._names[spelled].get(segment, segment)
+
+    def _found(self, key: str) -> str:
+        try:
+            self.opened(key)
+        except FileNotFoundError:
+            if key.isascii():
+                raise
+        else:
+            return key
+        parent, _, segment = key.rpartition("/")
+        above = self.find(parent)
+        name = self.spelled_in(above, segment)
+        spelled = f"{above}/{name}" if above else name
+        self.opened(spelled)
+        return spelled
 
 
 class _Write(NamedTuple):

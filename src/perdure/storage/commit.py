@@ -9,8 +9,8 @@ from typing import Self
 
 from perdure.errors import StorageFaultError
 from perdure.storage import confined
-from perdure.storage.entries import is_plain_mode
-from perdure.storage.mutex import Held
+from perdure.storage.confined import is_plain_mode
+from perdure.storage.lock.mutex import Held
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -11,7 +11,9 @@ import ctypes
 import errno
 import os
 import stat
+import struct
 import sys
+import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -21,6 +23,7 @@ from perdure.storage.locator import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not make us wait
@@ -186,3 +189,92 @@ def discard_entry(name: str, directory: int) -> None:
     finally:
         os.close(inner)
     os.rmdir(name, dir_fd=directory)
+
+
+Identity = tuple[int, int, int]
+"""Device, number and time of birth: a new folder may get the number of one that is gone."""
+
+_STATX_INO = 0x100
+_STATX_BTIME = 0x800
+_STATX_BYTES = 256
+_NUMBER = struct.Struct("=Q")
+_BIRTH = struct.Struct("=qI")
+_DEVICE = struct.Struct("=II")
+
+
+def identify(path: str) -> Identity:
+    """Tell a folder from every other one, also from one that is made in its place later."""
+    told = _told_by_statx(path)
+    if told is not None:
+        return told
+    status = os.stat(path)
+    birth = getattr(status, "st_birthtime", 0.0)
+    return status.st_dev, status.st_ino, int(birth * 1e9)
+
+
+def _told_by_statx(path: str) -> Identity | None:
+    statx = _statx()
+    if statx is None:
+        return None
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    if statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_INO | _STATX_BTIME, buffer) != 0:
+        return None
+    raw = buffer.raw
+    major, minor = _DEVICE.unpack_from(raw, 136)
+    seconds, nanoseconds = _BIRTH.unpack_from(raw, 80)
+    (number,) = _NUMBER.unpack_from(raw, 32)
+    return os.makedev(major, minor), number, seconds * 1_000_000_000 + nanoseconds
+
+
+@cache
+def _statx() -> Callable[..., int] | None:
+    """Return the system's own call, which the standard library does not offer, where there is."""
+    return getattr(system_library(), "statx", None)
+
+
+_SETTLED_SECONDS = 0.05  # five ticks of the slowest kernel clock
+_REMEMBERED_DIRECTORIES = 4096
+
+
+class PlainNames:
+    """Lists directories, and remembers which of them hold nothing but files and directories.
+
+    Asking each entry what it is costs more than listing them all. A directory that didn't change
+    since it was asked, which its change time tells, needn't be asked again. A very recent change
+    is not trusted: another one may bear the same time. Should a file system lie about that time,
+    the worst is a link's name in a list; every verb still refuses to follow it.
+    """
+
+    def __init__(self) -> None:
+        self._plain: set[tuple[int, int, int]] = set()
+
+    def in_directory(self, descriptor: int) -> list[str]:
+        status = os.fstat(descriptor)  # before the listing, so that a change after it shows
+        version = (status.st_dev, status.st_ino, status.st_ctime_ns)
+        if version in self._plain:
+            return os.listdir(descriptor)
+        plain: list[str] = []
+        odd = 0
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
+                    plain.append(entry.name)
+                else:
+                    odd += 1
+        if not odd and time.time() - status.st_ctime > _SETTLED_SECONDS:
+            self._remember(version)
+        return plain
+
+    def _remember(self, version: tuple[int, int, int]) -> None:
+        if len(self._plain) >= _REMEMBERED_DIRECTORIES:
+            self._plain.clear()
+        self._plain.add(version)
+
+
+def is_plain(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry is a file or a directory, and no link to one."""
+    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+
+
+def is_plain_mode(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)

@@ -13,11 +13,10 @@ from perdure.errors import (
     PersonalWriteRefusedError,
     StorageError,
 )
-from perdure.storage.changes import Change, check_changes, partly_done
-from perdure.storage.content import Expectation, check_found
+from perdure.storage.content import Change, Expectation, check_changes, check_found, partly_done
 from perdure.storage.locator import Locator
 
-if TYPE_CHECKING:  # the seam needs nothing but Python
+if TYPE_CHECKING:
     from perdure.artifacts import CID
     from perdure.artifacts.canonical import Value
     from perdure.storage.personal import Authorisation
@@ -341,3 +340,41 @@ def _remove(backend: StorageBackend, locator: Locator, expect: Expectation) -> N
     except FileNotFoundError:
         if expect is not None:
             raise
+
+
+def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
+    """Yield the texts below `root`, directory by directory, in key order within each.
+
+    Left out are conflict copies, which are for a human to settle, and folders whose names begin
+    with a dot, which belong to tools: `.obsidian`, `.git`, `.trash`. Whatever is derived from the
+    source starts here.
+    """
+    pending = [root]
+    while pending:
+        directory = pending.pop()
+        copies = {
+            finding.name
+            for finding in backend.findings(directory)
+            if finding.kind is FindingKind.CONFLICT_COPY
+        }
+        below = []
+        for child in backend.list(directory):
+            if child.name in copies:
+                continue
+            try:
+                is_dir = backend.info(child).is_dir
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            if not is_dir:
+                yield child
+            elif not child.name.startswith("."):
+                below.append(child)
+        pending.extend(reversed(below))
+
+
+def is_directory(backend: StorageBackend, locator: Locator) -> bool:
+    """Whether a directory is there; False also if it was removed since somebody saw it."""
+    try:
+        return backend.info(locator).is_dir
+    except FileNotFoundError:
+        return False

@@ -18,18 +18,26 @@ from perdure.errors import (
 )
 from perdure.faults import absent, explain, explain_reading
 from perdure.storage import confined
-from perdure.storage.changes import check_changes
-from perdure.storage.confined import DIRECTORY, FILE, LOOK, read_all
+from perdure.storage.confined import (
+    DIRECTORY,
+    FILE,
+    LOOK,
+    Identity,
+    PlainNames,
+    identify,
+    is_plain,
+    is_plain_mode,
+    read_all,
+)
 from perdure.storage.content import (
     ABSENT,
     Expectation,
+    check_changes,
     check_expectation,
     check_found,
     encode_text,
 )
 from perdure.storage.contract import Finding, FindingKind, Info, StorageBackend
-from perdure.storage.entries import PlainNames, is_plain, is_plain_mode
-from perdure.storage.identity import Identity, identify
 from perdure.storage.locator import (
     TEMPORARY_SUFFIX,
     Locator,
@@ -41,7 +49,7 @@ from perdure.storage.locator import (
 if TYPE_CHECKING:
     from perdure.storage.batch import Batch
     from perdure.storage.commit import Directory
-    from perdure.storage.mutex import Held, LockTiming, Mutex
+    from perdure.storage.lock.mutex import Held, LockTiming, Mutex
 
 _ATTEMPTS_AFTER_A_STALL = 3
 _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -68,7 +76,7 @@ class FolderBackend(StorageBackend):
 
     @cached_property
     def _mutex(self) -> "Mutex":
-        from perdure.storage.mutex import Mutex  # noqa: PLC0415 - who writes pays for it
+        from perdure.storage.lock.mutex import Mutex  # noqa: PLC0415 - who writes pays for it
 
         return Mutex(self._root, *self._lock_settings)
 
@@ -292,7 +300,7 @@ class FolderBackend(StorageBackend):
         return self._change(place, change)
 
     def _change(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
-        from perdure.storage.endings import undisturbed  # noqa: PLC0415 - as before
+        from perdure.storage.lock.endings import undisturbed  # noqa: PLC0415 - as before
 
         mutex = self._mutex
         with undisturbed() as pause:

@@ -13,21 +13,25 @@ version says what the file says: the file is the truth.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
+from perdure.artifacts.names import is_foreign
 from perdure.errors import (
     ConcurrentModificationError,
+    FileAboveError,
+    InvalidLocatorError,
     LockLostError,
+    NotTextError,
     PerdureError,
 )
 from perdure.storage.content import Expectation, check_found
 from perdure.storage.contract import StorageBackend
-from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, History, decoded
+from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, Event, History, decoded
 from perdure.storage.locator import Locator
-from perdure.storage.places import Places
 from perdure.storage.undo import (
     UNREADABLE,
+    Replaced,
     Text,
     guard_of,
     has_landed,
@@ -35,7 +39,104 @@ from perdure.storage.undo import (
     look,
     put_back,
 )
-from perdure.storage.unfinished import DURING, keys_among, last_replaced
+
+Contents = dict[str, CID | None]
+"""Of keys; None where there is no text."""
+
+DURING: Final = "during"
+"""Says of an external version that it came while a commit was written: the position before it."""
+
+
+def last_replaced(history: History, settled: int) -> list[Replaced]:
+    """Return what the last commit after a position replaced, in its order.
+
+    Only the last can be unfinished: each writer settles first what was left to it.
+    """
+    if history.fence.is_taken_in():
+        return []
+    events = [event for event in history.changes(settled) if _is_key(event.key)]
+    if not events:
+        return []
+    begin = _beginning([event for event in events if event.commit == events[-1].commit])
+    before: Contents = {}
+    after: Contents = {}
+    for event in events:
+        if event.position > begin and event.origin != UNDONE:
+            (before if event.origin == EXTERNAL else after)[event.key] = event.cid
+    earlier = history.store.catalogue.contents(list(after), begin) | before
+    return [Replaced(Locator(key), earlier[key], cid) for key, cid in after.items()]
+
+
+def _beginning(last: Sequence[Event]) -> int:
+    """Return the position before a commit, given its last events: it may have been tried before."""
+    said = [event.circumstances.more.get(DURING) for event in last if event.origin == EXTERNAL]
+    return min([last[0].position - 1, *(one for one in said if isinstance(one, int))])
+
+
+def keys_among(names: Iterable[str]) -> Iterator[Locator]:
+    """Yield the names that are keys of ours; whatever else was bound has no file here."""
+    return map(Locator, filter(_is_key, names))
+
+
+def _is_key(name: str) -> bool:
+    try:
+        return Locator(name).key == name and bool(name) and not is_foreign(name)
+    except InvalidLocatorError:
+        return False
+
+
+class Places:
+    """The places of one commit. Each directory above them is looked at once."""
+
+    def __init__(self, inner: StorageBackend) -> None:
+        self._inner = inner
+        self._directories: dict[Locator, bool] = {}
+        """Whether they are there."""
+
+    def found(self, locator: Locator, wanted: str | None, expect: Expectation) -> Text:
+        """Return what is there, if it is as expected and the wanted text can be there."""
+        text = self._text(locator, wanted)
+        if text is not UNREADABLE:
+            check_found(None if text is None else text.encode(), expect, locator)
+        elif expect is not None:
+            raise ConcurrentModificationError(
+                f"{locator.key!a} is no text any more, so it is not what this write expected. "
+                "Nothing was changed. Fix: look at the file; to replace it, write without a "
+                "condition."
+            )
+        return text
+
+    def _text(self, locator: Locator, wanted: str | None) -> Text:
+        if not self._directories.get(locator.parent, True):
+            return None
+        try:
+            return self._inner.read(locator)
+        except FileNotFoundError:
+            if wanted is not None:
+                self._refuse_text_above(locator.parent)
+            return None
+        except NotTextError:
+            return UNREADABLE
+
+    def _refuse_text_above(self, above: Locator) -> None:
+        """Refuse a text anywhere above; above a directory there is none."""
+        while above.key and above not in self._directories:
+            self._directories[above] = self._is_there(above)
+            if self._directories[above]:
+                return
+            above = above.parent
+
+    def _is_there(self, directory: Locator) -> bool:
+        try:
+            if self._inner.info(directory).is_dir:
+                return True
+        except FileNotFoundError:
+            return False
+        raise FileAboveError(
+            f"{directory.key!a} is a text, so nothing can lie below it. "
+            "Fix: choose a place outside of it."
+        )
+
 
 _ATTEMPTS = 3
 _MOST_AHEAD = 5_000

@@ -11,10 +11,10 @@ from perdure.errors import (
     FileAboveError,
     FileInTheWayError,
 )
-from perdure.storage.changes import check_changes
 from perdure.storage.content import (
     ABSENT,
     Expectation,
+    check_changes,
     check_expectation,
     check_found,
     encode_text,

@@ -21,11 +21,11 @@ from perdure.storage.contract import (
 )
 from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import Locator, is_key_segment
-from perdure.storage.options import BackendOptions
+from perdure.storage.registry import BackendOptions
 
 if TYPE_CHECKING:
     from perdure.storage.batch import Batch
-    from perdure.storage.mutex import Held, LockTiming
+    from perdure.storage.lock.mutex import Held, LockTiming
     from perdure.storage.personal import Authorisation
 
 

@@ -17,6 +17,7 @@ rename then has nothing to move, and fails.
 
 import errno
 import hashlib
+import itertools
 import os
 import random
 import re
@@ -27,13 +28,79 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import NamedTuple
 
 from perdure.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
 from perdure.storage.confined import discard_temporary, read_all
-from perdure.storage.endings import before_the_end, call_off, ending_cleanly
-from perdure.storage.heart import heart
-from perdure.storage.holder import Holder, Signature
 from perdure.storage.locator import TEMPORARY_SUFFIX
+from perdure.storage.lock.endings import before_the_end, call_off, ending_cleanly, heart
+
+
+class Holder(NamedTuple):
+    """Who has the baton, as its name says."""
+
+    since: float
+    nonce: str
+    pid: int
+    machine: str
+    host: str
+
+    @classmethod
+    def parse(cls, name: str) -> "Holder":
+        _, since, nonce, pid, machine, host = name.split(".", 5)
+        return cls(int(since) / 1000, nonce, int(pid), machine, host)
+
+    @property
+    def mutex(self) -> str:
+        """Which of its process's locks it took; the name of that one's record."""
+        return self.nonce.partition("-")[0]
+
+    def described(self) -> str:
+        since = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
+        return f"process {self.pid} on {self.host} since {since}"
+
+    @property
+    def died(self) -> bool:
+        """Whether it is sure to be gone; only knowable on the machine that it runs on."""
+        if self.machine != _this_machine()[0]:
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
+
+class Signature:
+    """How this process signs the baton: each time with a name that was never used before."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.mutex = secrets.token_hex(6)
+        self._process = f"{self.pid}.{'.'.join(_this_machine())}"
+        self._count = itertools.count()
+
+    def sign(self) -> tuple[str, str]:
+        """Return a new nonce, and the holder's part of the baton's name."""
+        nonce = f"{self.mutex}-{next(self._count):x}"
+        return nonce, f"{time.time_ns() // 1_000_000}.{nonce}.{self._process}"
+
+
+@cache
+def _this_machine() -> tuple[str, str]:
+    """Name what process numbers are unique in: host, boot and process namespace."""
+    host = "".join(c if c.isalnum() or c in "-_." else "_" for c in os.uname().nodename)[:80]
+    traits = [host]
+    with suppress(OSError):
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+            traits.append(boot.read())
+        traits.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256("\n".join(traits).encode()).hexdigest()[:12], host
+
 
 _NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _FREE = "free"
@@ -363,3 +430,25 @@ def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> I
             yield held
     finally:
         mutex.close()
+
+
+def abandoned_locks(locks: str, timing: LockTiming | None = None) -> Iterator[str]:
+    """Yield who holds a lock below a folder, and died or is silent for too long."""
+    stale_after = (timing or LockTiming()).stale_after
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for folder in sorted(os.listdir(locks)):
+            yield from _abandoned(os.path.join(locks, folder, "lock"), stale_after)
+
+
+def _abandoned(lock: str, stale_after: float) -> Iterator[str]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for name in os.listdir(lock):
+            if not name.startswith(("held.", "taken.")):
+                continue
+            with suppress(ValueError, OverflowError):  # no baton
+                holder = Holder.parse(name)
+                silence = time.time() - os.stat(os.path.join(lock, name)).st_mtime
+                if holder.died:
+                    yield f"{holder.described()}, which is gone"
+                elif abs(silence) > stale_after:
+                    yield f"{holder.described()}, silent for {abs(silence):.0f} s"

@@ -1,4 +1,4 @@
-"""What must be let go when the process ends before its code does."""
+"""What shows that this process is alive, and what it must let go of when it ends early."""
 
 import atexit
 import os
@@ -6,9 +6,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import FrameType
+from typing import Protocol
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process without unwinding it, unless somebody handles it."""
@@ -87,3 +88,62 @@ def _do_all() -> None:
     for action in tuple(_to_do):
         action()
     _to_do.clear()
+
+
+_IDLE_BEATS = 20
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+class Living(Protocol):
+    """Something that must show now and then that its process is alive."""
+
+    def beat(self) -> None: ...
+
+
+class Heart:
+    """Beats for whatever is held, from a thread that ends when nothing was held for a while."""
+
+    def __init__(self) -> None:
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        self._pauses: dict[Living, float] = {}
+        self._hurry = threading.Event()
+        self._pause = _LONGEST_PAUSE_SECONDS
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+
+    def follow(self, living: Living, pause: float) -> None:
+        """Beat for `living` at least that often, until it leaves."""
+        if self._pid != os.getpid():  # a fork has our memory, but not our thread
+            self._start_afresh()
+        self._pauses[living] = pause
+        if pause < self._pause:
+            self._pause = pause
+            self._hurry.set()
+        if self._thread is None or not self._thread.is_alive():
+            self._start()
+
+    def leave(self, living: Living) -> None:
+        self._pauses.pop(living, None)
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="perdure-heartbeat", daemon=True)
+        with suppress(RuntimeError):  # no more threads to be had; a short hold needs no heartbeat
+            thread.start()
+            self._thread = thread
+
+    def _run(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING_SIGNALS)  # others have them
+        idle = 0
+        while idle < _IDLE_BEATS:
+            self._hurry.wait(self._pause)
+            self._hurry.clear()
+            held = tuple(self._pauses)
+            idle = 0 if held else idle + 1
+            for living in held:
+                living.beat()
+
+
+heart = Heart()
+"""The one of this process."""
