@@ -283,7 +283,7 @@ class TestDatabases:
 
 
 WRITERS = {
-    "perdure.context.deletions",
+    "perdure.context.tenants",
     "perdure.context.nodes",
     "perdure.context.outbox.sqlite",
     "perdure.artifacts.store",

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from perdure.app.indexes import Indexes
 from perdure.artifacts import CID, ArtifactStore
-from perdure.context.deletions import Deletions
 from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.followed import FollowedLinks
 from perdure.context.outbox.sqlite import SqliteOutbox

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from perdure.context import frontmatter
-from perdure.context.files import FILES, META, Meta, texts_of
-from perdure.context.parts import Files, Found, cid_of
+from perdure.context.files import FILES, META, Files, Found, Meta, cid_of, texts_of
 from perdure.context.reading import NodeReader, Stored
 from perdure.errors import BrokenNodeError
 from perdure.model import ContextNode, NodeStatus, Uri

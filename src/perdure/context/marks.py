@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from perdure.context.draft import Draft
-from perdure.context.files import LEARNED
-from perdure.context.parts import said_at
+from perdure.context.files import LEARNED, said_at
 from perdure.context.reading import NodeReader
 from perdure.errors import VersionMismatchError
 from perdure.model import RequestContext, Uri

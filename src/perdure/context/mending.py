@@ -11,11 +11,15 @@ from perdure.context.files import (
     OVERVIEW,
     PARTS,
     RELATIONS,
+    Files,
     Meta,
+    cid_of,
+    edited_content,
+    named,
     parse_relations,
+    text_of,
 )
 from perdure.context.nodes import Nodes
-from perdure.context.parts import Files, cid_of, edited_content, named, text_of
 from perdure.errors import InvalidValueError
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perdure.context import links
-from perdure.context.backlinks import Backlinks
 from perdure.context.contract import ONE_HOP
+from perdure.context.links import Backlinks
 from perdure.context.reading import NodeReader
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
 from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri

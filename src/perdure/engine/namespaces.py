@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from perdure.context.contract import TenantData
-from perdure.context.deletions import Deletions
+from perdure.context.tenants import Deletions
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
 from perdure.model.uri import check_id, name_of

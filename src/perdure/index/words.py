@@ -64,3 +64,13 @@ def _tokenizing() -> tuple[sqlite3.Connection, threading.Lock]:
     db.execute(f"CREATE VIRTUAL TABLE said USING fts5(text, tokenize='{TOKENIZER}')")
     db.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab(said, instance)")
     return db, threading.Lock()
+
+
+def check_texts(texts: Sequence[str]) -> list[str]:
+    """Return the texts, if UTF-8 can say each; else `InvalidValueError`.
+
+    A text that is not in a list is refused: it would be embedded letter by letter.
+    """
+    if isinstance(texts, str):
+        raise InvalidValueError(f"{shown(texts)} is one text. Fix: give a list of texts.")
+    return [encodable(text, "text to embed") for text in texts]

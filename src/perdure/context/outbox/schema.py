@@ -2,7 +2,10 @@
 
 # ruff: noqa: S608 - the statements are put together from constants of this module only
 
-from perdure.database import Tables
+from pathlib import Path
+
+from perdure.database import ReadOnlyFile, Tables
+from perdure.errors import DamageError, StorageError
 
 VERSION = 1
 
@@ -98,3 +101,28 @@ DELETE_TELLING = (
     "DELETE FROM events WHERE account = :account "
     "AND (uri = :uri OR instr(payload, :uri) OR instr(last_error, :uri))"
 )
+
+
+_ATTEMPTS = 5
+_PATIENCE_SECONDS = 2.0
+
+
+def waiting_uris(path: Path, account_id: str, most: int) -> list[str] | None:
+    """Return so many URIs of an account that wait, or failed; None if nobody can tell."""
+    if not path.exists():
+        return []
+    for _ in range(_ATTEMPTS):
+        try:
+            file = ReadOnlyFile(str(path), TABLES, _PATIENCE_SECONDS)
+        except (DamageError, StorageError):  # it is just being made or changed
+            continue
+        try:
+            with file.reading() as db:
+                found = [uri for (uri,) in db.execute(WAITING_URIS, (account_id, most))]
+            if file.is_undisturbed:
+                return found
+        except (DamageError, StorageError):
+            continue
+        finally:
+            file.close()
+    return None

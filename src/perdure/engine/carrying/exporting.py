@@ -14,8 +14,7 @@ from perdure.artifacts.exporting import export
 from perdure.artifacts.extracting import extract
 from perdure.artifacts.names import is_foreign
 from perdure.artifacts.verify import Progress
-from perdure.context.files import CONTENT, META, Meta
-from perdure.context.parts import text_of
+from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.engine.carrying.folder import (
     ARCHIVE,
     FORMAT,

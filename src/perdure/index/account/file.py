@@ -1,8 +1,11 @@
 """The files of the accounts: opened when they are needed, and a few dozen kept open."""
 
+import fcntl
 import os
+import re
 import sqlite3
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,14 +20,115 @@ from perdure.errors import (
     PerdureError,
     StorageUnavailableError,
 )
+from perdure.faults import explain
 from perdure.index.account import schema
-from perdure.index.account.copies import copies
 from perdure.model.uri import name_of, segment_of
 from perdure.way import Way, set_aside
 
 if TYPE_CHECKING:
-    from perdure.index.account.changes import Change
     from perdure.index.account.matrix import Matrix
+    from perdure.index.account.rows import Change
+
+
+TURN = ".making"
+
+
+@contextmanager
+def turn(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Take the turn, and say whether it is ours; if told to, after whoever has it.
+
+    The file is there while somebody has the turn, or died with it.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = _taken(path, wait=wait)
+    except OSError as error:
+        raise explain(error, str(path.parent), path.name) from error
+    if descriptor is None:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        path.unlink(missing_ok=True)  # before it is let go: who waits sees that it is another file
+        os.close(descriptor)
+
+
+def clear(path: Path) -> None:
+    """Remove what somebody left who died, unless another one has the turn by now."""
+    if path.exists():
+        with turn(path, wait=False):
+            pass
+
+
+def _taken(path: Path, *, wait: bool) -> int | None:
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if _is_at(path, descriptor):
+            return descriptor
+        os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the file that we hold is still the one that others find."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(descriptor))
+
+
+_COPY = ".vectors"
+UNFINISHED = ".unfinished"
+_AN_HOUR = 3600
+
+
+def copy_of(database: Path, dimension: int) -> Path:
+    return database.with_name(f"{database.stem}.{dimension}{_COPY}")
+
+
+def remove_copies(database: Path) -> None:
+    """Remove all copies of a database, also those that somebody is about to finish."""
+    for path in copies(database):
+        path.unlink(missing_ok=True)
+
+
+def remove_unfinished(database: Path) -> None:
+    """Remove what somebody began to write and never finished."""
+    for path in copies(database):
+        if path.suffix == UNFINISHED and _age(path) > _AN_HOUR:
+            path.unlink(missing_ok=True)
+
+
+def finished_copies(database: Path) -> list[Path]:
+    return [path for path in copies(database) if path.suffix == _COPY]
+
+
+def copies(database: Path) -> list[Path]:
+    """Return the copies of this database, and not those of one whose name begins like its own."""
+    name = re.compile(
+        rf"{re.escape(database.stem)}\.\d+{re.escape(_COPY)}(\.[0-9a-f]+{re.escape(UNFINISHED)})?"
+    )
+    if not database.parent.is_dir():
+        return []
+    return [path for path in database.parent.iterdir() if name.fullmatch(path.name)]
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
+
 
 Answer = TypeVar("Answer")
 

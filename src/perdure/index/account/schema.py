@@ -10,6 +10,10 @@ and its number never used again; what takes its place is a new row.
 from perdure.database import Tables
 from perdure.index.words import TOKENIZER
 
+FORMAT = 2
+"""Changes when the same node would give other records."""
+
+
 VERSION = 3
 FILED = (
     "level",

@@ -7,10 +7,16 @@ from functools import cached_property
 from threading import Lock
 
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.texts import check_texts
-from perdure.index.models.installed import GRAPH, InstalledModel
-from perdure.index.models.published import DIMENSION, MAX_TOKENS, TOKENIZER
-from perdure.index.models.runtime import MAX_CHARACTERS, Runtime
+from perdure.index.models.installed import (
+    DIMENSION,
+    GRAPH,
+    MAX_CHARACTERS,
+    MAX_TOKENS,
+    TOKENIZER,
+    InstalledModel,
+    Runtime,
+)
+from perdure.index.words import check_texts
 from perdure.model.values import JSON
 
 

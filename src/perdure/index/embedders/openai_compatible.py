@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from perdure.errors import InvalidValueError
 from perdure.index.embedders.endpoint import Endpoint
-from perdure.index.embedders.texts import check_texts
+from perdure.index.words import check_texts
 from perdure.model.values import JSON
 
 _MAX_BATCH = 512

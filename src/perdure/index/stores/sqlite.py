@@ -13,28 +13,24 @@ from typing import Self, TypeVar
 from perdure.database import DatabaseFile
 from perdure.errors import DamageError, PackageMissingError
 from perdure.index.account import schema
-from perdure.index.account.changes import last_change
-from perdure.index.account.copies import remove_copies
-from perdure.index.account.duplicate import duplicate, publish
-from perdure.index.account.edit import Edit
-from perdure.index.account.file import AccountFile, AccountFiles
-from perdure.index.account.proof import damaged_uris
+from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
+from perdure.index.account.file import TURN, AccountFile, AccountFiles, clear, remove_copies, turn
 from perdure.index.account.rows import (
     Prepared,
     Scored,
+    Wanted,
     best,
     hits,
     hits_of,
+    last_change,
     matches,
+    owners,
     prepare,
     read,
+    wanted_in,
 )
-from perdure.index.account.turn import SUFFIX as TURN
-from perdure.index.account.turn import clear, turn
-from perdure.index.account.wanted import Wanted, owners, wanted_in
-from perdure.index.checks import check_cursor, check_nodes, check_unlogged
 from perdure.index.contract import Filters
-from perdure.index.filters import Sought, sought
+from perdure.index.filters import Sought, check_cursor, check_nodes, check_unlogged, sought
 from perdure.index.vectors import quantised
 from perdure.index.words import any_of, check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
@@ -391,13 +387,13 @@ def _hits(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> list[See
 
 def _searching_vectors() -> ModuleType:
     try:
-        from perdure.index.account import nearest  # noqa: PLC0415 - numpy is an optional dependency
+        from perdure.index.account import matrix  # noqa: PLC0415 - numpy is an optional dependency
     except ImportError as error:
         raise PackageMissingError(
             f"vectors can't be searched: {error.name} is not installed. "
             "Fix: pip install '.[vectors]' from a checkout, or search by text."
         ) from error
-    return nearest
+    return matrix
 
 
 # ---------------------------------------------------------------- forgetting
