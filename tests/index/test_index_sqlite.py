@@ -213,10 +213,11 @@ def test_a_new_process_need_not_read_the_rows(
     found = index.search_by_vector(QUERY, EVERYONE, 1000)
     assert copy_of(file, DIMENSION).exists()
     reads: list[int] = []
+    really_read = matrix.read_rows
 
     def read_rows(db: sqlite3.Connection, dimension: int, after: int) -> object:
         reads.append(after)
-        return matrix.read_rows(db, dimension, after)
+        return really_read(db, dimension, after)
 
     monkeypatch.setattr(matrix, "read_rows", read_rows)
     with SqliteIndex(str(folder)) as again:

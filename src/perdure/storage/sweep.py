@@ -146,7 +146,9 @@ def _write(storage: StorageBackend, locator: Locator, old: Event | None, new: st
     if found == new:
         return False
     if not _is_of(old, found):
-        raise _not_ours(locator)
+        raise ConcurrentModificationError(
+            f"{locator.key!a} was written by somebody else. Fix: none; it is left as it is."
+        )
     expect = ABSENT if found is None else content_hash(found)
     if new is not None:
         storage.write(locator, new, expect=expect)
@@ -169,12 +171,6 @@ def _is_of(old: Event | None, found: str | None) -> bool:
     if old is None or old.cid is None or found is None:
         return found is None and (old is None or old.cid is None)
     return CID.of(found.encode(), old.cid.hash) == old.cid
-
-
-def _not_ours(locator: Locator) -> ConcurrentModificationError:
-    return ConcurrentModificationError(
-        f"{locator.key!a} was written by somebody else. Fix: none; it is left as it is."
-    )
 
 
 def _event(history: History, locator: Locator, position: int) -> Event | None:

@@ -165,7 +165,10 @@ class Held:
         try:
             os.stat(self.baton)
         except FileNotFoundError:
-            raise self._lost() from None
+            raise LockLostError(
+                f"this process stalled while it held the lock on {self.root!a}, and another one took "
+                "it over; nothing was committed. Fix: try again."
+            ) from None
 
     def take(self) -> bool:
         """Take the baton if it is free, in a name that tells that we took it just now."""
@@ -195,12 +198,6 @@ class Held:
                 with suppress(OSError):
                     discard_temporary(self.root, key)
             self.release()
-
-    def _lost(self) -> LockLostError:
-        return LockLostError(
-            f"this process stalled while it held the lock on {self.root!a}, and another one took "
-            "it over; nothing was committed. Fix: try again."
-        )
 
 
 class Mutex:
