@@ -166,8 +166,8 @@ class Held:
             os.stat(self.baton)
         except FileNotFoundError:
             raise LockLostError(
-                f"this process stalled while it held the lock on {self.root!a}, and another one took "
-                "it over; nothing was committed. Fix: try again."
+                f"this process stalled while it held the lock on {self.root!a}, and another one "
+                "took it over; nothing was committed. Fix: try again."
             ) from None
 
     def take(self) -> bool:

@@ -1,6 +1,6 @@
 """A backend whose every change enters history before it happens."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, Self
@@ -9,14 +9,7 @@ from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.errors import StorageError
 from perdure.storage.content import ABSENT, Expectation, check_changes, check_expectation
-from perdure.storage.contract import (
-    Capabilities,
-    ConflictStrategy,
-    Finding,
-    Info,
-    StorageBackend,
-    TransactionalBackend,
-)
+from perdure.storage.contract import StorageBackend, TransactionalBackend
 from perdure.storage.history import (
     EXTERNAL,
     RESTORE,
@@ -28,73 +21,32 @@ from perdure.storage.history import (
 )
 from perdure.storage.joint import Discrepancy, Joint, Wanted
 from perdure.storage.locator import Locator
+from perdure.storage.wrappers.read_only import passed_on, told_by_inner
 
 if TYPE_CHECKING:
     from perdure.artifacts.sweep import Collected
-    from perdure.storage.personal import Authorisation
-    from perdure.storage.tiers import DerivedMaintenance
 
 
 class Wrapped(TransactionalBackend):
+    """A backend around another one, of which it reads and tells what that one does."""
+
     def __init__(self, inner: StorageBackend) -> None:
         self.inner = inner
 
-    def resolve(self, *parts: str) -> Locator:
-        return self.inner.resolve(*parts)
-
-    def read(self, locator: Locator) -> str:
-        return self.inner.read(locator)
-
-    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
-        return self.inner.read_all(directory, names)
-
-    def list(self, locator: Locator) -> list[Locator]:
-        return self.inner.list(locator)
-
-    def exists(self, locator: Locator) -> bool:
-        return self.inner.exists(locator)
-
-    def info(self, locator: Locator) -> Info:
-        return self.inner.info(locator)
-
-    def findings(self, locator: Locator) -> Sequence[Finding]:
-        return self.inner.findings(locator)
-
-    def mkdir(self, locator: Locator) -> Locator:
-        return self.inner.mkdir(locator)
-
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
-    ) -> Locator:
-        """Write into the operator's own space, as `inner` does; it is no part of any commit."""
-        return self.inner.write_personal(
-            locator, content, authorisation=authorisation, expect=expect
-        )
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.inner.capabilities
-
-    @property
-    def whereabouts(self) -> str:
-        return self.inner.whereabouts
-
-    @property
-    def identity(self) -> str:
-        return self.inner.identity
-
-    @property
-    def conflict_strategy(self) -> ConflictStrategy:
-        return self.inner.conflict_strategy
-
-    @property
-    def derived_maintenance(self) -> "DerivedMaintenance | None":
-        return self.inner.derived_maintenance
+    resolve = passed_on(StorageBackend.resolve)
+    read = passed_on(StorageBackend.read)
+    read_all = passed_on(StorageBackend.read_all)
+    list = passed_on(StorageBackend.list)
+    exists = passed_on(StorageBackend.exists)
+    info = passed_on(StorageBackend.info)
+    findings = passed_on(StorageBackend.findings)
+    mkdir = passed_on(StorageBackend.mkdir)
+    write_personal = passed_on(StorageBackend.write_personal)  # it is no part of any commit
+    capabilities = told_by_inner("capabilities")
+    whereabouts = told_by_inner("whereabouts")
+    identity = told_by_inner("identity")
+    conflict_strategy = told_by_inner("conflict_strategy")
+    derived_maintenance = told_by_inner("derived_maintenance")
 
 
 class Recorded(Wrapped):
