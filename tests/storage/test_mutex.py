@@ -488,6 +488,7 @@ UNTRACED = {
 
 INTERRUPTED = """
 import sys
+import perdure.storage.commit  # and the lock: else the interrupts may all fall into the imports
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])

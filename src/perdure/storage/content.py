@@ -58,6 +58,13 @@ def check_expectation(expect: Expectation) -> None:
         )
 
 
+def check_removal(expect: Expectation) -> None:
+    """Refuse a condition under which nothing could be removed."""
+    check_expectation(expect)
+    if expect is ABSENT:
+        raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+
+
 def check_found(found: bytes | None, expect: Expectation, place: Locator) -> None:
     """Raise `ConcurrentModificationError` unless `found` is what the writer expected."""
     if expect is None:
@@ -113,12 +120,11 @@ def partly_done(error: StorageError, done: int, total: int) -> StorageError:
 def _checked(locator: Locator, content: str | None, expect: Expectation) -> Change:
     if not locator.key:
         raise DirectoryInTheWayError("the root is a directory. Fix: name a text below it.")
+    if content is None:
+        check_removal(expect)
+        return Change(locator, None, expect)
     check_expectation(expect)
-    if content is not None:
-        return Change(locator, encode_text(content, locator), expect)
-    if expect is ABSENT:
-        raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
-    return Change(locator, None, expect)
+    return Change(locator, encode_text(content, locator), expect)
 
 
 def _refuse_one_below_another(keys: Collection[str]) -> None:

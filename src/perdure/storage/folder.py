@@ -30,11 +30,11 @@ from perdure.storage.confined import (
     read_all,
 )
 from perdure.storage.content import (
-    ABSENT,
     Expectation,
     check_changes,
     check_expectation,
     check_found,
+    check_removal,
     encode_text,
 )
 from perdure.storage.contract import Finding, FindingKind, Info, StorageBackend
@@ -243,9 +243,7 @@ class FolderBackend(StorageBackend):
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
-        check_expectation(expect)
-        if expect is ABSENT:
-            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        check_removal(expect)
         self._refuse_root(locator)
         try:
             self._commit(locator, lambda held: self._unlink(held, locator, expect))

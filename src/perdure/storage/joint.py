@@ -387,7 +387,7 @@ class Joint:
             if discrepancy is not None:
                 found.append(discrepancy)
         for locator, bound, after in sorted(found, key=lambda one: one.after is not None):
-            said = _undone() if _is(before[locator], after) else _external().derived(bound)
+            said = _undone() if is_of(before[locator], after) else _external().derived(bound)
             changes.append(Change(locator.key, after, said.to_mapping()))
         if changes:
             self.history.record(changes)
@@ -399,7 +399,7 @@ class Joint:
             found = None if earlier is None else self.history.store.get(earlier)
         else:
             found = _bytes(text)
-        return None if _is(bound, found) else Discrepancy(locator, bound, found)
+        return None if is_of(bound, found) else Discrepancy(locator, bound, found)
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
@@ -447,12 +447,6 @@ class Joint:
     def _bound(self, locator: Locator, position: int | None = None) -> CID | None:
         at = self.history.position() if position is None else position
         return self.history.store.catalogue.content(locator.key, at)
-
-
-def _is(cid: CID | None, content: bytes | None) -> bool:
-    if cid is None or content is None:
-        return cid is None and content is None
-    return CID.of(content, cid.hash) == cid
 
 
 def _bytes(text: str | None) -> bytes | None:

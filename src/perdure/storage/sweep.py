@@ -7,21 +7,19 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
-from perdure.artifacts import CID, IndexState
-from perdure.artifacts.names import is_foreign
+from perdure.artifacts import IndexState
 from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
-    InvalidLocatorError,
     StorageError,
     StorageUnavailableError,
 )
 from perdure.storage.content import ABSENT, content_hash
 from perdure.storage.contract import StorageBackend, walk
 from perdure.storage.history import Event, History
-from perdure.storage.joint import Discrepancy
+from perdure.storage.joint import Discrepancy, keys_among
 from perdure.storage.locator import Locator
-from perdure.storage.undo import UNREADABLE
+from perdure.storage.undo import UNREADABLE, is_of
 from perdure.storage.wrappers.recorded import Recorded
 
 _BATCH = 256
@@ -114,13 +112,7 @@ class Landed:
 def waiting(history: History) -> list[Locator]:
     """Return the texts of which history knows more than was ever written to files."""
     history.position()
-    found = []
-    for name in history.store.catalogue.named_since(history.fence.settled()):
-        with suppress(InvalidLocatorError):
-            locator = Locator(name)
-            if locator.key == name and not is_foreign(name):
-                found.append(locator)
-    return found
+    return list(keys_among(history.store.catalogue.named_since(history.fence.settled())))
 
 
 def land(history: History, storage: StorageBackend) -> Landed:
@@ -145,7 +137,7 @@ def _write(storage: StorageBackend, locator: Locator, old: Event | None, new: st
         found = storage.read(locator)
     if found == new:
         return False
-    if not _is_of(old, found):
+    if not is_of(None if old is None else old.cid, found):
         raise ConcurrentModificationError(
             f"{locator.key!a} was written by somebody else. Fix: none; it is left as it is."
         )
@@ -164,13 +156,6 @@ def _clear(storage: StorageBackend, folder: Locator) -> None:
         while folder.key:
             storage.remove(folder)
             folder = folder.parent
-
-
-def _is_of(old: Event | None, found: str | None) -> bool:
-    """Whether a file is what history had before, be its text still there or erased."""
-    if old is None or old.cid is None or found is None:
-        return found is None and (old is None or old.cid is None)
-    return CID.of(found.encode(), old.cid.hash) == old.cid
 
 
 def _event(history: History, locator: Locator, position: int) -> Event | None:

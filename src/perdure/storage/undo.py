@@ -47,13 +47,11 @@ def look(inner: StorageBackend, locator: Locator) -> Text:
         return UNREADABLE
 
 
-def is_of(cid: CID | None, text: Text) -> bool:
-    """Whether the text is what the CID names."""
-    if text is UNREADABLE:
-        return False
-    if cid is None or text is None:
+def is_of(cid: CID | None, text: Text | bytes) -> bool:
+    """Whether the text is what the CID names; None is no text."""
+    if cid is None or text is None or text is UNREADABLE:
         return cid is None and text is None
-    return CID.of(text.encode(), cid.hash) == cid
+    return CID.of(text.encode() if isinstance(text, str) else text, cid.hash) == cid
 
 
 def guard_of(text: Text) -> Expectation:

@@ -2,10 +2,10 @@
 
 # ruff: noqa: S608 - the statements are put together from constants of this module only
 
+import sqlite3
 from pathlib import Path
 
-from perdure.database import ReadOnlyFile, Tables
-from perdure.errors import DamageError, StorageError
+from perdure.database import Tables, look
 
 VERSION = 1
 
@@ -103,26 +103,13 @@ DELETE_TELLING = (
 )
 
 
-_ATTEMPTS = 5
-_PATIENCE_SECONDS = 2.0
-
-
 def waiting_uris(path: Path, account_id: str, most: int) -> list[str] | None:
-    """Return so many URIs of an account that wait, or failed; None if nobody can tell."""
-    if not path.exists():
-        return []
-    for _ in range(_ATTEMPTS):
-        try:
-            file = ReadOnlyFile(str(path), TABLES, _PATIENCE_SECONDS)
-        except (DamageError, StorageError):  # it is just being made or changed
-            continue
-        try:
-            with file.reading() as db:
-                found = [uri for (uri,) in db.execute(WAITING_URIS, (account_id, most))]
-            if file.is_undisturbed:
-                return found
-        except (DamageError, StorageError):
-            continue
-        finally:
-            file.close()
-    return None
+    """Return so many URIs of an account that wait, or failed; None if nobody can tell.
+
+    Nothing is done to the file.
+    """
+
+    def read(db: sqlite3.Connection) -> list[str]:
+        return [uri for (uri,) in db.execute(WAITING_URIS, (account_id, most))]
+
+    return look(path, TABLES, read) if path.exists() else []

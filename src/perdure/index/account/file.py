@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perdure.database import DatabaseFile
+from perdure.database import DatabaseFile, identity_of
 from perdure.errors import (
     ClosedError,
     DamageError,
@@ -150,7 +150,7 @@ class AccountFile:
         self.passages: tuple[Change, int] | None = None
         """How many there were, as of a change."""
         self._file = _opened(path, kind)
-        self._identity = _identity(path)
+        self._identity = identity_of(path)
         self._tuned: sqlite3.Connection | None = None
         self._closed = False
 
@@ -161,7 +161,7 @@ class AccountFile:
     @property
     def is_in_place(self) -> bool:
         """Whether the file is open, and still the one at its path."""
-        return not self._closed and _identity(self.path) == self._identity is not None
+        return not self._closed and identity_of(self.path) == self._identity is not None
 
     @property
     def is_undisturbed(self) -> bool:
@@ -249,14 +249,6 @@ def retire(path: Path) -> None:
             path.unlink()
         finally:
             os.close(descriptor)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _size(path: Path) -> int:

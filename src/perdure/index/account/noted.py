@@ -1,11 +1,11 @@
 """The notes that are shown unasked, as an account's file has them. Nothing is done to the file."""
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.database import ReadOnlyFile
-from perdure.errors import DamageError, StorageError
+from perdure.database import look
 from perdure.index.account import schema
 
 if TYPE_CHECKING:
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 SHOWN_FILES = (".meta.json", "content.md")
 """The files of a node that decide how it is shown."""
-_ATTEMPTS = 5
-_PATIENCE_SECONDS = 2.0
 _CURSOR = 3
 """Where it stands in a change."""
 
@@ -41,25 +39,8 @@ class Notes(NamedTuple):
 
 def read_notes(path: Path, project: str, most: int) -> Notes | None:
     """Return the newest notes for a project, of each kind so many; None if they can't be had."""
-    for _ in range(_ATTEMPTS):
-        try:
-            file = ReadOnlyFile(str(path), schema.TABLES, _PATIENCE_SECONDS)
-        except (DamageError, StorageError):  # it is just being made, changed or removed
-            continue
-        try:
-            notes = _read(file, project, most)
-            if file.is_undisturbed:
-                return notes
-        except (DamageError, StorageError, ValueError, TypeError):  # of half a change
-            continue
-        finally:
-            file.close()
-    return None
 
-
-def _read(file: ReadOnlyFile, project: str, most: int) -> Notes:
-    with file.reading() as db:
-
+    def read(db: sqlite3.Connection) -> Notes:
         def newest(of: str, *, always: bool) -> list[Note]:
             rows = db.execute(schema.NOTES, (of, int(always), most))
             return [Note(uri, json.loads(payload)) for uri, payload in rows]
@@ -69,4 +50,6 @@ def _read(file: ReadOnlyFile, project: str, most: int) -> Notes:
         always = [*newest(project, always=True), *newest("", always=True)]
         of_project = newest(project, always=False)
         db.execute("ROLLBACK")
-    return Notes(last[_CURSOR] if last else 0, always, of_project)
+        return Notes(last[_CURSOR] if last else 0, always, of_project)
+
+    return look(path, schema.TABLES, read)

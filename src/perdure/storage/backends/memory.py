@@ -12,11 +12,11 @@ from perdure.errors import (
     FileInTheWayError,
 )
 from perdure.storage.content import (
-    ABSENT,
     Expectation,
     check_changes,
     check_expectation,
     check_found,
+    check_removal,
     encode_text,
 )
 from perdure.storage.contract import Capabilities, Info, StorageBackend
@@ -51,9 +51,7 @@ class MemoryBackend(StorageBackend):
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
-        check_expectation(expect)
-        if expect is ABSENT:
-            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        check_removal(expect)
         with self._lock:
             if not locator.key or expect is not None:
                 self._refuse_directory(locator)

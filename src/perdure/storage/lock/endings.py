@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import FrameType
-from typing import Protocol
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process without unwinding it, unless somebody handles it."""
@@ -94,12 +93,6 @@ _IDLE_BEATS = 20
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
-class Living(Protocol):
-    """Something that must show now and then that its process is alive."""
-
-    def beat(self) -> None: ...
-
-
 class Heart:
     """Beats for whatever is held, from a thread that ends when nothing was held for a while."""
 
@@ -107,25 +100,25 @@ class Heart:
         self._start_afresh()
 
     def _start_afresh(self) -> None:
-        self._pauses: dict[Living, float] = {}
+        self._pauses: dict[Callable[[], None], float] = {}
         self._hurry = threading.Event()
         self._pause = _LONGEST_PAUSE_SECONDS
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
-    def follow(self, living: Living, pause: float) -> None:
-        """Beat for `living` at least that often, until it leaves."""
+    def follow(self, beat: Callable[[], None], pause: float) -> None:
+        """Call `beat` at least that often, until it leaves."""
         if self._pid != os.getpid():  # a fork has our memory, but not our thread
             self._start_afresh()
-        self._pauses[living] = pause
+        self._pauses[beat] = pause
         if pause < self._pause:
             self._pause = pause
             self._hurry.set()
         if self._thread is None or not self._thread.is_alive():
             self._start()
 
-    def leave(self, living: Living) -> None:
-        self._pauses.pop(living, None)
+    def leave(self, beat: Callable[[], None]) -> None:
+        self._pauses.pop(beat, None)
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._run, name="perdure-heartbeat", daemon=True)
@@ -141,8 +134,8 @@ class Heart:
             self._hurry.clear()
             held = tuple(self._pauses)
             idle = 0 if held else idle + 1
-            for living in held:
-                living.beat()
+            for beat in held:
+                beat()
 
 
 heart = Heart()

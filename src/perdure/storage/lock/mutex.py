@@ -250,11 +250,13 @@ class Mutex:
         self._enter_threads()
         self._acquire_or_explain(held, deadline, pause)
         before_the_end(held.abandon)
-        heart.follow(held, self.timing.heartbeat)
+        heart.follow(held.beat, self.timing.heartbeat)
 
     def release(self, held: Held) -> None:
         try:
-            heart.leave(held)  # first: should the rest be interrupted, the lock lapses by itself
+            heart.leave(
+                held.beat
+            )  # first: should the rest be interrupted, the lock lapses by itself
             held.release()
             call_off(held.abandon)
         finally:

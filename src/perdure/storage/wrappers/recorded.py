@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.errors import StorageError
-from perdure.storage.content import ABSENT, Expectation, check_changes, check_expectation
+from perdure.storage.content import Expectation, check_changes, check_removal
 from perdure.storage.contract import StorageBackend, TransactionalBackend
 from perdure.storage.history import (
     EXTERNAL,
@@ -106,9 +106,7 @@ class Recorded(Wrapped):
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
-        check_expectation(expect)
-        if expect is ABSENT:
-            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        check_removal(expect)
         self.joint.remove(locator, expect, self._circumstances)
 
     def commit(
