@@ -16,11 +16,7 @@ _NOTHING: Files = dict.fromkeys(FILES)
 
 @dataclass(slots=True)
 class Draft:
-    """Texts to be written and removed in this order, and what must be there before.
-
-    The texts of a node come in the order in which a node is written, its meta last. When a node
-    goes, its meta goes first.
-    """
+    """Texts to be written and removed in this order, and what must be there before."""
 
     reader: NodeReader
     now: datetime
@@ -69,7 +65,6 @@ class Draft:
                 self.put(folder.child(name), None, found)
 
     def mark(self, place: Uri, *, archived: bool) -> None:
-        """Let the folder above say whether a node is put away."""
         marker = self.reader.marker(place)
         if archived:
             self.changes[marker] = f"{place}\n"
@@ -77,7 +72,6 @@ class Draft:
             self.changes[marker] = None
 
     def own(self, place: Uri, owner_space: str) -> None:
-        """Let a session say whose it is."""
         locator = self.reader.reach.owner_file(place)
         self.changes[locator] = f"{owner_space}\n"
         self.expect[locator] = ABSENT

@@ -108,7 +108,6 @@ class Meta(NamedTuple):
 
 
 def relations_text(edges: tuple[RelationEdge, ...]) -> str:
-    """Return the edges as a file has them: their start is where the file is."""
     if not edges:
         return "[]\n"
     lines = []

@@ -62,7 +62,6 @@ def names_of_edges(edges: tuple[RelationEdge, ...]) -> set[str]:
 
 
 def name_of(place: Uri) -> str:
-    """Return the name by which links to a place are found."""
     return slugify(place.name)
 
 
@@ -118,10 +117,7 @@ def _segments(target: str) -> list[str]:
 
 
 def relinked(content: str, follow: Callable[[str], Uri | None], start: Uri) -> str:
-    """Return the content of a node at `start` with its links leading to where `follow` says.
-
-    What is shown to a reader stays as it was, and so does a link that `follow` has no place for.
-    """
+    """Return the content at `start` with links leading where `follow` says, shown as before."""
 
     def relink(match: re.Match[str]) -> str:
         target = match["target"]
@@ -173,5 +169,4 @@ class ScannedLinks:
 
 
 def names_in(node: ContextNode) -> set[str]:
-    """Return the names that the links and edges of a node say."""
     return names_of_edges(node.relations) | set(map(name_in, targets(node.content)))

@@ -11,8 +11,6 @@ from perdure.storage import Locator
 
 
 class Marks:
-    """Reads and moves the marks of sessions."""
-
     def __init__(self, reader: NodeReader) -> None:
         self._reader = reader
 

@@ -74,10 +74,7 @@ class Nodes(NodeReader):
         ctx: RequestContext,
         also: Callable[[Draft], None] = lambda _draft: None,
     ) -> None:
-        """Write some nodes and remove others, in one commit: all of that, or nothing.
-
-        `also` plans what else is to change with them.
-        """
+        """Write some nodes, remove others and do what `also` plans, in one commit."""
         every, gone = list(nodes), [self.reach.changed(uri, ctx) for uri in without]
         if len({node.uri for node in every}) < len(every):
             raise InvalidValueError("one node is to be written twice at once. Fix: write it once.")
@@ -239,7 +236,6 @@ class Nodes(NodeReader):
         return iter(self._backlinks.leading_to(place))
 
     def _unbroken(self, place: Uri) -> Stored:
-        """Return a node in use that nobody broke by hand."""
         stored = self.active(place)
         if stored.node.problems:
             raise BrokenNodeError(
@@ -304,7 +300,6 @@ class Nodes(NodeReader):
 
     # ------------------------------------------------------------ committing
     def settle(self) -> None:
-        """Undo what a writer that died left unfinished, if one did."""
         self._changing.settle()
 
     def write(self, plan: Callable[[Draft], None], ctx: RequestContext) -> Draft:

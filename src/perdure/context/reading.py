@@ -152,7 +152,6 @@ class NodeReader:
         return replace(node, relations=tuple(e for e in node.relations if e not in hidden))
 
     def hidden(self, node: ContextNode, ctx: RequestContext) -> tuple[RelationEdge, ...]:
-        """Return the edges of a node that lead out of the caller's reach."""
         may_see = self.reach.may_see
         return tuple(e for e in node.relations if not may_see(Uri.parse(e.to_uri), ctx))
 
@@ -162,7 +161,6 @@ class NodeReader:
         return may_see(place, ctx) and self.is_active(place) and may_see(place, ctx)  # as above
 
     def is_active(self, place: Uri) -> bool:
-        """Whether a node is in use there."""
         if not place.is_node:
             return False
         try:
@@ -191,10 +189,7 @@ class NodeReader:
         return islice(((uri, text) for uri, text in found if isinstance(text, str)), _SIBLINGS)
 
     def walk(self, place: Uri) -> Iterator[Uri]:
-        """Yield every place below, in order, where files of a node are, in whatever state.
-
-        Also a folder without anything in it, which could have been one.
-        """
+        """Yield every place below, in order, that has files of a node or is an empty folder."""
         pending = [place]
         while pending:
             here = pending.pop()
@@ -237,7 +232,6 @@ class NodeReader:
         return None if look is None else self._assembled(place, look)
 
     def _look_at_once(self, folder: Locator) -> Look | None:
-        """Return what the files say; None if there is no meta."""
         texts = self.backend.read_all(folder, _META_FIRST)
         if len(texts) < len(_META_FIRST):
             return self._look(folder, self.backend.read)  # what is missing, and why
@@ -319,7 +313,6 @@ class NodeReader:
         return folder.parent.child(ARCHIVED, folder.name)
 
     def look(self, place: Uri, name: str) -> Found:
-        """Return what a file of a node says."""
         return said_at(self.file(place, name), self.backend.read)
 
     def files(self, place: Uri) -> dict[str, Found]:
@@ -335,7 +328,6 @@ class NodeReader:
         raise _busy(folder)
 
     def _names(self, place: Uri) -> list[str]:
-        """Return the ids that have a folder here."""
         return self._named(place, self._segments(place))
 
     def _segments(self, place: Uri) -> list[str]:
@@ -383,7 +375,6 @@ def _busy(folder: Locator) -> ConcurrentModificationError:
 
 
 def _holds_slugs(place: Uri) -> bool:
-    """Whether all names below are slugs."""
     return len(place.path) > OWNER_LEVEL and place.path[0] in {"users", "agents"}
 
 

@@ -19,8 +19,6 @@ MENTION_WEIGHT = 0.5
 
 
 class RelationReader:
-    """Reads edges, of the present or of a view of the past."""
-
     def __init__(self, reader: NodeReader, backlinks: Backlinks) -> None:
         self._reader = reader
         self._backlinks = backlinks
@@ -58,7 +56,6 @@ class RelationReader:
         return sorted(found, key=lambda edge: edge.identity)
 
     def _mentions(self, node: ContextNode) -> Iterator[RelationEdge]:
-        """Yield the edges that the links of a content are."""
         for target in links.targets(node.content):
             place = links.resolve(target, node.place, self._reader)
             if place is not None:
@@ -68,8 +65,6 @@ class RelationReader:
 
 
 class Relations(RelationReader):
-    """Reads and writes the edges of nodes."""
-
     def __init__(self, nodes: "Nodes", backlinks: Backlinks) -> None:
         super().__init__(nodes, backlinks)
         self._nodes = nodes

@@ -18,11 +18,7 @@ _ROOT = Locator("")
 
 
 class Deletions:
-    """While a note lies there, nothing new is written to what it names.
-
-    So a deletion comes to an end, and whoever is asked to finish one that was interrupted knows
-    what it was.
-    """
+    """Notes of deletions under way: while one lies there, nothing is written to what it names."""
 
     def __init__(self, backend: StorageBackend, root: Locator = _ROOT) -> None:
         self._backend = backend
@@ -89,11 +85,7 @@ _BATCH = 250
 
 
 class NodeData:
-    """Removes all texts of an account, or of one user or agent in it.
-
-    Others may remove the same at the same time, and whoever died half-way is followed by the next:
-    what is gone is gone.
-    """
+    """Removes all texts of an account, or of one user or agent; may be done again and at once."""
 
     def __init__(self, backend: TransactionalBackend, root: Locator = _ROOT) -> None:
         self._backend = backend

@@ -44,8 +44,6 @@ class Sought:
 
 @dataclass(frozen=True, slots=True)
 class Filing:
-    """What a record is filed under, understood."""
-
     texts: Mapping[str, str]
     since: int
     until: int
@@ -83,7 +81,6 @@ def filing(record: IndexRecord) -> Filing:
 
 
 def bounds(filters: Filters) -> tuple[int, int]:
-    """Return from when on a record holds, and until when, in microseconds."""
     return (
         _micros(filters[VALID_FROM], VALID_FROM) if VALID_FROM in filters else ALWAYS,
         _micros(filters[VALID_UNTIL], VALID_UNTIL) if VALID_UNTIL in filters else NEVER,
@@ -91,10 +88,7 @@ def bounds(filters: Filters) -> tuple[int, int]:
 
 
 def above(uri: str, level: Level) -> str:
-    """Return below which place a record is found: a passage below its node, the rest in a folder.
-
-    The abstract of an account is below nothing; its parent would be itself.
-    """
+    """Return below which place a record is found: a passage below its node, else in a folder."""
     if level is Level.CONTENT:
         return uri
     place = Uri.parse(uri)
@@ -102,7 +96,6 @@ def above(uri: str, level: Level) -> str:
 
 
 def admits(wanted: Sought, record: IndexRecord, filed: Filing) -> bool:
-    """Whether a search lets a record of its account through."""
     texts = {**filed.texts, URI: record.uri}
     return (
         all(texts.get(name) in values for name, values in wanted.texts.items())
@@ -130,7 +123,6 @@ def _level(value: JSON, name: str) -> int:
 
 
 def _micros(value: JSON, name: str) -> int:
-    """Return a time as whole microseconds since 1970."""
     try:
         time = datetime.fromisoformat(_text(value, name))
     except ValueError:

@@ -20,8 +20,6 @@ _SENTENCE_END = re.compile(r"[.!?…]['\")\]]*\s+|\s*\n")
 
 
 class Passage(NamedTuple):
-    """Some lines of a text."""
-
     text: str
     first_line: int
     """From 1."""
@@ -46,10 +44,7 @@ class _Block:
 
 
 def passages(text: str) -> list[Passage]:
-    """Return the passages of a Markdown text, in order; one without words has none.
-
-    A passage never reaches over a heading. Paragraphs stay whole as long as they fit.
-    """
+    """Return the passages of a Markdown text, in order; none reaches over a heading."""
     found: list[Passage] = []
     lines = text.split("\n")
     for block in _grouped(_blocks(lines), lines):
@@ -143,8 +138,6 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 class Piece(NamedTuple):
-    """A text of a node on its way to a record."""
-
     text: str
     first_line: int
     last_line: int

@@ -40,10 +40,7 @@ class EventStatus(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEvent:
-    """What a worker needs to bring the index up to date, without asking anybody else.
-
-    A URI that was deleted may be all there is to say, so the place alone must be right.
-    """
+    """What a worker needs to bring the index up to date, without asking anybody else."""
 
     event_id: str
     event_type: EventType

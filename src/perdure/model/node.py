@@ -182,7 +182,6 @@ class ContextNode:
 
     @property
     def level(self) -> int:
-        """How deep in the tree it is."""
         return self.place.level
 
     @property
@@ -200,7 +199,6 @@ class ContextNode:
 
     # ------------------------------------------------------------ making the next one
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
-        """Return the version after this one, with these fields changed."""
         return replace(self, **{"version": self.version + 1, **changes})
 
 

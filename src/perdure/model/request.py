@@ -81,7 +81,6 @@ class RequestContext:
 
     @property
     def governs(self) -> bool:
-        """Whether all of the account is within reach."""
         return self.role is not Role.MEMBER
 
     def reaches(self, owner_space: str) -> bool:
@@ -98,10 +97,7 @@ class RequestContext:
         return not owner or self.reaches(owner)
 
     def may_change(self, uri: Uri) -> bool:
-        """As `may_see`; but what the account shares is changed by those who govern it.
-
-        That is its resources, and the folders above all owners and sessions.
-        """
+        """As `may_see`; but resources and folders above owners are changed by those who govern."""
         owned = len(uri.path) > 1 and uri.path[0] != "resources"
         return self.may_see(uri) and (self.governs or owned)
 

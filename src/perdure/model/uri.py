@@ -118,7 +118,6 @@ class Uri:
 
     @property
     def level(self) -> int:
-        """How deep in the tree it is; an account is 0."""
         return len(self.path)
 
     @property
@@ -153,7 +152,6 @@ class Uri:
 
     @property
     def key(self) -> str:
-        """The key of its folder on the seam."""
         return "/".join(("accounts", *map(segment_of, (self.account, *self.path))))
 
     @classmethod

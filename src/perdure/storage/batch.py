@@ -76,10 +76,7 @@ def _sync_each(descriptors: Sequence[int], sync: Callable[[int], None]) -> None:
 
 
 class Directories:
-    """Directories below a root, by their keys as spelled on disk.
-
-    As a context it closes them, and if the changes failed takes back those that were made.
-    """
+    """Directories below a root, by keys as on disk; a failed context takes back those it made."""
 
     def __init__(self, root: str, open_below: Opener) -> None:
         self._root = root
@@ -109,10 +106,7 @@ class Directories:
         return descriptor
 
     def those_there(self, spelled: Iterable[str]) -> list[int]:
-        """Return the descriptors of some directories; those that somebody took away are left out.
-
-        They are `MOST_OPEN` at most, so that all of them stay open.
-        """
+        """Return the descriptors of up to `MOST_OPEN` directories, without those that are gone."""
         descriptors = []
         for each in spelled:
             with suppress(FileNotFoundError):
@@ -168,8 +162,6 @@ class Directories:
 
 
 class _Write(NamedTuple):
-    """A text that gets another content."""
-
     key: str
     directory: str
     name: str
@@ -178,8 +170,6 @@ class _Write(NamedTuple):
 
 
 class _Removal(NamedTuple):
-    """A text that goes away."""
-
     key: str
     directory: str
     name: str
@@ -190,11 +180,7 @@ _Step = _Write | _Removal | None
 
 
 class Batch:
-    """Changes below one root that are made in their order.
-
-    It remembers how far it came. Should the lock be lost, what is made stays made, and the rest is
-    tried again.
-    """
+    """Changes below one root in their order; if the lock is lost, what is left is tried again."""
 
     def __init__(self, root: str, open_below: confined.Opener, changes: Sequence[Change]) -> None:
         self._root = root

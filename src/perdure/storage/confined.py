@@ -177,7 +177,6 @@ def discard_temporary(root: str, key: str) -> None:
 
 
 def discard_entry(name: str, directory: int) -> None:
-    """Remove the file or flat directory `name` from an open directory."""
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode):
         os.unlink(name, dir_fd=directory)

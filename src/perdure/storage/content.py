@@ -17,8 +17,6 @@ from perdure.storage.locator import Locator
 
 
 class Absent(Enum):
-    """The type of `ABSENT`."""
-
     ABSENT = "absent"
 
 
@@ -109,10 +107,7 @@ def check_changes(
 
 
 def partly_done(error: StorageError, done: int, total: int) -> StorageError:
-    """Return `error` as it is told when the changes before it are made.
-
-    A condition was compared before them all; if it does not hold any more, somebody came between.
-    """
+    """Return `error` as it is told when the changes before it are made."""
     kind = LockLostError if isinstance(error, ConcurrentModificationError) else type(error)
     return kind(f"{error} Of {total} changes, the {done} before it are made.")
 

@@ -110,16 +110,10 @@ class StorageBackend(ABC):
 
     @abstractmethod
     def read(self, locator: Locator) -> str:
-        """Return the text exactly as it was written.
-
-        Nothing there: `FileNotFoundError`. A directory: `IsADirectoryError`.
-        """
+        """Return the text as it was written; `FileNotFoundError` or `IsADirectoryError` if none."""
 
     def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
-        """Return the texts that have these names in a directory, read in this order.
-
-        What is not there, or is no text, is left out; `read` says why.
-        """
+        """Return the texts with these names in a directory, in this order; others are left out."""
         found = {}
         for name in names:
             with suppress(StorageError):
@@ -183,10 +177,7 @@ class StorageBackend(ABC):
 
     @abstractmethod
     def mkdir(self, locator: Locator) -> Locator:
-        """Make sure that a directory is there, and those above it.
-
-        A file there: `FileExistsError`. Below a file: `NotADirectoryError`.
-        """
+        """Make a directory, and those above; a file: `FileExistsError` or `NotADirectoryError`."""
 
     @property
     @abstractmethod
@@ -194,10 +185,7 @@ class StorageBackend(ABC):
 
     @property
     def whereabouts(self) -> str:
-        """Where the texts are, said to people, and to programs that know files only.
-
-        Nothing is read or written by it.
-        """
+        """Where the texts are, for people and for programs that know only files."""
         return ""
 
     @property
@@ -249,10 +237,7 @@ class StorageBackend(ABC):
 
 
 class TransactionalBackend(StorageBackend):
-    """A backend where several texts change as one.
-
-    Whatever happens while they change, all of it is there afterwards, or none.
-    """
+    """A backend where several texts change as one: all of it is there afterwards, or none."""
 
     @abstractmethod
     def commit(
@@ -271,10 +256,7 @@ class TransactionalBackend(StorageBackend):
 
     @abstractmethod
     def committed(self, locator: Locator) -> str | None:
-        """Return the text as of the last commit that finished; None if there was none.
-
-        It looks past a commit that is under way, or whose writer died. It waits for nobody.
-        """
+        """Return the text as of the last commit that finished, if any; it waits for nobody."""
 
     @abstractmethod
     def settle(self) -> None:
@@ -290,10 +272,7 @@ class TransactionalBackend(StorageBackend):
         derived_from: "Iterable[CID] | None" = None,
         **more: "Value",
     ) -> Self:
-        """Return the same backend for writes under these circumstances; others stay as they are.
-
-        Without a history they are not kept.
-        """
+        """Return the same backend for writes under these circumstances, which a history keeps."""
 
 
 def _change_one_by_one(backend: StorageBackend, changes: Sequence[Change]) -> None:

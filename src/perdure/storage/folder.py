@@ -58,10 +58,7 @@ Result = TypeVar("Result")
 
 
 class FolderBackend(StorageBackend):
-    """Texts as files below `root`: written under its lock, read without it.
-
-    `home` is where the lock directories live. It must not be synced.
-    """
+    """Texts as files below `root`; locks live in `home`, which must not be synced."""
 
     def __init__(self, root: str, home: str, timing: "LockTiming | None" = None) -> None:
         self._root = os.path.realpath(root)
@@ -186,7 +183,6 @@ class FolderBackend(StorageBackend):
             os.close(directory)
 
     def _status(self, locator: Locator) -> os.stat_result | None:
-        """Return the status of the text or directory there, or None."""
         try:
             descriptor = self._open(locator.key, LOOK)
         except OSError as error:
@@ -211,10 +207,7 @@ class FolderBackend(StorageBackend):
             return self._open_below(self._spelled(key), flags)
 
     def _spelled(self, key: str) -> str:
-        """Return `key` as its names are spelled on disk.
-
-        Keys are composed (NFC); a disk may hold the same name decomposed, as some systems write it.
-        """
+        """Return `key`, which is composed (NFC), as its names are spelled on disk."""
         spelled = ""
         for segment in key.split("/"):
             spelled = f"{spelled}/{self._spelled_in(spelled, segment)}".lstrip("/")
@@ -285,11 +278,7 @@ class FolderBackend(StorageBackend):
             raise FileExistsError(errno.EEXIST, "") from error
 
     def _commit(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
-        """Make a change under the lock.
-
-        One that found its lock taken over has done nothing, or knows what it has done, so it is
-        tried again.
-        """
+        """Make a change under the lock; one whose lock was taken over is tried again."""
         for _ in range(_ATTEMPTS_AFTER_A_STALL):
             try:
                 return self._change(place, change)
@@ -409,10 +398,7 @@ class FolderBackend(StorageBackend):
             return None
 
     def _check_root(self) -> None:
-        """Raise unless the root is still the folder that was opened.
-
-        An unmounted drive must not look like an empty memory.
-        """
+        """Raise if the root was replaced: an unmounted drive must not look like an empty memory."""
         if self._identity is not None and self._identify() != self._identity:
             raise StorageUnavailableError(
                 f"{self._root!a} is gone or was replaced while it was in use. Nothing was changed. "

@@ -48,10 +48,7 @@ DURING: Final = "during"
 
 
 def last_replaced(history: History, settled: int) -> list[Replaced]:
-    """Return what the last commit after a position replaced, in its order.
-
-    Only the last can be unfinished: each writer settles first what was left to it.
-    """
+    """Return what the last commit after a position replaced; only that one can be unfinished."""
     if history.fence.is_taken_in():
         return []
     events = [event for event in history.changes(settled) if _is_key(event.key)]
@@ -143,8 +140,6 @@ _MOST_AHEAD = 5_000
 
 
 class Wanted(NamedTuple):
-    """What is to be at a place, and what must be there before."""
-
     content: str | None
     expect: Expectation = None
 
@@ -184,10 +179,7 @@ class _Part(NamedTuple):
 
 
 class _Followed:
-    """What the keys stand for at a position, where only we have written since the catalogue looked.
-
-    So a writer does not wait for the catalogue after each commit.
-    """
+    """What keys stand for where only we wrote since, so that no writer waits for the catalogue."""
 
     def __init__(self, store: ArtifactStore, position: int) -> None:
         self._store = store
@@ -200,7 +192,6 @@ class _Followed:
         return len(self._since) > _MOST_AHEAD
 
     def go_on(self, changes: Sequence[Change], state: IndexState) -> None:
-        """Take in what we recorded."""
         for change in changes:
             content = change.content
             cid = None if content is None else CID.of(content, self._store.hash)
@@ -224,12 +215,7 @@ class Joint:
 
     # ------------------------------------------------------------ writing
     def commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
-        """Let all of it enter history in one commit, then write the files in this order.
-
-        What is there already, as it should be, makes no new version. If a condition does not hold,
-        nothing happens. If a file can't be written, all become again what they were, and history
-        says so.
-        """
+        """Let all of it enter history in one commit, then write the files: all of them, or none."""
         with self.alone():
             return self._land(wanted, circumstances)
 
@@ -315,10 +301,7 @@ class Joint:
     # ------------------------------------------------------------ settling
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other writers away, once what they left is settled.
-
-        If that can't be done, nobody writes: it would be on top of half a commit.
-        """
+        """Keep other writers away, once what they left is settled; nobody writes if it can't be."""
         with self.history.fence.held():
             newest = self.history.store.record([]).position
             if self._followed is None or self._followed.position != newest:
@@ -354,7 +337,6 @@ class Joint:
         self.history.fence.settle_durably(self.history.position())
 
     def _mark(self) -> int | None:
-        """Return the position up to which all is settled; None if nothing tells."""
         mark = self.history.fence.mark()
         # A mark beyond the log is of a log that was lost, and another one put in its place.
         return mark if mark is not None and mark <= self.history.position() else None
@@ -403,7 +385,6 @@ class Joint:
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
-        """Return the text as of the last commit that finished; None if there was none."""
         catalogue = self.history.store.catalogue
         while True:
             mark, named = self._mark(), catalogue.last_named()
@@ -432,11 +413,9 @@ class Joint:
         return look(self.inner, locator)
 
     def differs(self, locator: Locator, text: str | None) -> bool:
-        """Whether history says otherwise."""
         return not is_of(self._bound(locator), text)
 
     def known(self) -> Iterator[Locator]:
-        """Yield the keys that have a text, as history says."""
         return keys_among(self.history.store.catalogue.names("", self.history.position()))
 
     def _text(self, cid: CID) -> str | None:

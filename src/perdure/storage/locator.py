@@ -203,10 +203,7 @@ def _is_key(prefix: str, name: str) -> bool:
 
 
 def _locators(keys: list[str]) -> list[Locator]:
-    """Make many at once, in loops that run in C.
-
-    The cycle collector would look at them again and again and find nothing, so it rests.
-    """
+    """Make many at once in loops that run in C, while the cycle collector rests."""
     resting = len(keys) >= _MANY and gc.isenabled()
     if resting:
         gc.disable()

@@ -41,11 +41,7 @@ class BackendOptions:
 
 
 class BackendRegistry:
-    """Backend classes by name. Registries are independent of each other.
-
-    A bad registration is a bug and raises at once. A name that nobody registered is only absent;
-    whoever needed it decides what that means.
-    """
+    """Backend classes by name. A bad registration raises at once; an unknown name is absent."""
 
     def __init__(self) -> None:
         self._backends: dict[str, type[StorageBackend]] = {}
@@ -74,10 +70,7 @@ class BackendRegistry:
 
 
 class InstalledBackends(BackendRegistry):
-    """What was registered, what comes with us, and what installed packages offer by an entry point.
-
-    A backend is imported only when it is asked for.
-    """
+    """Registered backends, ours, and those of entry points; imported when they are asked for."""
 
     def __init__(self, built_in: Mapping[str, str] | None = None) -> None:
         super().__init__()

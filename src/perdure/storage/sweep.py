@@ -151,7 +151,6 @@ def _write(storage: StorageBackend, locator: Locator, old: Event | None, new: st
 
 
 def _clear(storage: StorageBackend, folder: Locator) -> None:
-    """Remove the folders that a text left empty."""
     with suppress(StorageError):  # the first that holds something ends it
         while folder.key:
             storage.remove(folder)
@@ -159,6 +158,5 @@ def _clear(storage: StorageBackend, folder: Locator) -> None:
 
 
 def _event(history: History, locator: Locator, position: int) -> Event | None:
-    """Return the version as of a position; None if there was no text."""
     found = history.current(locator, IndexState(0, position))
     return None if found is None or found.unbound else found

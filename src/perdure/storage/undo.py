@@ -18,8 +18,6 @@ from perdure.storage.locator import Locator
 
 
 class Unreadable(Enum):
-    """The type of `UNREADABLE`."""
-
     UNREADABLE = "unreadable"
 
 
@@ -75,11 +73,7 @@ def put_back(
     replaced: Sequence[Replaced],
     text_of: Callable[[CID], str | None],
 ) -> None:
-    """Unless all of a commit is written, undo what is, the last first.
-
-    What somebody else made of a text meanwhile stays; so does a text whose former one is no
-    longer kept.
-    """
+    """Undo a commit that is not all written, the last text first; what others wrote stays."""
     if has_landed(inner, replaced):
         return
     for text in reversed(replaced):

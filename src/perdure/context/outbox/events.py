@@ -248,10 +248,7 @@ def fail(  # noqa: PLR0913, PLR0917 - what a worker has in its hands
     now: datetime,
     worker_id: str,
 ) -> bool:
-    """Note that work on an event failed: it is tried again later, or it is dead.
-
-    Return whether it is dead. `LeaseError` if another worker has it by now.
-    """
+    """Note a failure: the event is retried later, or buried. Return whether it is dead."""
     # Counted first, so that the dead-letter queue tells the last error and every failure. Until
     # the second step nobody else can take it, for it is to be tried later.
     wait = backoff(event.retry_count)

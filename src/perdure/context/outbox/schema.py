@@ -104,10 +104,7 @@ DELETE_TELLING = (
 
 
 def waiting_uris(path: Path, account_id: str, most: int) -> list[str] | None:
-    """Return so many URIs of an account that wait, or failed; None if nobody can tell.
-
-    Nothing is done to the file.
-    """
+    """Return so many URIs that wait or failed, without a change to the file; None if unknown."""
 
     def read(db: sqlite3.Connection) -> list[str]:
         return [uri for (uri,) in db.execute(WAITING_URIS, (account_id, most))]

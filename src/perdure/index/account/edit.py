@@ -38,7 +38,6 @@ class Edit:
 
     @property
     def cursor(self) -> int:
-        """Where the index is before this."""
         return self._last.cursor
 
     def remove_ids(self, ids: Iterable[str]) -> None:
@@ -110,10 +109,7 @@ def duplicate(file: AccountFile, target: Path) -> None:
 
 
 def publish(made: Path, target: Path) -> bool:
-    """Give a file that nobody has open a second name, when it is on the disk.
-
-    False if somebody has that name already, or left a log there: nothing is put in its place.
-    """
+    """Give a synced file that nobody has open a second name; False if that name is taken."""
     _sync(made)
     if any(Path(f"{path}-wal").exists() for path in (made, target)):
         return False
@@ -141,10 +137,7 @@ def _sync(path: Path) -> None:
 
 
 def damaged_uris(file: AccountFile) -> list[str]:
-    """Look at every byte; return the URIs whose records are not what their stamp says.
-
-    The copies of the vectors are not looked at, but made again when they are needed.
-    """
+    """Look at every byte; return the URIs whose records are not what their stamp says."""
     with file.changing(outlasts_power=False) as db:
         file.matrices.clear()
         remove_copies(file.path)

@@ -35,10 +35,7 @@ TURN = ".making"
 
 @contextmanager
 def turn(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Take the turn, and say whether it is ours; if told to, after whoever has it.
-
-    The file is there while somebody has the turn, or died with it.
-    """
+    """Take the turn, if told to after whoever has it; say whether it is ours."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = _taken(path, wait=wait)
@@ -160,7 +157,6 @@ class AccountFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file is open, and still the one at its path."""
         return not self._closed and identity_of(self.path) == self._identity is not None
 
     @property
@@ -169,7 +165,6 @@ class AccountFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Let all be read as of one moment."""
         with self._file.reading() as db, self.understood(), _moment(db):
             self._tune(db)
             yield db
@@ -294,7 +289,6 @@ class AccountFiles:
         return sum(map(_size, (path, path.with_name(f"{path.name}-wal"), *copies(path))))
 
     def accounts(self) -> list[str]:
-        """Return the accounts that have a file."""
         if not self._folder.is_dir():
             return []
         found = [name_of(path.stem) for path in self._folder.iterdir() if path.suffix == SUFFIX]
@@ -313,10 +307,7 @@ class AccountFiles:
         return self.use(account, question)
 
     def use(self, account: str, action: Callable[[AccountFile], Answer]) -> Answer:
-        """Do something with an account's file, which is made if there is none.
-
-        If it was deleted meanwhile, or this process let go of it, it is done with the next one.
-        """
+        """Do something with an account's file, or its successor; it is made if there is none."""
         for _ in range(_ATTEMPTS):
             file = self._opened(account)
             try:

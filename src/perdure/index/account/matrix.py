@@ -92,7 +92,6 @@ class Matrix:
         self._parts.append(vectors)
 
     def compact(self) -> "Matrix":
-        """Return a matrix of the rows that are there only, in memory of its own."""
         vectors = np.concatenate(self._parts)[self._alive]
         return Matrix(self.dimension, self.change, self._columns[:, self._alive], vectors)
 
@@ -102,10 +101,7 @@ class Matrix:
 
     # ------------------------------------------------------------ searching
     def nearest(self, query: bytes, wanted: Wanted, most: int) -> tuple[Numbers, Floats]:
-        """Return rows and scores of the nearest, at least `most` if there are so many.
-
-        All that are as near as the last are among them; in which order is not said.
-        """
+        """Return rows and scores of the `most` nearest, with all that are as near as the last."""
         at = self._admitted(wanted)
         scores = self._scores(query, at)
         if most < len(scores):
@@ -145,7 +141,6 @@ class Matrix:
         return known[at]
 
     def _gathered(self, query: bytes, at: Numbers) -> Floats:
-        """Return the products of the query with the vectors at these places."""
         found, first = [np.empty(0)], 0
         for part in self._parts:
             here = at[(at >= first) & (at < first + len(part))] - first
@@ -200,7 +195,6 @@ def _chunks(found: sqlite3.Cursor, dimension: int) -> Iterator[tuple[Numbers, Ve
 
 
 def gone_in(changes: list[Change]) -> Numbers:
-    """Return the numbers of the rows that went, in order."""
     rows = [row for change in changes for row in json.loads(change.gone)]
     return np.array(sorted(rows), np.int64)
 

@@ -35,7 +35,6 @@ class Change(NamedTuple):
     """The numbers of the rows that it took away, as JSON."""
 
     def next(self, *, added: int, gone: Sequence[int], cursor: int) -> "Change":
-        """Return the one that follows."""
         return Change(
             self.seq + 1,
             secrets.randbits(_TOKEN_BITS),
@@ -107,7 +106,6 @@ class Names:
         return known
 
     def number(self, value: str) -> int:
-        """Return the number of a text, a new one if it has none."""
         known = self.find(value)
         if known is None:
             made = self._db.execute(schema.ADD_NAME, (value,)).lastrowid
@@ -270,10 +268,7 @@ def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:
 
 
 def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
-    """Return the best of what was found, which has all that are as good as the last of them.
-
-    Of those that are as good as the last, the first by their ids.
-    """
+    """Return the best, of equal ones the first by id; `scored` has all equal to its last."""
     if len(scored) <= most:
         return scored
     least = sorted(score for _, score in scored)[-most]

@@ -134,7 +134,6 @@ class Endpoint:
         return EndpointError(told)
 
     def wrong(self, what: str) -> EndpointError:
-        """Return the error to raise if an answer is not what it should be."""
         return EndpointError(self._told(what, "check that the base URL and the model are right"))
 
     def _told(self, what: str, fix: str) -> str:

@@ -20,10 +20,7 @@ _TRIGRAM_WEIGHT = 0.25
 
 
 class Hashing:
-    """Deterministic on every machine, and needs nothing. For tests, and better than no vectors.
-
-    Texts are near if they share stems of words or groups of three letters; it knows no meanings.
-    """
+    """Deterministic and without a model: texts are near if they share stems or trigrams."""
 
     def __init__(self, dimension: int = 256) -> None:
         if not _LEAST <= dimension <= _MOST:

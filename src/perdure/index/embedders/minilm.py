@@ -53,11 +53,7 @@ class MiniLM:
         return DIMENSION
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of unit length for each text, in their order.
-
-        `ModelDamagedError` if the files of the model are not what was installed;
-        `PackageMissingError` if what it runs on is not.
-        """
+        """As promised; `ModelDamagedError` or `PackageMissingError` if the model can't run."""
         given = check_texts(texts)
         longest_first = sorted(dict.fromkeys(given), key=len, reverse=True)
         vectors = dict(zip(longest_first, self._embed_all(longest_first), strict=True))

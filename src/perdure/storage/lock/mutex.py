@@ -123,8 +123,6 @@ class LockTiming:
 
 
 class Held:
-    """The lock, while we hold it."""
-
     __slots__ = ("_directory", "_nonce", "_signature", "_temporaries", "baton", "root")
 
     def __init__(self, root: str, directory: str, signature: Signature) -> None:
@@ -136,10 +134,7 @@ class Held:
         self._temporaries: list[str] = []
 
     def temporary(self, directory_key: str) -> str:
-        """Return a new name for an unfinished file in that directory.
-
-        Whatever happens to us, a file of that name will be cleared away.
-        """
+        """Return a new name for an unfinished file there, which is cleared away in any case."""
         return self.temporaries([directory_key])[0]
 
     def temporaries(self, directory_keys: Iterable[str]) -> list[str]:
@@ -230,11 +225,7 @@ class Mutex:
             self.release(held)
 
     def ask(self) -> Held:
-        """Begin to take the lock: make what `acquire` takes it with, and `release` lets go.
-
-        An interrupt can come at any moment, so `acquire` belongs into the `try` whose `finally`
-        calls `release`; and that is harmless however far `acquire` came.
-        """
+        """Return what `acquire` takes the lock with, in a `try` whose `finally` calls `release`."""
         if self._signature.pid != os.getpid():  # a fork took our threads away
             self._start_afresh()
         if self._owner == threading.get_ident():
@@ -358,10 +349,7 @@ class Mutex:
         return True
 
     def _clear_up_after(self, holder: Holder, *, gone: bool) -> None:
-        """Remove the holder's temporary files, so that it can't commit when it wakes up.
-
-        One that is gone won't wake up, so what can't be removed then can stay.
-        """
+        """Remove the holder's temporary files, so that one that wakes up can't commit."""
         for key in _recorded_temporaries(self._record_of(holder.mutex)):
             try:
                 discard_temporary(self.root, key)

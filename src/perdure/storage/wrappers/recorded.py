@@ -91,7 +91,6 @@ class Recorded(Wrapped):
         return same
 
     def close(self) -> None:
-        """Let go of the history."""
         self.history.close()
 
     def __enter__(self) -> Self:
@@ -115,12 +114,7 @@ class Recorded(Wrapped):
         *,
         expect: Mapping[Locator, Expectation] | None = None,
     ) -> IndexState:
-        """Make all these changes, and have them in history as one; None is a text to be removed.
-
-        They enter history in one commit, and then the files are written in this order. If a
-        condition does not hold, nothing happens. If a file can't be written, all become again what
-        they were, and history says so.
-        """
+        """As promised; the changes enter history as one commit before any file is written."""
         wanted = {
             change.locator: Wanted(changes[change.locator], change.expect)
             for change in check_changes(changes, expect)
@@ -136,10 +130,7 @@ class Recorded(Wrapped):
         self.commit(changes, expect=expect)
 
     def restore(self, locator: Locator, version: Which, *, expect: Expectation = None) -> Version:
-        """Write the text of an earlier version as a new one; nothing of history is rewritten.
-
-        `AbsentError` if there is no such version, or it has no text.
-        """
+        """Write the text of an earlier version as a new one; `AbsentError` if it has none."""
         chosen = self.history.version(locator, version)
         text = self.history.text(chosen)
         derived_from = () if chosen.cid is None else (chosen.cid,)
@@ -157,7 +148,6 @@ class Recorded(Wrapped):
 
     # ------------------------------------------------------------ keeping history right
     def settle(self) -> None:
-        """Undo what a writer that died left unfinished, if one did; history says so."""
         self.joint.settle()
 
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
