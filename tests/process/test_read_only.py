@@ -182,7 +182,7 @@ class TestBites:
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.index.account.noted.ReadOnlyFile", DatabaseFile)
+        monkeypatch.setattr("perdure.database.ReadOnlyFile", DatabaseFile)
 
         recall_here(full.context)
 
@@ -196,7 +196,7 @@ class TestBites:
                 return self._connection_to(f"{self.path.as_uri()}?mode=ro", self._check)
 
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.index.account.noted.ReadOnlyFile", MakesLogs)
+        monkeypatch.setattr("perdure.database.ReadOnlyFile", MakesLogs)
 
         recall_here(full.context)
 

@@ -60,7 +60,7 @@ class VectorIndex(Protocol):
         """Remove every record of an account; return how many there were."""
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        """Remove all records of `user:{id}` or `agent:{id}` (else `InvalidValueError`); count them."""
+        """Remove and count records of `user:{id}` or `agent:{id}`; else `InvalidValueError`."""
 
 
 @runtime_checkable

@@ -261,7 +261,7 @@ class History:
         )
 
     def blame(self, locator: Locator) -> list[BlamedLine]:
-        """Return the lines of the text, each with the version that wrote it, of those still kept."""
+        """Return the lines of the text, each with the version that wrote it, of those kept."""
         from perdure.artifacts import lines  # noqa: PLC0415 - as before
 
         every = self.versions(locator)
