@@ -25,8 +25,7 @@ from perdure.index.account import file as account_file
 from perdure.index.account import matrix, schema
 from perdure.index.account.file import copy_of
 from perdure.index.account.rows import wanted_in
-from perdure.index.filters import sought
-from perdure.index.stamp import stamp
+from perdure.index.filters import sought, stamp
 from perdure.index.stores import SqliteIndex
 from perdure.model import IndexRecord
 from perdure.testing.index.base import ACCOUNT, EAST, EVERYONE, ids, near, record, said, uri_of

@@ -17,7 +17,7 @@ NEEDED = {
     "perdure.exports": "",
     "perdure.faults": "",
     "perdure.harness": "git marks projects",
-    "perdure.index": "account account.noted account.schema words",
+    "perdure.index": "account account.schema words",
     "perdure.model": "uri values",
     "perdure.plugins": "",
     "perdure.process": "__main__ asked notes phases recalling",

@@ -1,13 +1,24 @@
 """What a verb is about to do to the files, gathered before anything is done."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from perdure.context import frontmatter
-from perdure.context.files import FILES, META, Files, Found, Meta, cid_of, texts_of
+from perdure.context.files import (
+    FILES,
+    LEARNED,
+    META,
+    Files,
+    Found,
+    Meta,
+    cid_of,
+    said_at,
+    texts_of,
+)
 from perdure.context.reading import NodeReader, Stored
-from perdure.errors import BrokenNodeError
-from perdure.model import ContextNode, NodeStatus, Uri
+from perdure.errors import BrokenNodeError, VersionMismatchError
+from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.storage import ABSENT, Expectation, Locator, content_hash
 from perdure.storage.undo import UNREADABLE
 
@@ -123,3 +134,31 @@ def _content_file(node: ContextNode, stored: Stored | None, title: str) -> str:
     if lines and not lines.endswith("\n"):
         lines += "\n"
     return frontmatter.join(frontmatter.spliced(lines, old, title), node.content)
+
+
+class Marks:
+    def __init__(self, reader: NodeReader) -> None:
+        self._reader = reader
+
+    def read(self, session: Uri, ctx: RequestContext) -> str:
+        """Return the mark of a session; none is empty, and so is what is no text."""
+        self._reader.reach.seen(str(session), ctx)
+        found = said_at(self._file(session), self._reader.backend.read)
+        return found if isinstance(found, str) else ""
+
+    def moved(self, session: Uri, before: str, after: str) -> Callable[[Draft], None]:
+        """Return the plan to move a mark; refused (`VersionMismatchError`) if others moved it."""
+
+        def plan(draft: Draft) -> None:
+            found = said_at(self._file(session), self._reader.backend.read)
+            if (found if isinstance(found, str) else "") != before:
+                raise VersionMismatchError(
+                    f"{str(session)!a} was learned from by somebody else meanwhile. "
+                    "Nothing was changed. Fix: commit it again."
+                )
+            draft.put(self._file(session), after, found)
+
+        return plan
+
+    def _file(self, session: Uri) -> Locator:
+        return self._reader.file(Uri(session.account, session.path[:2]), LEARNED)

@@ -1,12 +1,15 @@
-"""What records are filed under, what a search lets through, and what an index refuses."""
+"""What records are filed under and stamped with, what a search lets through or an index refuses."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import TypeVar
 
 from perdure.errors import ConcurrentModificationError, InvalidValueError
 from perdure.index.contract import Filters
+from perdure.index.vectors import quantised
 from perdure.model import IndexRecord, Level, Uri
 from perdure.model.record import (
     ACCOUNT,
@@ -164,3 +167,46 @@ def check_nodes(account: str, nodes: Mapping[str, Sequence[IndexRecord]]) -> lis
                     f"{record.uri!a} is no record of {uri!a}. Fix: give it with its own URI."
                 )
     return [record for records in nodes.values() for record in records]
+
+
+Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
+"""Id, level, text, context, filters and payload of a record."""
+
+_encoded = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=dict
+).encode
+
+
+def stamp(records: Iterable[IndexRecord]) -> str:
+    """Return one digest of the records of a URI, in whatever order; of one id the last counts."""
+    return stamp_of({record.id: digest(record) for record in records})
+
+
+def stamp_of(digests: Mapping[str, bytes]) -> str:
+    """Return the stamp of records whose digests are known, by their ids."""
+    return sha256(b"".join(digests[id_] for id_ in sorted(digests))).hexdigest()
+
+
+def digest(record: IndexRecord) -> bytes:
+    """Return the digest of all that a record says; of its vector, as it is kept."""
+    return digest_of(
+        (
+            record.id,
+            int(record.level),
+            record.text,
+            record.context,
+            record.filters,
+            record.payload,
+        ),
+        quantised(record.vector),
+    )
+
+
+def digest_of(said: Said, vector: bytes) -> bytes:
+    """Return the digest of a record whose vector is known as it is kept."""
+    return sha256(_encoded((*said, vector.hex())).encode()).digest()
+
+
+def root(stamps: Mapping[str, str]) -> str:
+    """Return one digest of all stamps of an account, by their URIs."""
+    return sha256(_encoded(sorted(stamps.items())).encode()).hexdigest()

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from perdure.context.links import Relations
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.engine.carrying.folder import is_export

@@ -21,7 +21,7 @@ from perdure.index.account.rows import (
     noted_in,
     read,
 )
-from perdure.index.stamp import stamp_of
+from perdure.index.filters import stamp_of
 
 
 class Edit:

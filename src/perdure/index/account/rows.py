@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from perdure.errors import DamageError
 from perdure.index.account import schema
-from perdure.index.filters import LEVEL, NAMED, Filing, Sought, above, bounds, filing
-from perdure.index.stamp import digest_of
+from perdure.index.filters import LEVEL, NAMED, Filing, Sought, above, bounds, digest_of, filing
 from perdure.index.vectors import quantised, whole
 from perdure.model import IndexRecord, Level, SeedHit
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL

@@ -15,8 +15,8 @@ from perdure.index.filters import (
     check_unlogged,
     filing,
     sought,
+    stamp,
 )
-from perdure.index.stamp import stamp
 from perdure.index.vectors import cosine, quantised, whole
 from perdure.index.words import check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
