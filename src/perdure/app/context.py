@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from perdure.context.nodes import Nodes
     from perdure.context.outbox.sqlite import SqliteOutbox
     from perdure.context.reading import NodeReader
-    from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.llm.ledger import Cost
