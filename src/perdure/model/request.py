@@ -158,7 +158,7 @@ def place_named(text: str, ctx: RequestContext) -> Uri:
 def _within(ctx: RequestContext, place: Uri) -> Uri:
     if place.account != ctx.account_id:
         raise AccessDeniedError(
-            f"{str(place)!a} is in another account than {ctx.account_id!a}. "
+            f"{str(place)!a} is out of reach: it is in another account than {ctx.account_id!a}. "
             "Fix: name a place in that one",
             options={"account": place.account},
         )
