@@ -295,41 +295,38 @@ class Batch:
 
 
 def _look_for_write(change: Change, data: bytes, directories: Directories) -> _Write:
-    locator, _, expect = change
-    parent, _, segment = locator.key.rpartition("/")
+    key = change.locator.key
+    parent, _, segment = key.rpartition("/")
     directory = directories.make(parent)
     if directory in directories.made:
-        check_found(None, expect, locator)
-        return _Write(locator.key, directory, segment, data, None)
-    name = directories.spelled_in(directory, segment)
-    descriptor = directories.opened(directory)
-    before = status_in(descriptor, name)
-    _refuse_directory(before)
-    if expect is not None:
-        check_found(content_in(descriptor, name), expect, locator)
-    return _Write(locator.key, directory, name, data, before)
+        check_found(None, change.expect, change.locator)
+        return _Write(key, directory, segment, data, None)
+    name, before = _found(change, directory, directories)
+    return _Write(key, directory, name, data, before)
 
 
 def _look_for_removal(change: Change, directories: Directories) -> _Removal | None:
-    locator, _, expect = change
-    parent, _, segment = locator.key.rpartition("/")
     try:
-        directory = directories.find(parent)
+        directory = directories.find(_parent(change.locator.key))
     except (FileNotFoundError, NotADirectoryError):
-        check_found(None, expect, locator)
+        check_found(None, change.expect, change.locator)
         return None
-    name = directories.spelled_in(directory, segment)
+    name, before = _found(change, directory, directories)
+    return None if before is None else _Removal(change.locator.key, directory, name)
+
+
+def _found(
+    change: Change, directory: str, directories: Directories
+) -> tuple[str, os.stat_result | None]:
+    """Return the name and status of what a change is about, if it is as expected."""
+    name = directories.spelled_in(directory, change.locator.name)
     descriptor = directories.opened(directory)
     before = status_in(descriptor, name)
-    _refuse_directory(before)
-    if expect is not None:
-        check_found(content_in(descriptor, name), expect, locator)
-    return None if before is None else _Removal(locator.key, directory, name)
-
-
-def _refuse_directory(before: os.stat_result | None) -> None:
     if before is not None and stat.S_ISDIR(before.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
+    if change.expect is not None:
+        check_found(content_in(descriptor, name), change.expect, change.locator)
+    return name, before
 
 
 def _discard(directories: Directories, directory: str, temporary: str) -> None:

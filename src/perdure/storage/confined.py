@@ -148,16 +148,12 @@ def read_all(descriptor: int) -> bytes:
     except OSError as error:
         if error.errno != errno.ESPIPE:
             raise
-    _refuse_unless_plain(os.fstat(descriptor).st_mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.ELOOP, "neither a file nor a directory")
     chunks = []
     while chunk := os.read(descriptor, 1 << 20):
         chunks.append(chunk)
     return b"".join(chunks)
-
-
-def _refuse_unless_plain(mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.ELOOP, "neither a file nor a directory")
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -252,22 +248,14 @@ class PlainNames:
         version = (status.st_dev, status.st_ino, status.st_ctime_ns)
         if version in self._plain:
             return os.listdir(descriptor)
-        plain: list[str] = []
-        odd = 0
         with os.scandir(descriptor) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
-                    plain.append(entry.name)
-                else:
-                    odd += 1
-        if not odd and time.time() - status.st_ctime > _SETTLED_SECONDS:
-            self._remember(version)
+            every = list(entries)
+        plain = [entry.name for entry in every if is_plain(entry)]
+        if len(plain) == len(every) and time.time() - status.st_ctime > _SETTLED_SECONDS:
+            if len(self._plain) >= _REMEMBERED_DIRECTORIES:
+                self._plain.clear()
+            self._plain.add(version)
         return plain
-
-    def _remember(self, version: tuple[int, int, int]) -> None:
-        if len(self._plain) >= _REMEMBERED_DIRECTORIES:
-            self._plain.clear()
-        self._plain.add(version)
 
 
 def is_plain(entry: "os.DirEntry[str]") -> bool:

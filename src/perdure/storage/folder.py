@@ -309,64 +309,50 @@ class FolderBackend(StorageBackend):
         self._check_root()
 
     def _replace(self, held: "Held", locator: Locator, data: bytes, expect: Expectation) -> None:
-        from perdure.storage.commit import (  # noqa: PLC0415 - as before
-            content_in,
-            replace_file,
-            status_in,
-        )
+        from perdure.storage import commit  # noqa: PLC0415 - as before
 
         parent, _, name = locator.key.rpartition("/")
         with self._directory(parent, make=True) as directory:
             name = self._spelled_in(directory.key, name)
-            before = status_in(directory.descriptor, name)
+            before = commit.status_in(directory.descriptor, name)
             if before is not None and stat.S_ISDIR(before.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "")
             if expect is not None:
-                check_found(content_in(directory.descriptor, name), expect, locator)
-            replace_file(held, directory, name, data, before)
+                check_found(commit.content_in(directory.descriptor, name), expect, locator)
+            commit.replace_file(held, directory, name, data, before)
 
     def _unlink(self, held: "Held", locator: Locator, expect: Expectation) -> None:
-        from perdure.storage.commit import (  # noqa: PLC0415 - as before
-            content_in,
-            remove_directory,
-            remove_file,
-            status_in,
-        )
+        from perdure.storage import commit  # noqa: PLC0415 - as before
 
         parent, _, name = locator.key.rpartition("/")
         with self._directory(parent, make=False) as directory:
             name = self._spelled_in(directory.key, name)
-            before = status_in(directory.descriptor, name)
+            before = commit.status_in(directory.descriptor, name)
             if before is None:
                 raise FileNotFoundError(errno.ENOENT, "")
             if not stat.S_ISDIR(before.st_mode):
                 if expect is not None:
-                    check_found(content_in(directory.descriptor, name), expect, locator)
-                remove_file(held, directory, name)
+                    check_found(commit.content_in(directory.descriptor, name), expect, locator)
+                commit.remove_file(held, directory, name)
             elif expect is not None:
                 raise IsADirectoryError(errno.EISDIR, "")
             else:
-                remove_directory(held, directory, name)
+                commit.remove_directory(held, directory, name)
 
     def _directory(self, key: str, *, make: bool) -> "Directory":
         """Open a directory for a change; with `make`, create it and those above it."""
-        from perdure.storage.commit import Directory  # noqa: PLC0415 - as before
+        from perdure.storage import commit  # noqa: PLC0415 - as before
 
         try:
             spelled = key if key.isascii() else self._spelled(key)
-            return Directory(self._root, spelled, self._open_below(spelled, DIRECTORY))
+            return commit.Directory(self._root, spelled, self._open_below(spelled, DIRECTORY))
         except (FileNotFoundError, NotADirectoryError):
             if not make:
                 raise
         return self._make_directories(key)
 
     def _make_directories(self, key: str) -> "Directory":
-        from perdure.storage.commit import (  # noqa: PLC0415 - as before
-            Directory,
-            make_directory,
-            sync_directory,
-            take_back,
-        )
+        from perdure.storage import commit  # noqa: PLC0415 - as before
 
         made = []
         spelled = ""
@@ -375,9 +361,9 @@ class FolderBackend(StorageBackend):
             for segment in key.split("/") if key else ():
                 name = self._spelled_in(spelled, segment)
                 spelled = f"{spelled}/{name}".lstrip("/")
-                if make_directory(name, descriptor):
+                if commit.make_directory(name, descriptor):
                     made.append(spelled)
-                    sync_directory(descriptor)
+                    commit.sync_directory(descriptor)
                 inner = confined.open_entry(name, DIRECTORY, descriptor)
                 os.close(descriptor)
                 descriptor = inner
@@ -385,9 +371,9 @@ class FolderBackend(StorageBackend):
             if isinstance(error, NotADirectoryError):
                 error.filename = spelled
             os.close(descriptor)
-            take_back(self._root, made)
+            commit.take_back(self._root, made)
             raise
-        return Directory(self._root, spelled, descriptor, made)
+        return commit.Directory(self._root, spelled, descriptor, made)
 
     # ------------------------------------------------------------ the root
 

@@ -162,13 +162,13 @@ class Runtime:
     """A model in memory. It can be used by several threads at once."""
 
     def __init__(self, graph: bytes, tokenizer: bytes) -> None:
-        packages = load_packages()
-        self._array = packages.numpy.array
+        numpy, onnxruntime, tokenizers = load_packages()
+        self._array = numpy.array
         try:
-            self._session = packages.onnxruntime.InferenceSession(
-                graph, _options(packages.onnxruntime), providers=["CPUExecutionProvider"]
+            self._session = onnxruntime.InferenceSession(
+                graph, _options(onnxruntime), providers=["CPUExecutionProvider"]
             )
-            self._tokenizer = packages.tokenizers.Tokenizer.from_buffer(tokenizer)
+            self._tokenizer = tokenizers.Tokenizer.from_buffer(tokenizer)
         except Exception as error:  # neither package has an error of its own for this
             raise ModelDamagedError(
                 f"the model can't be read: {str(error)[:200]!a}. "
@@ -192,26 +192,19 @@ def _options(onnxruntime: Any) -> Any:  # noqa: ANN401 - onnxruntime has no type
     return options
 
 
-@dataclass(frozen=True, slots=True)
-class Packages:
-    numpy: Any
-    onnxruntime: Any
-    tokenizers: Any
-
-
-def load_packages() -> Packages:
-    """Import what a model runs on; `PackageMissingError` if it is not installed.
+def load_packages() -> tuple[Any, Any, Any]:
+    """Import numpy, onnxruntime and tokenizers; `PackageMissingError` if one is not installed.
 
     The makers of onnxruntime have it report to them, from 1.29 on, unless it is told not to before
     it is imported. It is told, also if somebody else has imported it by then.
     """
     os.environ.setdefault(_NO_REPORTS, "1")
     try:
-        packages = Packages(*map(import_module, ("numpy", "onnxruntime", "tokenizers")))
+        numpy, onnxruntime, tokenizers = map(import_module, ("numpy", "onnxruntime", "tokenizers"))
     except ImportError as error:
         raise PackageMissingError(
             f"the embedding model needs a package that can't be imported: {error}. "
             "Fix: pip install '.[minilm]' from a checkout."
         ) from error
-    packages.onnxruntime.disable_telemetry_events()
-    return packages
+    onnxruntime.disable_telemetry_events()
+    return numpy, onnxruntime, tokenizers
