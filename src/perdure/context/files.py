@@ -51,6 +51,16 @@ LEARNED = ".learned"
 """How far a session was learned from; written with what was learned."""
 
 _FORMAT = 1
+_json = json.JSONEncoder(ensure_ascii=False).encode
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+Found = Text
+"""What a file says."""
+Files = Mapping[str, Found]
+Earlier = Callable[[str], Iterator[str]]
+"""Gives the texts that a file had, newest first."""
+Part = TypeVar("Part")
+_BASE16 = "f01551220"
+"""What comes before the digest in a CIDv1 of raw content and sha2-256, in base 16."""
 
 
 class Meta(NamedTuple):
@@ -150,9 +160,6 @@ def parse_relations(text: str, uri: str) -> tuple[RelationEdge, ...]:
     return tuple(edges)
 
 
-_json = json.JSONEncoder(ensure_ascii=False).encode
-
-
 def _object(text: str) -> dict[str, JSON]:
     said = _parsed(text)
     return said if isinstance(said, dict) else _refuse("it is no JSON object")
@@ -188,9 +195,6 @@ def _text(value: object) -> str:
     )
 
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-
-
 def _written(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
@@ -216,19 +220,6 @@ def texts_of(node: ContextNode, content_file: str) -> dict[str, str]:
         ABSTRACT: node.abstract,
         OVERVIEW: node.overview,
     }
-
-
-Found = Text
-"""What a file says."""
-Files = Mapping[str, Found]
-Earlier = Callable[[str], Iterator[str]]
-"""Gives the texts that a file had, newest first."""
-
-Part = TypeVar("Part")
-
-
-_BASE16 = "f01551220"
-"""What comes before the digest in a CIDv1 of raw content and sha2-256, in base 16."""
 
 
 def cid_of(text: str) -> str:

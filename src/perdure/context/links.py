@@ -26,6 +26,8 @@ _LINK = (
 )
 _FILE = "content"
 _OWNERS = frozenset({"users", "agents"})
+MENTION_WEIGHT = 0.5
+"""A link says that there is a relation, and not which; an edge that somebody wrote says more."""
 
 
 class Places(Protocol):
@@ -176,10 +178,6 @@ class ScannedLinks:
 
 def names_in(node: ContextNode) -> set[str]:
     return names_of_edges(node.relations) | set(map(name_in, targets(node.content)))
-
-
-MENTION_WEIGHT = 0.5
-"""A link says that there is a relation, and not which; an edge that somebody wrote says more."""
 
 
 class RelationReader:

@@ -40,6 +40,16 @@ from perdure.model.uri import SLUG, name_of
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
 from perdure.storage.contract import is_directory
 
+_LOOKS = 50
+_SIBLINGS = 20
+OWNER_LEVEL = 2
+_FILE_NAMES = frozenset(FILES)
+_META_FIRST = (META, *PARTS)
+_PLAIN_SLUGS = re.compile(r"(?:[a-z0-9_-]{5,100}/)*")
+"""Slugs that are too long to be a device anywhere, so that their folders have their names."""
+_ROOT = Locator("")
+Read = Callable[[Locator], str | None]
+
 
 class Reach:
     """Says no before anything is looked at, so that a refusal tells nothing of what is there."""
@@ -89,18 +99,6 @@ class Reach:
         if owner is None:
             return ctx.session_id == place.session
         return ctx.reaches(owner)
-
-
-_LOOKS = 50
-_SIBLINGS = 20
-OWNER_LEVEL = 2
-_FILE_NAMES = frozenset(FILES)
-_META_FIRST = (META, *PARTS)
-_PLAIN_SLUGS = re.compile(r"(?:[a-z0-9_-]{5,100}/)*")
-"""Slugs that are too long to be a device anywhere, so that their folders have their names."""
-_ROOT = Locator("")
-
-Read = Callable[[Locator], str | None]
 
 
 class Stored(NamedTuple):

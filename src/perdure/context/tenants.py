@@ -15,6 +15,7 @@ from perdure.storage.contract import is_directory
 
 _FOLDER = ".deleting"
 _ROOT = Locator("")
+_BATCH = 250
 
 
 class Deletions:
@@ -79,9 +80,6 @@ class Deletions:
     def _note(self, account_id: str, owner_space: str) -> Locator:
         said = f"{Uri(account_id)}\n{owner_space}"
         return self._folder.child(f"{sha256(said.encode()).hexdigest()[:32]}.json")
-
-
-_BATCH = 250
 
 
 class NodeData:

@@ -33,6 +33,11 @@ ALWAYS, NEVER = -(2**62), 2**62
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _OF_RECORDS = frozenset({*EQUALS, VALID_FROM, VALID_UNTIL})
+Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
+"""Id, level, text, context, filters and payload of a record."""
+_encoded = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=dict
+).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +172,6 @@ def check_nodes(account: str, nodes: Mapping[str, Sequence[IndexRecord]]) -> lis
                     f"{record.uri!a} is no record of {uri!a}. Fix: give it with its own URI."
                 )
     return [record for records in nodes.values() for record in records]
-
-
-Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
-"""Id, level, text, context, filters and payload of a record."""
-
-_encoded = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=dict
-).encode
 
 
 def stamp(records: Iterable[IndexRecord]) -> str:

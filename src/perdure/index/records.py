@@ -17,6 +17,10 @@ CHARACTERS = 900
 _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]]*\s+|\s*\n")
+_SEVERAL = 2
+_END = 60
+"""So many characters are the end of a message."""
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Passage(NamedTuple):
@@ -129,12 +133,6 @@ def _end(text: str, start: int) -> int:
         return ends[-1]
     space = text.rfind(" ", least, limit)
     return space + 1 if space > 0 else limit
-
-
-_SEVERAL = 2
-_END = 60
-"""So many characters are the end of a message."""
-_WORD = re.compile(r"[^\W_]+")
 
 
 class Piece(NamedTuple):

@@ -33,6 +33,18 @@ SUPERSEDED_BY = "superseded_by"
 """The type of the edges from what held once to what holds in its place."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_HEADING = re.compile(
+    r"^(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^(?P=fence)|\Z)"  # code, in which a # is none
+    r"|^#{1,6}[ \t]+(?P<text>\S.*)$",
+    re.MULTILINE,
+)
+_CLOSING = re.compile(r"(?:^|[ \t])#+$")
+_MARKUP = re.compile(r"^[ \t]*(?:(?:[-*+>]|\d+[.)]|\[[ xX]\])[ \t]+)*")
+_FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
+_MAX_TITLE = 120
+_MAX_BEGINNING = 60
+_TIMES = ("date", "valid_from", "valid_until")
+"""Metadata that Perdure reads: when it was, and from when to when it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +84,6 @@ class RelationEdge:
     @property
     def identity(self) -> tuple[str, str, str]:
         return self.from_uri, self.to_uri, self.relation_type
-
-
-_HEADING = re.compile(
-    r"^(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^(?P=fence)|\Z)"  # code, in which a # is none
-    r"|^#{1,6}[ \t]+(?P<text>\S.*)$",
-    re.MULTILINE,
-)
-_CLOSING = re.compile(r"(?:^|[ \t])#+$")
-_MARKUP = re.compile(r"^[ \t]*(?:(?:[-*+>]|\d+[.)]|\[[ xX]\])[ \t]+)*")
-_FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
-_MAX_TITLE = 120
-_MAX_BEGINNING = 60
-_TIMES = ("date", "valid_from", "valid_until")
-"""Metadata that Perdure reads: when it was, and from when to when it holds."""
 
 
 class NodeStatus(Enum):

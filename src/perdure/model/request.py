@@ -23,6 +23,11 @@ from perdure.model.uri import SCHEME, Uri, check_id
 from perdure.model.values import MAX_ABSTRACT, bounded, shown
 
 _OWNER_SPACE = re.compile(r"(user|agent):(.+)", re.DOTALL)
+_OF_ACCOUNT = frozenset({"users", "agents", "resources", "sessions"})
+_NO_CATEGORIES = _OF_ACCOUNT | {"skills", "memories"}
+_KNOWN = (
+    "CATEGORY/SLUG, profile, skills/NAME, resources/NAME, sessions/ID/NAME, or a whole ctx:// URI"
+)
 
 
 class Role(Enum):
@@ -130,13 +135,6 @@ class RequestContext:
             f"{self.agent_id[:80]!a} of account {self.account_id[:80]!a}. "
             "Fix: ask as somebody who may see it, or have its owner space shown to you."
         )
-
-
-_OF_ACCOUNT = frozenset({"users", "agents", "resources", "sessions"})
-_NO_CATEGORIES = _OF_ACCOUNT | {"skills", "memories"}
-_KNOWN = (
-    "CATEGORY/SLUG, profile, skills/NAME, resources/NAME, sessions/ID/NAME, or a whole ctx:// URI"
-)
 
 
 def place_named(text: str, ctx: RequestContext) -> Uri:

@@ -30,6 +30,7 @@ SHAPES = (
     "ctx://{account}/resources/{name}/...",
     "ctx://{account}/sessions/{id}/{name}/...",
 )
+_SHAPES_SHOWN = "one of\n  " + "\n  ".join(SHAPES)
 
 
 def check_slug(text: object, what: str = "a slug") -> str:
@@ -229,9 +230,6 @@ def _check_owned(kind: str, *names: str) -> None:
             )
     for name in names[1:]:
         check_slug(name, "a slug in a URI")
-
-
-_SHAPES_SHOWN = "one of\n  " + "\n  ".join(SHAPES)
 
 
 def misshapen(text: object) -> InvalidUriError:

@@ -37,6 +37,16 @@ _FIRST_READ_BYTES = 1 << 16
 _SYS_OPENAT2 = 437
 _AT_FDCWD = -100
 _RESOLVE_NO_SYMLINKS = 0x04
+Identity = tuple[int, int, int]
+"""Device, number and time of birth: a new folder may get the number of one that is gone."""
+_STATX_INO = 0x100
+_STATX_BTIME = 0x800
+_STATX_BYTES = 256
+_NUMBER = struct.Struct("=Q")
+_BIRTH = struct.Struct("=qI")
+_DEVICE = struct.Struct("=II")
+_SETTLED_SECONDS = 0.05  # five ticks of the slowest kernel clock
+_REMEMBERED_DIRECTORIES = 4096
 
 
 class _OpenHow(ctypes.Structure):
@@ -186,17 +196,6 @@ def discard_entry(name: str, directory: int) -> None:
     os.rmdir(name, dir_fd=directory)
 
 
-Identity = tuple[int, int, int]
-"""Device, number and time of birth: a new folder may get the number of one that is gone."""
-
-_STATX_INO = 0x100
-_STATX_BTIME = 0x800
-_STATX_BYTES = 256
-_NUMBER = struct.Struct("=Q")
-_BIRTH = struct.Struct("=qI")
-_DEVICE = struct.Struct("=II")
-
-
 def identify(path: str) -> Identity:
     """Tell a folder from every other one, also from one that is made in its place later."""
     told = _told_by_statx(path)
@@ -225,10 +224,6 @@ def _told_by_statx(path: str) -> Identity | None:
 def _statx() -> Callable[..., int] | None:
     """Return the system's own call, which the standard library does not offer, where there is."""
     return getattr(system_library(), "statx", None)
-
-
-_SETTLED_SECONDS = 0.05  # five ticks of the slowest kernel clock
-_REMEMBERED_DIRECTORIES = 4096
 
 
 class PlainNames:

@@ -45,6 +45,8 @@ Contents = dict[str, CID | None]
 
 DURING: Final = "during"
 """Says of an external version that it came while a commit was written: the position before it."""
+_ATTEMPTS = 3
+_MOST_AHEAD = 5_000
 
 
 def last_replaced(history: History, settled: int) -> list[Replaced]:
@@ -133,10 +135,6 @@ class Places:
             f"{directory.key!a} is a text, so nothing can lie below it. "
             "Fix: choose a place outside of it."
         )
-
-
-_ATTEMPTS = 3
-_MOST_AHEAD = 5_000
 
 
 class Wanted(NamedTuple):

@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 
 
 TURN = ".making"
+_COPY = ".vectors"
+UNFINISHED = ".unfinished"
+_AN_HOUR = 3600
+Answer = TypeVar("Answer")
+SUFFIX = ".sqlite"
+MOST_OPEN = 32
+_CACHE_KIB = 32_768
+_ATTEMPTS = 5
+_RETIRED = b"perdure: retired"
 
 
 @contextmanager
@@ -84,11 +93,6 @@ def _is_at(path: Path, descriptor: int) -> bool:
     return os.path.samestat(found, os.fstat(descriptor))
 
 
-_COPY = ".vectors"
-UNFINISHED = ".unfinished"
-_AN_HOUR = 3600
-
-
 def copy_of(database: Path, dimension: int) -> Path:
     return database.with_name(f"{database.stem}.{dimension}{_COPY}")
 
@@ -125,15 +129,6 @@ def _age(path: Path) -> float:
         return time.time() - path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-Answer = TypeVar("Answer")
-
-SUFFIX = ".sqlite"
-MOST_OPEN = 32
-_CACHE_KIB = 32_768
-_ATTEMPTS = 5
-_RETIRED = b"perdure: retired"
 
 
 class AccountFile:

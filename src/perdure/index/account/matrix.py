@@ -36,6 +36,15 @@ _AT = {name: at for at, name in enumerate(COLUMNS)}
 _FEW = 8
 """If less than one in so many is wanted, it is quicker to gather these."""
 _CHUNK = 8192
+_MAGIC = b"perdure vectors 1\n".ljust(24, b"\0")
+_HEAD = struct.Struct("<24sqqqqqI4x")
+_NUMBER = 8
+_CHECKSUM = 8
+"""Bytes at the end of the head."""
+WORTH_A_COPY = 2_000
+"""Fewer vectors than this are read as fast from their rows."""
+_BEHIND = 8
+"""A copy is made anew when one row in so many came or went since."""
 
 
 class Matrix:
@@ -199,13 +208,6 @@ def gone_in(changes: list[Change]) -> Numbers:
     return np.array(sorted(rows), np.int64)
 
 
-_MAGIC = b"perdure vectors 1\n".ljust(24, b"\0")
-_HEAD = struct.Struct("<24sqqqqqI4x")
-_NUMBER = 8
-_CHECKSUM = 8
-"""Bytes at the end of the head."""
-
-
 def load(path: Path, dimension: int) -> Matrix | None:
     """Map the copy; None if there is none, or a bit of it is not as it was written."""
     try:
@@ -246,12 +248,6 @@ def save(path: Path, matrix: Matrix) -> None:
 def _crc(head: bytes, body: NDArray[np.uint8]) -> int:
     """Return the checksum of a copy, without that of its own four bytes."""
     return int(crc32c(body)) ^ int(crc32c(head[: _HEAD.size - _CHECKSUM]))
-
-
-WORTH_A_COPY = 2_000
-"""Fewer vectors than this are read as fast from their rows."""
-_BEHIND = 8
-"""A copy is made anew when one row in so many came or went since."""
 
 
 def nearest(

@@ -20,6 +20,11 @@ KEPT = 1024
 MUCH = 100_000
 """Characters that tell which rows went: then it is as well to look at everything."""
 _TOKEN_BITS = 62
+Row = tuple[Any, ...]
+Scored = list[tuple[int, float]]
+"""Rows, and how well they fit."""
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+BELOW = "below"
 
 
 class Change(NamedTuple):
@@ -78,13 +83,6 @@ def _sealed(row: tuple[Any, ...], account: str) -> Change:
             "for it. Fix: `perdure index rebuild` makes it again."
         )
     return change
-
-
-Row = tuple[Any, ...]
-Scored = list[tuple[int, float]]
-"""Rows, and how well they fit."""
-
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 
 
 class Names:
@@ -275,9 +273,6 @@ def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
     equal = [row for row, score in scored if score == least]
     asked = {"rows": json.dumps(equal), "most": most - len(better)}
     return [*better, *((row, least) for (row,) in db.execute(schema.FIRST_BY_ID, asked))]
-
-
-BELOW = "below"
 
 
 class Wanted(NamedTuple):

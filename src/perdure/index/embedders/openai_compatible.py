@@ -36,6 +36,8 @@ _FIXES = {
     413: "send fewer texts at once",
     429: "wait, or ask for a higher limit",
 }
+_MAX_BATCH = 512
+_MAX_DIMENSION = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +187,6 @@ def _nobody_is_there(error: Exception) -> bool:
 
 def _seconds(told: str | None) -> float:
     return float(told) if told and told.isascii() and told.isdecimal() else 0.0
-
-
-_MAX_BATCH = 512
-_MAX_DIMENSION = 65_536
 
 
 class OpenAICompatible:

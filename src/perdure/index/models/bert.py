@@ -24,6 +24,21 @@ _OPSETS = {"": 18, "com.microsoft": 1}
 _TYPES = {"float32": 1, "int8": 3, "int64": 7}
 _VARINT, _BYTES, _FLOAT = 0, 2, 5
 _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE = 1, 2
+Floats = NDArray[np.float32]
+Weights = Mapping[str, Floats]
+_LENGTH = 8
+"""How many bytes say how long the header is."""
+_LARGEST = 64
+"""Of a weight. Older processors add two products in 16 bits, and 2 * 255 * 64 is what fits."""
+_LOUD = (63, 99, 127, 223)
+"""Numbers of the hidden state that are up to thirty times the others, in whatever text.
+
+Rounded with them, the others would keep too little; so they are multiplied as they are, apart.
+"""
+_LOUD_INSIDE: Sequence[tuple[int, ...]] = ((856,), (607,), (218, 1004), (358,), (637,), ())
+"""The same between the two halves of each layer's network."""
+_EPSILON = 1e-12
+_OURS = "com.microsoft"
 
 
 class Graph:
@@ -119,13 +134,6 @@ def _varint(value: int) -> bytes:
     return bytes([*groups, value])
 
 
-Floats = NDArray[np.float32]
-Weights = Mapping[str, Floats]
-
-_LENGTH = 8
-"""How many bytes say how long the header is."""
-
-
 def read_weights(path: Path) -> Weights:
     """Return the float arrays of a safetensors file, by name; its digest was compared before."""
     file = np.memmap(path, mode="r")
@@ -142,19 +150,6 @@ def _array(file: NDArray[np.uint8], told: Mapping[str, Any]) -> Floats:
     first, end = told["data_offsets"]
     # Copied, because nobody promises that floats begin where floats may.
     return np.frombuffer(file[first:end].tobytes(), "<f4").reshape(told["shape"])
-
-
-_LARGEST = 64
-"""Of a weight. Older processors add two products in 16 bits, and 2 * 255 * 64 is what fits."""
-_LOUD = (63, 99, 127, 223)
-"""Numbers of the hidden state that are up to thirty times the others, in whatever text.
-
-Rounded with them, the others would keep too little; so they are multiplied as they are, apart.
-"""
-_LOUD_INSIDE: Sequence[tuple[int, ...]] = ((856,), (607,), (218, 1004), (358,), (637,), ())
-"""The same between the two halves of each layer's network."""
-_EPSILON = 1e-12
-_OURS = "com.microsoft"
 
 
 def build_graph(weights: Weights) -> bytes:

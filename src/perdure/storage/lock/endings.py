@@ -17,6 +17,8 @@ INTERRUPTING_SIGNALS = (signal.SIGINT, signal.SIGALRM, *ENDING_SIGNALS)
 """What can come between any two steps of ours."""
 
 _to_do: set[Callable[[], None]] = set()
+_IDLE_BEATS = 20
+_LONGEST_PAUSE_SECONDS = 60.0
 
 
 def before_the_end(action: Callable[[], None]) -> None:
@@ -80,10 +82,6 @@ def _do_all() -> None:
     for action in tuple(_to_do):
         action()
     _to_do.clear()
-
-
-_IDLE_BEATS = 20
-_LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Heart:
