@@ -31,6 +31,17 @@ Clock = Callable[[], datetime]
 SECOND = 1_000_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
+MAX_SIBLINGS = 20
+"""How many of a folder a directory event tells of."""
+Siblings = Callable[[ContextNode, RequestContext], Iterable[tuple[str, str]]]
+"""Returns URI and abstract of the nodes in the folder of a node that the caller may see."""
+MAX_SECONDS = 366 * 24 * 3600
+MAX_ERROR = 2_000
+"""Characters of an error that are kept with an event."""
+MAX_RETRY = 5
+"""So many retries are allowed; the failure of the last one buries the event."""
+FIRST_WAIT_SECONDS = 1
+LONGEST_WAIT_SECONDS = 60
 
 
 def utc_now() -> datetime:
@@ -43,13 +54,6 @@ def micros(time: datetime) -> int:
 
 def from_micros(count: int) -> datetime:
     return _EPOCH + timedelta(microseconds=count)
-
-
-MAX_SIBLINGS = 20
-"""How many of a folder a directory event tells of."""
-
-Siblings = Callable[[ContextNode, RequestContext], Iterable[tuple[str, str]]]
-"""Returns URI and abstract of the nodes in the folder of a node that the caller may see."""
 
 
 def no_siblings(_node: ContextNode, _ctx: RequestContext) -> tuple[tuple[str, str], ...]:
@@ -186,11 +190,6 @@ def _check_in_folder(folder: Uri, uris: Sequence[str]) -> None:
             )
 
 
-MAX_SECONDS = 366 * 24 * 3600
-MAX_ERROR = 2_000
-"""Characters of an error that are kept with an event."""
-
-
 def lease_end(now: int, timeout_seconds: int) -> int:
     """Return when a lease that starts now lapses; one that can't be is refused."""
     if counted(timeout_seconds, "number of seconds of a lease", least=1) > MAX_SECONDS:
@@ -226,12 +225,6 @@ def lost(event: OutboxEvent, worker_id: str) -> LeaseError:
         f"{worker_id[:80]!a} by now; nothing was changed. Fix: leave it to that one, and next time "
         "extend the lease before it lapses."
     )
-
-
-MAX_RETRY = 5
-"""So many retries are allowed; the failure of the last one buries the event."""
-FIRST_WAIT_SECONDS = 1
-LONGEST_WAIT_SECONDS = 60
 
 
 def backoff(failures: int) -> timedelta:

@@ -37,6 +37,13 @@ from perdure.storage.confined import discard_temporary, read_all
 from perdure.storage.locator import TEMPORARY_SUFFIX
 from perdure.storage.lock.endings import before_the_end, call_off, ending_cleanly, heart
 
+_NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_FREE = "free"
+_BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
+_FIRST_WAIT_SECONDS = 0.0005
+_LONGEST_WAIT_SECONDS = 0.05
+_RECORDS_KEPT_SECONDS = 86_400.0
+
 
 class Holder(NamedTuple):
     """Who has the baton, as its name says."""
@@ -100,14 +107,6 @@ def _this_machine() -> tuple[str, str]:
             traits.append(boot.read())
         traits.append(os.readlink("/proc/self/ns/pid"))
     return hashlib.sha256("\n".join(traits).encode()).hexdigest()[:12], host
-
-
-_NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-_FREE = "free"
-_BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
-_FIRST_WAIT_SECONDS = 0.0005
-_LONGEST_WAIT_SECONDS = 0.05
-_RECORDS_KEPT_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
