@@ -213,7 +213,6 @@ def _refuse(what: str) -> NoReturn:
 
 
 def texts_of(node: ContextNode, content_file: str) -> dict[str, str]:
-    """Return the four parts of a node as their files have them, in the order of writing."""
     return {
         CONTENT: content_file,
         RELATIONS: relations_text(node.relations),
@@ -241,7 +240,6 @@ class Look(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all parts are what the meta names."""
         return self.cids == self.meta.parts
 
     @property

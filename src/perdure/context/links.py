@@ -278,5 +278,4 @@ def _starts(edges: Sequence[RelationEdge]) -> list[str]:
 
 
 def _dated(edge: RelationEdge, before: RelationEdge | None) -> RelationEdge:
-    """Return the edge with the time at which it was first written, if it was."""
     return edge if before is None else replace(edge, created_at=before.created_at)

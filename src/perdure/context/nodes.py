@@ -225,7 +225,6 @@ class Nodes(NodeReader):
         draft.write(self.owned(draft, moved, ctx), stored._replace(files=dict.fromkeys(FILES)))
 
     def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
-        """Yield the nodes that lead to a place, of those that the caller may change."""
         for follower in self._backlinks.leading_to(place):
             if follower != place and ctx.may_change(follower) and self.reach.may_see(follower, ctx):
                 with suppress(NodeNotFoundError, BrokenNodeError):

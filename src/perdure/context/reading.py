@@ -92,7 +92,6 @@ class Reach:
         return self._root.child(Uri(place.account, place.path[:2]).key, OWNER)
 
     def _session_open(self, place: Uri, ctx: RequestContext) -> bool:
-        """Whether a place is in no session, or in one that is the caller's."""
         if not place.session or ctx.governs:
             return True
         owner = self.session_owner(place)

@@ -141,7 +141,6 @@ def _micros(value: JSON, name: str) -> int:
 
 
 def check_cursor(cursor: int, expected: int | None) -> None:
-    """Refuse to go on from another cursor than was expected."""
     if expected is not None and cursor != expected:
         raise ConcurrentModificationError(
             f"the index is at {cursor}, not at {expected}: somebody else moved it, and nothing was "
@@ -150,7 +149,6 @@ def check_cursor(cursor: int, expected: int | None) -> None:
 
 
 def check_unlogged(unlogged: Collection[str], nodes: Mapping[str, object]) -> None:
-    """Refuse to be told of places that are not being replaced."""
     for uri in unlogged:
         if uri not in nodes:
             raise InvalidValueError(

@@ -162,7 +162,6 @@ def _parameters(embedder: Embedder) -> Mapping[str, canonical.Value]:
 
 
 def _remove(folder: Path) -> int:
-    """Remove a folder, with all that is in it; return 1 if there was one."""
     if not folder.is_dir():
         return 0
     rmtree(folder)

@@ -335,5 +335,4 @@ def _filters(node: ContextNode, parent: Uri, said_at: datetime | None) -> dict[s
 
 
 def _joined(context: Iterable[str]) -> str:
-    """Join what is said of a text, each thing once."""
     return " · ".join(dict.fromkeys(filter(None, context)))

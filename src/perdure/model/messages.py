@@ -246,7 +246,6 @@ class _Reading:
 
     # ------------------------------------------------------------ tools
     def _read_call(self, kind: str) -> None:
-        """Read an item that is a call, and perhaps has its result with it."""
         item = {"name": kind.removesuffix("_call"), **self._given}
         self._call(item if item.get("name") else {**item, "name": kind.removesuffix("_call")})
         for name in ("output", "outputs", "results", "error"):

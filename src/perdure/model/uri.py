@@ -114,7 +114,6 @@ class Uri:
 
     @property
     def words(self) -> str:
-        """The last part as people would write it."""
         return " ".join(self.name.replace("-", " ").replace("_", " ").split())
 
     @property

@@ -250,7 +250,6 @@ class History:
                     yield self.text(version)
 
     def diff(self, locator: Locator, old: Which, new: Which) -> str:
-        """Return what changed from one version to another, as a unified diff."""
         from perdure.artifacts import lines  # noqa: PLC0415 - who compares texts pays for it
 
         a, b = self.version(locator, old), self.version(locator, new)

@@ -277,7 +277,6 @@ class Joint:
         }
 
     def _parts(self, wanted: Mapping[Locator, Wanted]) -> list[_Part]:
-        """Look at all places, and refuse what can't be done there."""
         names = [locator.key for locator in wanted]
         bound = self._now().contents(names)
         places = Places(self.inner)
@@ -308,7 +307,6 @@ class Joint:
             yield
 
     def _now(self) -> _Followed:
-        """Return what the keys stand for, with all that others wrote."""
         if self._followed is None or self._followed.is_long:
             self._followed = _Followed(self.history.store, self.history.position())
         return self._followed

@@ -79,7 +79,6 @@ def _refuse_empty(recorded: Recorded) -> None:
 
 
 def _places(recorded: Recorded) -> Iterator[Locator]:
-    """Yield every text that is there, then every key that should have one."""
     seen = set()
     for locator in walk(recorded.inner, _ROOT):
         seen.add(locator)

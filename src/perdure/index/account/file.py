@@ -85,7 +85,6 @@ def _taken(path: Path, *, wait: bool) -> int | None:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the file that we hold is still the one that others find."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -104,7 +103,6 @@ def remove_copies(database: Path) -> None:
 
 
 def remove_unfinished(database: Path) -> None:
-    """Remove what somebody began to write and never finished."""
     for path in copies(database):
         if path.suffix == UNFINISHED and _age(path) > _AN_HOUR:
             path.unlink(missing_ok=True)

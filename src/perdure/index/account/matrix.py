@@ -159,7 +159,6 @@ class Matrix:
 
 
 def _dots(query: bytes, vectors: Vectors) -> Floats:
-    """Return the products of a query with vectors, exactly."""
     if not len(vectors):
         return np.empty(0)
     asked = np.frombuffer(query, np.int8)[np.newaxis]
@@ -182,7 +181,6 @@ def _any_of(column: Numbers, numbers: frozenset[int]) -> Mask:
 
 # ---------------------------------------------------------------- reading
 def read_rows(db: sqlite3.Connection, dimension: int, after: int) -> tuple[Numbers, Vectors]:
-    """Read the vectors of a dimension that came after a row."""
     found = db.execute(schema.VECTORS, (after, dimension))
     chunks = list(_chunks(found, dimension))
     if not chunks:
@@ -246,7 +244,6 @@ def save(path: Path, matrix: Matrix) -> None:
 
 
 def _crc(head: bytes, body: NDArray[np.uint8]) -> int:
-    """Return the checksum of a copy, without that of its own four bytes."""
     return int(crc32c(body)) ^ int(crc32c(head[: _HEAD.size - _CHECKSUM]))
 
 

@@ -131,7 +131,6 @@ def prepare(record: IndexRecord) -> Prepared:
 
 
 def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first: int) -> None:
-    """Write records into all tables, from the row `first` on."""
     fresh = list(enumerate(records, first))
     db.executemany(schema.ADD_RECORD, [(row, *_filed(each, names)) for row, each in fresh])
     db.executemany(schema.ADD_TEXT, [(row, *each.text) for row, each in fresh])
@@ -209,7 +208,6 @@ class Whole(NamedTuple):
 
 
 def read(account: str, row: Row) -> Whole:
-    """Take one row of `schema.WHOLE` apart."""
     _, id_, text, context, payload, valid_from, valid_until, digest, level, *rest = row
     uri, below, *named, since, until, vector = rest
     told = {ACCOUNT: account, **dict(zip(NAMED, named, strict=True))}

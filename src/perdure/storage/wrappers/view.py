@@ -78,7 +78,6 @@ class View(Unchangeable):
         return self._history.earlier(locator, self._state)
 
     def _bound(self, locator: Locator) -> Binding | None:
-        """Return the version that was there, if there was a text."""
         self._check()
         if is_foreign(locator.key):
             return None
