@@ -21,7 +21,7 @@ from perdure.index.account import schema
 from perdure.process import offer_save_here, recall_here, state_path
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.personal import Authorisation
-from perdure.storage.wrappers.read_only import ReadOnly, Unchangeable
+from perdure.storage.wrappers.read_only import Reading, Unchangeable
 from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here
 
@@ -229,7 +229,7 @@ class TestWrapper:
         public = {name for name in vars(StorageBackend) if not name.startswith("_")}
         left = {"from_options", "conflict_strategy", "derived_maintenance"}
 
-        assert public - left <= vars(ReadOnly).keys() | vars(Unchangeable).keys()
+        assert public - left <= vars(Reading).keys() | vars(Unchangeable).keys()
 
     def test_it_reads_what_there_is(self, here: Here, backend: StorageBackend) -> None:
         inner = here.machine.backend()

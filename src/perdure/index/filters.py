@@ -11,14 +11,7 @@ from perdure.errors import ConcurrentModificationError, InvalidValueError
 from perdure.index.contract import Filters
 from perdure.index.vectors import quantised
 from perdure.model import IndexRecord, Level, Uri
-from perdure.model.record import (
-    ACCOUNT,
-    EQUALS,
-    VALID_AT,
-    VALID_FROM,
-    VALID_UNTIL,
-    check_filters,
-)
+from perdure.model.record import ACCOUNT, EQUALS, VALID_AT, VALID_FROM, VALID_UNTIL, check_filters
 from perdure.model.uri import check_id
 from perdure.model.values import JSON, moment, shown
 

@@ -8,16 +8,7 @@ from enum import Enum
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
 from perdure.model.uri import Uri
-from perdure.model.values import (
-    CUT,
-    JSON,
-    MAX_OVERVIEW,
-    counted,
-    encodable,
-    frozen,
-    moment,
-    shown,
-)
+from perdure.model.values import CUT, JSON, MAX_OVERVIEW, counted, encodable, frozen, moment, shown
 
 
 class EventType(Enum):

@@ -26,6 +26,12 @@ ABSENT: Final = Absent.ABSENT
 Expectation = str | Absent | None
 """A content hash, `ABSENT`, or None for a write without a condition."""
 
+Changes = Mapping[Locator, str | None]
+"""Texts to be written, in this order; None is a text to be removed."""
+
+Conditions = Mapping[Locator, Expectation] | None
+"""What must be at some of the places before."""
+
 
 def encode_text(content: str, place: Locator) -> bytes:
     """Return the bytes of `content`; `NotTextError` if UTF-8 can't say it."""
@@ -88,9 +94,7 @@ class Change(NamedTuple):
     expect: Expectation
 
 
-def check_changes(
-    changes: Mapping[Locator, str | None], expect: Mapping[Locator, Expectation] | None
-) -> list[Change]:
+def check_changes(changes: Changes, expect: Conditions) -> list[Change]:
     """Return the changes in their order; raise for what no backend could do."""
     conditions = expect or {}
     for locator in conditions:

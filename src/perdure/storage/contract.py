@@ -7,13 +7,16 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Self
 
-from perdure.errors import (
-    FileAboveError,
-    OptionError,
-    PersonalWriteRefusedError,
-    StorageError,
+from perdure.errors import FileAboveError, OptionError, PersonalWriteRefusedError, StorageError
+from perdure.storage.content import (
+    Change,
+    Changes,
+    Conditions,
+    Expectation,
+    check_changes,
+    check_found,
+    partly_done,
 )
-from perdure.storage.content import Change, Expectation, check_changes, check_found, partly_done
 from perdure.storage.locator import Locator
 
 if TYPE_CHECKING:
@@ -141,12 +144,7 @@ class StorageBackend(ABC):
         a directory with `expect`: `IsADirectoryError`. A directory with children: `OSError`.
         """
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         """Write these texts, and remove those that are None, in this order.
 
         All conditions are compared before the first change. If one does not hold, it is a
@@ -240,12 +238,7 @@ class TransactionalBackend(StorageBackend):
     """A backend where several texts change as one: all of it is there afterwards, or none."""
 
     @abstractmethod
-    def commit(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> object:
+    def commit(self, changes: Changes, *, expect: Conditions = None) -> object:
         """Make all these changes, or none; None is a text to be removed.
 
         The files are written in this order. If a condition does not hold, nothing happens. If a

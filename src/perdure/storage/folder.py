@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -30,6 +30,8 @@ from perdure.storage.confined import (
     read_all,
 )
 from perdure.storage.content import (
+    Changes,
+    Conditions,
     Expectation,
     check_changes,
     check_expectation,
@@ -244,12 +246,7 @@ class FolderBackend(StorageBackend):
             check_found(None, expect, locator)
             raise absent(self._root, locator.key) from None
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         wanted = check_changes(changes, expect)
         if not wanted:
             return

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from perdure.errors import (
     AbsentError,
@@ -12,6 +12,8 @@ from perdure.errors import (
     FileInTheWayError,
 )
 from perdure.storage.content import (
+    Changes,
+    Conditions,
     Expectation,
     check_changes,
     check_expectation,
@@ -65,12 +67,7 @@ class MemoryBackend(StorageBackend):
             self._texts.pop(locator, None)
             del self._mtimes[locator]
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         wanted = check_changes(changes, expect)
         with self._lock:
             for locator, data, condition in wanted:

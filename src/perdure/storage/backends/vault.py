@@ -13,12 +13,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.storage.content import Expectation
-from perdure.storage.contract import (
-    Capabilities,
-    ConflictStrategy,
-    Finding,
-    FindingKind,
-)
+from perdure.storage.contract import Capabilities, ConflictStrategy, Finding, FindingKind
 from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import Locator, is_key_segment
 from perdure.storage.registry import BackendOptions

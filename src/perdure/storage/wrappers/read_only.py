@@ -1,11 +1,11 @@
 """Backends that can be read, and nothing else; and how a backend passes verbs on to another."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from perdure.errors import AccessRefusedError
-from perdure.storage.content import Expectation
+from perdure.storage.content import Changes, Conditions, Expectation
 from perdure.storage.contract import StorageBackend
 from perdure.storage.locator import Locator
 
@@ -43,12 +43,7 @@ class Unchangeable(StorageBackend):
         del expect
         self._refuse(locator)
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         del expect
         for locator in changes:
             self._refuse(locator)
@@ -68,11 +63,8 @@ class Unchangeable(StorageBackend):
         self._refuse(locator)
 
 
-class ReadOnly(Unchangeable):
-    """`inner`, without any way to change it.
-
-    It keeps `inner` in no attribute: whoever has only this can't get at what could write.
-    """
+class Reading(StorageBackend):
+    """A backend that is read as its `inner`."""
 
     resolve = passed_on(StorageBackend.resolve)
     read = passed_on(StorageBackend.read)
@@ -85,6 +77,10 @@ class ReadOnly(Unchangeable):
     capabilities = told_by_inner("capabilities")
     whereabouts = told_by_inner("whereabouts")
     identity = told_by_inner("identity")
+
+
+class ReadOnly(Reading, Unchangeable):
+    """A backend without any way to change it: of what it wraps it keeps the reading verbs only."""
 
     def __init__(self, inner: StorageBackend) -> None:
         verbs = "resolve read read_all list exists info findings earlier"

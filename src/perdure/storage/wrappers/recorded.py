@@ -1,6 +1,6 @@
 """A backend whose every change enters history before it happens."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, Self
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.errors import StorageError
-from perdure.storage.content import Expectation, check_changes, check_removal
+from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
 from perdure.storage.contract import StorageBackend, TransactionalBackend
 from perdure.storage.history import (
     EXTERNAL,
@@ -21,30 +21,20 @@ from perdure.storage.history import (
 )
 from perdure.storage.joint import Discrepancy, Joint, Wanted
 from perdure.storage.locator import Locator
-from perdure.storage.wrappers.read_only import passed_on, told_by_inner
+from perdure.storage.wrappers.read_only import Reading, passed_on, told_by_inner
 
 if TYPE_CHECKING:
     from perdure.artifacts.sweep import Collected
 
 
-class Wrapped(TransactionalBackend):
+class Wrapped(Reading, TransactionalBackend):
     """A backend around another one, of which it reads and tells what that one does."""
 
     def __init__(self, inner: StorageBackend) -> None:
         self.inner = inner
 
-    resolve = passed_on(StorageBackend.resolve)
-    read = passed_on(StorageBackend.read)
-    read_all = passed_on(StorageBackend.read_all)
-    list = passed_on(StorageBackend.list)
-    exists = passed_on(StorageBackend.exists)
-    info = passed_on(StorageBackend.info)
-    findings = passed_on(StorageBackend.findings)
     mkdir = passed_on(StorageBackend.mkdir)
     write_personal = passed_on(StorageBackend.write_personal)  # it is no part of any commit
-    capabilities = told_by_inner("capabilities")
-    whereabouts = told_by_inner("whereabouts")
-    identity = told_by_inner("identity")
     conflict_strategy = told_by_inner("conflict_strategy")
     derived_maintenance = told_by_inner("derived_maintenance")
 
@@ -108,12 +98,7 @@ class Recorded(Wrapped):
         check_removal(expect)
         self.joint.remove(locator, expect, self._circumstances)
 
-    def commit(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> IndexState:
+    def commit(self, changes: Changes, *, expect: Conditions = None) -> IndexState:
         """As promised; the changes enter history as one commit before any file is written."""
         wanted = {
             change.locator: Wanted(changes[change.locator], change.expect)
@@ -121,12 +106,7 @@ class Recorded(Wrapped):
         }
         return self.joint.commit(wanted, self._circumstances)
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         self.commit(changes, expect=expect)
 
     def restore(self, locator: Locator, version: Which, *, expect: Expectation = None) -> Version:
