@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from perdure.context import draft, files, frontmatter, links, nodes, reading
+from perdure.context import draft, files, frontmatter, links, nodes, reading, relations
 from perdure.context.draft import Draft
 from perdure.context.files import CONTENT, META, Look, Parts
 from perdure.context.followed import FollowedLinks
-from perdure.context.links import Relations
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Reach, Stored, absent
+from perdure.context.relations import Relations
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -527,7 +527,7 @@ class AddsTheFirstOnly(Relations):
 
 
 def dates_edges_anew(patch: Patch) -> None:
-    patch.setattr(links, "_dated", lambda edge, _: edge)
+    patch.setattr(relations, "_dated", lambda edge, _: edge)
 
 
 class RelatesBothWays(Relations):

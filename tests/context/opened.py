@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 from perdure.artifacts import CID
 from perdure.context.contract import TenantData
-from perdure.context.links import Relations
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import SqliteOutbox
+from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair

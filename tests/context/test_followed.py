@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from perdure.context.followed import FollowedLinks
-from perdure.context.links import RelationReader, Relations, ScannedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
+from perdure.context.relations import RelationReader, Relations
 from perdure.errors import ContextError
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator

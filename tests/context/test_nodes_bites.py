@@ -9,9 +9,9 @@ import pytest
 
 from perdure.context.contract import OutboxStore
 from perdure.context.followed import FollowedLinks
-from perdure.context.links import Relations
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock
+from perdure.context.relations import Relations
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,

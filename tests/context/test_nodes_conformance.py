@@ -5,9 +5,10 @@ from pathlib import Path
 
 from perdure.context.contract import OutboxStore
 from perdure.context.followed import FollowedLinks
-from perdure.context.links import Relations, ScannedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock
+from perdure.context.relations import Relations
 from perdure.storage import StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend

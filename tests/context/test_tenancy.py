@@ -7,9 +7,9 @@ import pytest
 
 from perdure.context.contract import ContextFS, OutboxStore, RelationStore
 from perdure.context.files import META
-from perdure.context.links import Relations
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import SqliteOutbox
+from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError

@@ -22,7 +22,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.index.account import file as account_file
-from perdure.index.account import matrix, schema
+from perdure.index.account import matrix, nearest, schema
 from perdure.index.account.file import copy_of
 from perdure.index.account.rows import wanted_in
 from perdure.index.filters import sought, stamp
@@ -102,7 +102,7 @@ def answers(index: SqliteIndex) -> list[object]:
 def test_files_and_folder_are_their_owner_s_alone(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrix, "WORTH_A_COPY", 1)
+    monkeypatch.setattr(nearest, "WORTH_A_COPY", 1)
     index.upsert([record("one")])
     near(index)
 
@@ -165,7 +165,7 @@ def test_without_its_packages_vectors_are_kept_but_not_searched(
 ) -> None:
     index.upsert([record("one", text="some tea")])
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("matrix",):
+    for module in ("nearest", "matrix"):
         monkeypatch.delitem(sys.modules, f"perdure.index.account.{module}")
         monkeypatch.delattr(f"perdure.index.account.{module}")
     fix = rf"{package} is not installed.*Fix: pip install '\.\[vectors\]'"
@@ -207,7 +207,7 @@ def test_a_search_in_all_that_the_caller_may_see_looks_at_no_filters(index: Sqli
 def test_a_new_process_need_not_read_the_rows(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
     index.upsert(many(60))
     found = index.search_by_vector(QUERY, EVERYONE, 1000)
     assert copy_of(file, DIMENSION).exists()
@@ -218,7 +218,7 @@ def test_a_new_process_need_not_read_the_rows(
         reads.append(after)
         return really_read(db, dimension, after)
 
-    monkeypatch.setattr(matrix, "read_rows", read_rows)
+    monkeypatch.setattr(nearest, "read_rows", read_rows)
     with SqliteIndex(str(folder)) as again:
         assert again.search_by_vector(QUERY, EVERYONE, 1000) == found
         assert reads == []
@@ -232,7 +232,7 @@ def test_a_new_process_need_not_read_the_rows(
 def test_a_copy_that_is_not_as_it_was_written_is_passed_over(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
-    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
     index.upsert(many(60, "bob"))
     index.search_by_vector(QUERY, EVERYONE, 1)
     older = copy_of(file, DIMENSION).read_bytes()
@@ -260,7 +260,7 @@ def test_a_copy_that_is_not_as_it_was_written_is_passed_over(
 def test_a_small_change_is_followed_and_a_large_one_copied_again(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
     index.upsert(many(90))
     index.search_by_vector(QUERY, EVERYONE, 1)
     first = copy_of(file, DIMENSION).read_bytes()
@@ -271,7 +271,7 @@ def test_a_small_change_is_followed_and_a_large_one_copied_again(
     index.search_by_vector(QUERY, EVERYONE, 1)
 
     assert copy_of(file, DIMENSION).read_bytes() != first
-    loaded = matrix.load(copy_of(file, DIMENSION), DIMENSION)
+    loaded = nearest.load(copy_of(file, DIMENSION), DIMENSION)
     assert loaded is not None
     assert len(loaded) == 119
 
@@ -300,7 +300,7 @@ def everything_in(folder: Path) -> bytes:
 def test_what_is_deleted_of_an_owner_is_in_no_file(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
     index.upsert(many(200, "ana", PRIVATE))
     index.upsert(many(200, "bob"))
     index.upsert(many(100, "ana", PRIVATE))
@@ -321,7 +321,7 @@ def test_what_is_deleted_of_an_owner_is_in_no_file(
 def test_of_a_deleted_account_no_file_is_left(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
     index.upsert(many(60))
     index.upsert([record("x", uri_of(account="acme.32"), vector=QUERY)])
     index.search_by_vector(QUERY, EVERYONE, 9)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
     from perdure.context.followed import FollowedLinks
-    from perdure.context.links import RelationReader, Relations
     from perdure.context.nodes import Nodes
     from perdure.context.outbox.sqlite import SqliteOutbox
     from perdure.context.reading import NodeReader
+    from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.llm.ledger import Cost
@@ -74,7 +74,7 @@ class Context:
 
     @cached_property
     def relation_reader(self) -> "RelationReader":
-        from perdure.context.links import RelationReader
+        from perdure.context.relations import RelationReader
 
         return RelationReader(self.reader, self.links)
 
@@ -86,7 +86,7 @@ class Context:
 
     @cached_property
     def relations(self) -> "Relations":
-        from perdure.context.links import Relations
+        from perdure.context.relations import Relations
 
         return Relations(self.nodes, self.links)
 

@@ -7,8 +7,9 @@ from itertools import islice
 from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading
-from perdure.context.links import RelationReader, ScannedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
+from perdure.context.relations import RelationReader
 from perdure.database import ReadOnlyFile
 from perdure.engine.recall.recalling import Recaller, Sources
 from perdure.errors import DamageError, PerdureError, StorageError

@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from perdure.context.files import CONTENT
-from perdure.context.links import RelationReader
 from perdure.context.reading import NodeReader
+from perdure.context.relations import RelationReader
 from perdure.errors import BrokenNodeError, ContextError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.request import name_for, place_named

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import OutboxStore
-    from perdure.context.links import RelationReader, Relations
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
+    from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.indexing import Following

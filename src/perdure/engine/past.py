@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple, Protocol
 
 from perdure.artifacts import IndexState
-from perdure.context.links import RelationReader, ScannedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.engine.building import BATCH, batched, folders_of

@@ -1,6 +1,6 @@
 """Relate nodes to each other by name."""
 
-from perdure.context.links import Relations
+from perdure.context.relations import Relations
 from perdure.engine.browse import Browser
 from perdure.errors import NodeNotFoundError
 from perdure.model import MENTIONS, RelationEdge, RequestContext

@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perdure.context.links import Relations
 from perdure.context.nodes import Nodes
+from perdure.context.relations import Relations
 from perdure.engine.carrying.folder import is_export
 from perdure.engine.importing.choosing import detected, format_named
 from perdure.engine.importing.contract import (

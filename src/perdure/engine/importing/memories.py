@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from perdure.context.links import Relations
 from perdure.context.nodes import Nodes
+from perdure.context.relations import Relations
 from perdure.engine.importing.contract import Entity, Relation, Statement
 from perdure.engine.importing.standing import State, Verbs, known_at, origin, stand
 from perdure.engine.importing.texts import stable_name, stable_slug

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from perdure.context.links import RelationReader
 from perdure.context.reading import NodeReader, Stored
 from perdure.context.relations import RelationReader
 from perdure.engine.recall.holding import Holding

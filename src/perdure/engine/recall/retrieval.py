@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from perdure.context.links import RelationReader
+from perdure.context.relations import RelationReader
 from perdure.engine.recall import scoring
 from perdure.engine.recall.planning import Plan, around, content_words
 from perdure.engine.recall.result import Step

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from perdure.artifacts import CID
 from perdure.context.files import CONTENT, META, Meta
-from perdure.context.links import RelationReader
 from perdure.context.nodes import Nodes
+from perdure.context.relations import RelationReader
 from perdure.engine.importing.standing import SOURCE
 from perdure.engine.merge import pages
 from perdure.engine.merge.grounds import Grounds, grounds_of

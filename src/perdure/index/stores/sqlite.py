@@ -369,13 +369,13 @@ def _hits(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> list[See
 
 def _searching_vectors() -> ModuleType:
     try:
-        from perdure.index.account import matrix  # noqa: PLC0415 - numpy is an optional dependency
+        from perdure.index.account import nearest  # noqa: PLC0415 - numpy is an optional dependency
     except ImportError as error:
         raise PackageMissingError(
             f"vectors can't be searched: {error.name} is not installed. "
             "Fix: pip install '.[vectors]' from a checkout, or search by text."
         ) from error
-    return matrix
+    return nearest
 
 
 # ---------------------------------------------------------------- forgetting

@@ -1,0 +1,119 @@
+"""Edges on the seam: each is kept with the node that it starts from."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perdure.context import links
+from perdure.context.contract import ONE_HOP
+from perdure.context.links import Backlinks
+from perdure.context.reading import NodeReader
+from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
+from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri
+
+if TYPE_CHECKING:
+    from perdure.context.nodes import Nodes
+
+MENTION_WEIGHT = 0.5
+"""A link says that there is a relation, and not which; an edge that somebody wrote says more."""
+
+
+class RelationReader:
+    def __init__(self, reader: NodeReader, backlinks: Backlinks) -> None:
+        self._reader = reader
+        self._backlinks = backlinks
+
+    def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        place = Uri.parse(uri)
+        if not self._reader.reach.may_see(place, ctx):
+            return []
+        try:
+            node = self._reader.active(place).node
+        except (NodeNotFoundError, BrokenNodeError):
+            return []
+        if not self._reader.reach.may_see(place, ctx):  # a session may be somebody's by now
+            return []
+        written = {edge.identity: edge for edge in [*self._mentions(node), *node.relations]}
+        may_see = self._reader.reach.may_see
+        return [edge for edge in written.values() if may_see(Uri.parse(edge.to_uri), ctx)]
+
+    def get_one_hop(
+        self, uri: str, ctx: RequestContext, limit: int = ONE_HOP
+    ) -> list[RelationEdge]:
+        heaviest = sorted(self.get_edges(uri, ctx), key=lambda e: (-e.weight, e.identity))
+        return heaviest[: max(limit, 0)]
+
+    def get_incoming(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        place = Uri.parse(uri)
+        if not self._reader.reach.may_see(place, ctx):
+            return []
+        found = (
+            edge
+            for start in self._backlinks.leading_to(place)
+            for edge in self.get_edges(str(start), ctx)
+            if edge.to_uri == uri
+        )
+        return sorted(found, key=lambda edge: edge.identity)
+
+    def _mentions(self, node: ContextNode) -> Iterator[RelationEdge]:
+        for target in links.targets(node.content):
+            place = links.resolve(target, node.place, self._reader)
+            if place is not None:
+                yield RelationEdge(
+                    node.uri, str(place), MENTIONS, MENTION_WEIGHT, created_at=node.updated_at
+                )
+
+
+class Relations(RelationReader):
+    def __init__(self, nodes: "Nodes", backlinks: Backlinks) -> None:
+        super().__init__(nodes, backlinks)
+        self._nodes = nodes
+
+    def upsert_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
+        for edge in edges:
+            self._refuse(edge, ctx)
+
+        def change(node: ContextNode) -> ContextNode:
+            known = {edge.identity: edge for edge in node.relations}
+            for edge in edges:
+                if edge.from_uri == node.uri:
+                    before = known.get(edge.identity)
+                    known[edge.identity] = _dated(edge, before)
+            return replace(node, relations=tuple(known.values()))
+
+        self._nodes.relate(_starts(edges), change, ctx)
+
+    def remove_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
+        for edge in edges:
+            self._nodes.reach.changed(edge.from_uri, ctx)
+            self._nodes.reach.seen(edge.to_uri, ctx)
+        gone = {edge.identity for edge in edges}
+
+        def change(node: ContextNode) -> ContextNode:
+            kept = (edge for edge in node.relations if edge.identity not in gone)
+            return replace(node, relations=tuple(kept))
+
+        self._nodes.relate(_starts(edges), change, ctx)
+
+    def _refuse(self, edge: RelationEdge, ctx: RequestContext) -> None:
+        """Refuse an edge that nobody may write, or that leads nowhere."""
+        self._nodes.reach.changed(edge.from_uri, ctx)
+        target = self._nodes.reach.seen(edge.to_uri, ctx)
+        if edge.relation_type == MENTIONS:
+            raise InvalidValueError(
+                f"edges of type {MENTIONS!r} come from [[links]] in the content. "
+                "Fix: choose another type, or write a link."
+            )
+        if not self._nodes.is_active(target):
+            raise NodeNotFoundError(
+                f"no node is at {edge.to_uri!a} that an edge could lead to. "
+                "Fix: write that node first."
+            )
+
+
+def _starts(edges: Sequence[RelationEdge]) -> list[str]:
+    return list(dict.fromkeys(edge.from_uri for edge in edges))
+
+
+def _dated(edge: RelationEdge, before: RelationEdge | None) -> RelationEdge:
+    return edge if before is None else replace(edge, created_at=before.created_at)
