@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from perdure.artifacts import CID
-from perdure.context.files import FILES, OWNER
-from perdure.context.parts import Files
+from perdure.context.files import FILES, OWNER, Files
 from perdure.context.reading import NodeReader
 from perdure.errors import PerdureError
 from perdure.index.contract import KeptIndex

@@ -19,8 +19,8 @@ from perdure.engine.recall.result import Hint, HintKind, RecallResult, rebuilt
 from perdure.engine.recall.scoring import RetrievalConfig
 from perdure.errors import DamageError, InvalidValueError, PerdureError, StorageError
 from perdure.index.contract import Embedder, KeptIndex
+from perdure.index.filters import stamp
 from perdure.index.memo import VectorMemo
-from perdure.index.stamp import stamp
 from perdure.model import RequestContext, Uri
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
