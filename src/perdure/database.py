@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from weakref import WeakSet
 
 from perdure.errors import (
@@ -23,6 +23,7 @@ from perdure.errors import (
     DamageError,
     LockTimeout,
     PerdureError,
+    StorageError,
     StorageFaultError,
     StorageFullError,
     StorageUnavailableError,
@@ -30,6 +31,8 @@ from perdure.errors import (
 
 PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.005
+_LOOKS = 5
+_LOOKING_SECONDS = 2.0
 _FULL = 2
 _NORMAL = 1
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -46,6 +49,8 @@ _UNOPENED = frozenset(
 """What SQLite says where it can't write the log that it reads with."""
 _AS_IT_IS = ("mode=ro", "immutable=1")
 """How to open what can't be written: with the log that others have, or as if nobody wrote."""
+
+Answer = TypeVar("Answer")
 
 
 class Tables(NamedTuple):
@@ -149,8 +154,8 @@ class DatabaseFile:
             raise ClosedError(f"{self._name} was closed. Fix: open it again.")
         if self._connection is None:
             self._connection = self._open()
-            self._pid, self._identity = os.getpid(), self._identify()
-        elif self._pid != os.getpid() or self._identify() != self._identity:
+            self._pid, self._identity = os.getpid(), identity_of(self.path)
+        elif self._pid != os.getpid() or identity_of(self.path) != self._identity:
             raise StorageUnavailableError(
                 f"{self._name} was moved, or this process forked unseen by "
                 "Python. Fix: open it anew in a process that nobody forked from an open one."
@@ -257,13 +262,6 @@ class DatabaseFile:
                     raise
                 time.sleep(_PAUSE_SECONDS)
 
-    def _identify(self) -> tuple[int, int] | None:
-        try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
-
     def disconnect(self) -> None:
         """Close the connection, if there is one; whoever calls has the lock."""
         if self._connection is not None and self._pid == os.getpid():
@@ -369,6 +367,23 @@ class ReadOnlyFile(DatabaseFile):
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, logged
 
 
+def look(
+    path: Path, tables: Tables, question: Callable[[sqlite3.Connection], Answer]
+) -> Answer | None:
+    """Ask a file that nothing is done to; None if nobody can tell, as while it is being made."""
+    for _ in range(_LOOKS):
+        with suppress(DamageError, StorageError, ValueError, TypeError):  # of half a change
+            file = ReadOnlyFile(str(path), tables, _LOOKING_SECONDS)
+            try:
+                with file.reading() as db:
+                    answer = question(db)
+                if file.is_undisturbed:
+                    return answer
+            finally:
+                file.close()
+    return None
+
+
 @contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
@@ -379,6 +394,15 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
         with suppress(sqlite3.Error):  # it may have been rolled back already
             db.execute("ROLLBACK")
         raise
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Tell the file at a path from any other; None if none is there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _code(error: sqlite3.Error) -> int | None:

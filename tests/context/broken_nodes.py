@@ -13,12 +13,10 @@ import pytest
 
 from perdure.context import draft, files, frontmatter, links, nodes, reading, relations
 from perdure.context.draft import Draft
-from perdure.context.files import CONTENT, META
+from perdure.context.files import CONTENT, META, Look, Parts
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.parts import Look, Parts
-from perdure.context.reach import Reach
-from perdure.context.reading import NodeReader, Stored, absent
+from perdure.context.reading import NodeReader, Reach, Stored, absent
 from perdure.context.relations import Relations
 from perdure.errors import (
     AccessDeniedError,

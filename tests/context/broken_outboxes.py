@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from perdure.context.contract import LEASE_SECONDS
-from perdure.context.outbox import SqliteOutbox, drafts
-from perdure.context.outbox.drafts import MAX_SIBLINGS
+from perdure.context.outbox import SqliteOutbox
+from perdure.context.outbox import events as drafts
+from perdure.context.outbox.events import MAX_SIBLINGS
 from perdure.errors import LeaseError
 from perdure.model import (
     ContextNode,

@@ -4,10 +4,10 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from perdure.context.backlinks import Backlinks, ScannedLinks
 from perdure.context.contract import OutboxStore
 from perdure.context.files import CONTENT
 from perdure.context.followed import FollowedLinks
+from perdure.context.links import Backlinks, ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import SqliteOutbox
 from perdure.context.reading import NodeReader

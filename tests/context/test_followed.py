@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.backlinks import ScannedLinks
 from perdure.context.followed import FollowedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader, Relations
 from perdure.errors import ContextError

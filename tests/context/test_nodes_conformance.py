@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.context.backlinks import ScannedLinks
 from perdure.context.contract import OutboxStore
 from perdure.context.followed import FollowedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock
 from perdure.context.relations import Relations

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts import IndexState
-from perdure.context.backlinks import ScannedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader, Relations

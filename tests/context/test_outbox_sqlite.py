@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from perdure.context.outbox import SqliteOutbox, schema
-from perdure.context.outbox.moments import utc_now
+from perdure.context.outbox.events import utc_now
 from perdure.database import DatabaseFile
 from perdure.errors import (
     AccessDeniedError,

@@ -15,8 +15,8 @@ import pytest
 from perdure.app import Context, kept, open_context
 from perdure.config import EmbeddingSettings
 from perdure.errors import ConcurrentModificationError, EmbeddingError
+from perdure.index.account.schema import FORMAT
 from perdure.index.embedders.hashing import Hashing
-from perdure.index.format import FORMAT
 from perdure.index.memo import embedder_id
 from perdure.model import ContextNode, RequestContext
 from tests.engine.changing_models import (

@@ -21,7 +21,7 @@ from perdure.engine.past import Copying
 from perdure.engine.summaries import Beginning
 from perdure.errors import EmbeddingError
 from perdure.index.embedders.hashing import Hashing
-from perdure.index.stamp import root
+from perdure.index.filters import root
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri
 from perdure.storage import Locator

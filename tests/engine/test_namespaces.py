@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from perdure.context import tenants
-from perdure.context.backlinks import ScannedLinks
 from perdure.context.contract import TenantData
-from perdure.context.deletions import Deletions
 from perdure.context.followed import FollowedLinks
-from perdure.context.tenants import NodeData
+from perdure.context.links import ScannedLinks
+from perdure.context.tenants import Deletions, NodeData
 from perdure.engine.namespaces import Deleted, NamespaceManager
 from perdure.errors import (
     AccessDeniedError,

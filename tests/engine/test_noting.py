@@ -10,7 +10,7 @@ import perdure
 from perdure.context.files import CONTENT, META
 from perdure.engine.memory import Memory
 from perdure.errors import DamageError
-from perdure.index.account.noted import SHOWN_FILES, Notes, read_notes
+from perdure.index.account.schema import SHOWN_FILES, Notes, read_notes
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model.values import JSON
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from perdure.errors import InvalidValueError
 from perdure.index import records
-from perdure.index.passages import CHARACTERS
-from perdure.index.records import embedded, is_whole, records_of, whole_id
+from perdure.index.records import CHARACTERS, embedded, is_whole, records_of, whole_id
 from perdure.model import ContextNode, IndexRecord, Level
 from perdure.model.record import record_id
 from perdure.model.transcript import Message, parse, pieces, render

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.context.outbox.retry import MAX_RETRY
+from perdure.context.outbox.events import MAX_RETRY
 from perdure.engine.building import Caught
 from perdure.engine.worker import Round, Worker
 from perdure.errors import ConcurrentModificationError, EmbeddingError

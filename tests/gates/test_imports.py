@@ -63,11 +63,11 @@ HISTORY = (
     "perdure.storage.fence",
     "perdure.storage.history",
     "perdure.storage.joint",
-    "perdure.storage.landing",
-    "perdure.storage.places",
+    "perdure.storage.sweep",
+    "perdure.storage.joint",
     "perdure.storage.sweep",
     "perdure.storage.undo",
-    "perdure.storage.unfinished",
+    "perdure.storage.joint",
     "perdure.storage.wrappers",
 )
 """Where the seam meets the artifact store, which needs packages."""

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import InvalidValueError
-from perdure.index.account.changes import last_change
-from perdure.index.checks import check_cursor
+from perdure.index.account.rows import last_change
 from perdure.index.contract import Filters
-from perdure.index.filters import NAMED, Filing, Sought, sought
-from perdure.index.stamp import stamp
+from perdure.index.filters import NAMED, Filing, Sought, check_cursor, sought, stamp
 from perdure.index.stores import MemoryIndex, SqliteIndex
 from perdure.index.stores import memory as plain
 from perdure.index.stores.memory import Kept

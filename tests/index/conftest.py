@@ -4,7 +4,7 @@ from zipfile import ZipFile
 import pytest
 
 from perdure.index.models import InstalledModel
-from perdure.index.models.published import FILES
+from perdure.index.models.installed import FILES
 from tests.index.minilm_cache import installed_model, published_files
 
 

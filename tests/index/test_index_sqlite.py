@@ -22,11 +22,10 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.index.account import file as account_file
-from perdure.index.account import mapped, matrix, nearest, schema
-from perdure.index.account.copies import copy_of
-from perdure.index.account.wanted import wanted_in
-from perdure.index.filters import sought
-from perdure.index.stamp import stamp
+from perdure.index.account import matrix, nearest, schema
+from perdure.index.account.file import copy_of
+from perdure.index.account.rows import wanted_in
+from perdure.index.filters import sought, stamp
 from perdure.index.stores import SqliteIndex
 from perdure.model import IndexRecord
 from perdure.testing.index.base import ACCOUNT, EAST, EVERYONE, ids, near, record, said, uri_of
@@ -166,7 +165,7 @@ def test_without_its_packages_vectors_are_kept_but_not_searched(
 ) -> None:
     index.upsert([record("one", text="some tea")])
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("nearest", "mapped", "matrix"):
+    for module in ("nearest", "matrix"):
         monkeypatch.delitem(sys.modules, f"perdure.index.account.{module}")
         monkeypatch.delattr(f"perdure.index.account.{module}")
     fix = rf"{package} is not installed.*Fix: pip install '\.\[vectors\]'"
@@ -213,10 +212,11 @@ def test_a_new_process_need_not_read_the_rows(
     found = index.search_by_vector(QUERY, EVERYONE, 1000)
     assert copy_of(file, DIMENSION).exists()
     reads: list[int] = []
+    really_read = matrix.read_rows
 
     def read_rows(db: sqlite3.Connection, dimension: int, after: int) -> object:
         reads.append(after)
-        return matrix.read_rows(db, dimension, after)
+        return really_read(db, dimension, after)
 
     monkeypatch.setattr(nearest, "read_rows", read_rows)
     with SqliteIndex(str(folder)) as again:
@@ -271,7 +271,7 @@ def test_a_small_change_is_followed_and_a_large_one_copied_again(
     index.search_by_vector(QUERY, EVERYONE, 1)
 
     assert copy_of(file, DIMENSION).read_bytes() != first
-    loaded = mapped.load(copy_of(file, DIMENSION), DIMENSION)
+    loaded = nearest.load(copy_of(file, DIMENSION), DIMENSION)
     assert loaded is not None
     assert len(loaded) == 119
 
@@ -279,7 +279,7 @@ def test_a_small_change_is_followed_and_a_large_one_copied_again(
 def test_who_has_not_looked_for_long_sees_all_that_changed(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.index.account.changes.KEPT", 3)
+    monkeypatch.setattr("perdure.index.account.rows.KEPT", 3)
     with SqliteIndex(str(folder)) as other:
         index.upsert([record(f"r{number}") for number in range(5)])
         near(other)

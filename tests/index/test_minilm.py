@@ -17,10 +17,8 @@ import tokenizers
 from perdure.errors import InvalidValueError, ModelDamagedError, PackageMissingError
 from perdure.index.embedders.minilm import MiniLM
 from perdure.index.models import InstalledModel
-from perdure.index.models.installed import GRAPH
-from perdure.index.models.published import TOKENIZER, WEIGHTS, Pin
-from perdure.index.models.runtime import MAX_CHARACTERS, Runtime
-from perdure.index.models.weights import read_weights
+from perdure.index.models.bert import read_weights
+from perdure.index.models.installed import GRAPH, MAX_CHARACTERS, TOKENIZER, WEIGHTS, Pin, Runtime
 from perdure.testing.embedder import cosine, embed
 from tests.index.bert_reference import Reference
 

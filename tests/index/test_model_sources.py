@@ -11,10 +11,9 @@ from threading import Event, Thread
 import pytest
 
 from perdure.errors import InstallError
-from perdure.index.models import sources
-from perdure.index.models.installed import pin_of
+from perdure.index.models import installing as sources
+from perdure.index.models.installed import FILES, pin_of
 from perdure.index.models.installing import install
-from perdure.index.models.published import FILES
 
 
 @contextmanager

@@ -19,13 +19,19 @@ from perdure.errors import (
     PackageMissingError,
 )
 from perdure.index.models import InstalledModel, demand, find
-from perdure.index.models.bert import build_graph
-from perdure.index.models.checking import check_graph
-from perdure.index.models.installed import GRAPH, MANIFEST, manifest_of, place_in
-from perdure.index.models.installing import install
-from perdure.index.models.published import FILES, TOKENIZER, WEIGHTS, Pin
-from perdure.index.models.runtime import Runtime
-from perdure.index.models.weights import read_weights
+from perdure.index.models.bert import build_graph, read_weights
+from perdure.index.models.installed import (
+    FILES,
+    GRAPH,
+    MANIFEST,
+    TOKENIZER,
+    WEIGHTS,
+    Pin,
+    Runtime,
+    manifest_of,
+    place_in,
+)
+from perdure.index.models.installing import check_graph, install
 
 DIGEST = "f90ecb0bfce9a8225bf72547f892ad5b524321805026fde83515745b5e332ac9"
 """Of the graph. If it changes, every text of every user is embedded anew: raise `BUILD`, then."""

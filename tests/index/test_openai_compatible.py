@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from perdure.errors import EndpointError, InvalidValueError
-from perdure.index.embedders.endpoint import Endpoint
 from perdure.index.embedders.hashing import Hashing
-from perdure.index.embedders.openai_compatible import OpenAICompatible
+from perdure.index.embedders.openai_compatible import Endpoint, OpenAICompatible
 from tests.index import endpoints
 from tests.index.endpoints import DIMENSION, Answer, Server, says, serving
 

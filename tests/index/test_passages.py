@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.index.passages import CHARACTERS, cut, passages
+from perdure.index.records import CHARACTERS, cut, passages
 
 SENTENCE = "The quick brown fox jumps over the lazy dog. "
 MARKDOWN = st.lists(

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import InvalidValueError
-from perdure.index.account.changes import Change
 from perdure.index.account.matrix import COLUMNS, Matrix
-from perdure.index.account.wanted import Wanted
-from perdure.index.stamp import digest, root, stamp
+from perdure.index.account.rows import Change, Wanted
+from perdure.index.filters import digest, root, stamp
 from perdure.index.vectors import (
     LARGEST,
     LONGEST,

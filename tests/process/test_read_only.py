@@ -21,7 +21,7 @@ from perdure.index.account import schema
 from perdure.process import offer_save_here, recall_here, state_path
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.personal import Authorisation
-from perdure.storage.wrappers.read_only import ReadOnly
+from perdure.storage.wrappers.read_only import Reading, Unchangeable
 from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here
 
@@ -182,7 +182,7 @@ class TestBites:
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.index.account.noted.ReadOnlyFile", DatabaseFile)
+        monkeypatch.setattr("perdure.database.ReadOnlyFile", DatabaseFile)
 
         recall_here(full.context)
 
@@ -196,7 +196,7 @@ class TestBites:
                 return self._connection_to(f"{self.path.as_uri()}?mode=ro", self._check)
 
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.index.account.noted.ReadOnlyFile", MakesLogs)
+        monkeypatch.setattr("perdure.database.ReadOnlyFile", MakesLogs)
 
         recall_here(full.context)
 
@@ -229,7 +229,7 @@ class TestWrapper:
         public = {name for name in vars(StorageBackend) if not name.startswith("_")}
         left = {"from_options", "conflict_strategy", "derived_maintenance"}
 
-        assert public - left <= set(vars(ReadOnly))
+        assert public - left <= vars(Reading).keys() | vars(Unchangeable).keys()
 
     def test_it_reads_what_there_is(self, here: Here, backend: StorageBackend) -> None:
         inner = here.machine.backend()
@@ -283,7 +283,7 @@ class TestDatabases:
 
 
 WRITERS = {
-    "perdure.context.deletions",
+    "perdure.context.tenants",
     "perdure.context.nodes",
     "perdure.context.outbox.sqlite",
     "perdure.artifacts.store",
@@ -295,7 +295,7 @@ WRITERS = {
     "perdure.storage.commit",
     "perdure.storage.history",
     "perdure.storage.joint",
-    "perdure.storage.mutex",
+    "perdure.storage.lock.mutex",
     "perdure.storage.wrappers.recorded",
 }
 """What it takes to change anything that is kept."""

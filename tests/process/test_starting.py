@@ -10,19 +10,19 @@ NEEDED = {
     "perdure": "",
     "perdure.app": "opening reading signing",
     "perdure.config": "",
-    "perdure.context": "outbox outbox.schema outbox.waiting",
+    "perdure.context": "outbox outbox.schema",
     "perdure.database": "",
     "perdure.engine": "recall recall.packing",
     "perdure.errors": "",
     "perdure.exports": "",
     "perdure.faults": "",
     "perdure.harness": "git marks projects",
-    "perdure.index": "account account.noted account.schema format words",
+    "perdure.index": "account account.schema words",
     "perdure.model": "uri values",
     "perdure.plugins": "",
     "perdure.process": "__main__ asked notes phases recalling",
-    "perdure.storage": "backends changes confined content contract entries folder identity "
-    "locator options registry selection walk wrappers wrappers.read_only",
+    "perdure.storage": "backends confined content contract folder locator registry "
+    "selection wrappers wrappers.read_only",
 }
 """All modules of ours that it takes to show notes that are kept ready."""
 SLOW = {

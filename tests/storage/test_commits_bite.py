@@ -9,9 +9,8 @@ from perdure.errors import StorageFullError
 from perdure.storage import undo
 from perdure.storage.fence import Fence
 from perdure.storage.history import History
-from perdure.storage.joint import Joint
+from perdure.storage.joint import Joint, last_replaced
 from perdure.storage.undo import Replaced
-from perdure.storage.unfinished import last_replaced
 from tests.storage.transacting import (
     SCENARIOS,
     Scenario,
@@ -91,7 +90,7 @@ def forget_what_others_wrote_before(patch: Patch) -> None:
 
 
 def take_a_second_attempt_for_another_commit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.unfinished._beginning", lambda last: last[0].position - 1)
+    patch.setattr("perdure.storage.joint._beginning", lambda last: last[0].position - 1)
 
 
 def answer_before_undoing(patch: Patch) -> None:

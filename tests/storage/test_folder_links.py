@@ -12,7 +12,7 @@ import pytest
 from perdure.errors import LinkRefusedError, StorageError
 from perdure.storage import FindingKind, Locator, confined, walk
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.mutex import Held
+from perdure.storage.lock.mutex import Held
 from perdure.testing.requirement import requirement
 
 ROOT = Locator("")

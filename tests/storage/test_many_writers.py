@@ -11,7 +11,7 @@ import pytest
 from perdure.storage import Locator, LockTiming, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.mutex import Held
+from perdure.storage.lock.mutex import Held
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.conditions import count_up
 from perdure.testing.storage.processes import finish, start

@@ -16,10 +16,9 @@ import pytest
 
 from perdure.errors import LockLostError, StorageFaultError
 from perdure.storage import LockTimeout, LockTiming, atomic_write, vault_mutex
-from perdure.storage.heart import Heart
-from perdure.storage.holder import Holder
 from perdure.storage.locator import TEMPORARY_SUFFIX
-from perdure.storage.mutex import Held, Mutex
+from perdure.storage.lock.endings import Heart
+from perdure.storage.lock.mutex import Held, Holder, Mutex
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish, start
 
@@ -148,7 +147,7 @@ def test_the_pauses_of_a_waiter_grow(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("perdure.storage.mutex.random.uniform", lambda *_: 1.0)
+    monkeypatch.setattr("perdure.storage.lock.mutex.random.uniform", lambda *_: 1.0)
     with vault_mutex(str(root), locks=locks, timing=PATIENT):
         mutex = Mutex(str(root), locks, LockTiming(0.5, 10))
 
@@ -275,7 +274,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
         raise PermissionError(errno.EACCES, "not yours")
 
     finish([start(die_half_way)])
-    monkeypatch.setattr("perdure.storage.mutex.discard_temporary", refuse)
+    monkeypatch.setattr("perdure.storage.lock.mutex.discard_temporary", refuse)
     with Mutex(str(root), locks, PATIENT).hold():
         pass
 
@@ -454,7 +453,7 @@ def test_the_heartbeat_rests_when_nothing_is_held(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = Heart()
-    monkeypatch.setattr("perdure.storage.mutex.heart", own)
+    monkeypatch.setattr("perdure.storage.lock.mutex.heart", own)
     with Mutex(str(root), locks, LockTiming(1, 0.04)).hold() as held:
         first = own._thread
         assert first is not None
@@ -474,7 +473,7 @@ def test_a_process_that_gets_no_more_threads_can_still_write(
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("perdure.storage.mutex.heart", Heart())
+    monkeypatch.setattr("perdure.storage.lock.mutex.heart", Heart())
     monkeypatch.setattr(threading.Thread, "start", refuse)
     mutex = Mutex(str(root), locks, PATIENT)
     for _ in range(2):
@@ -489,6 +488,7 @@ UNTRACED = {
 
 INTERRUPTED = """
 import sys
+import perdure.storage.commit  # and the lock: else the interrupts may all fall into the imports
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])

@@ -19,11 +19,11 @@ from perdure.errors import (
     StorageFaultError,
     StorageFullError,
 )
-from perdure.storage import ABSENT, Expectation, Locator, LockTiming, content_hash, syncing
+from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, content_hash
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.folder import FolderBackend
-from perdure.storage.mutex import Held
+from perdure.storage.lock.mutex import Held
 from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
 from tests.storage.test_folder_faults import fail_on_directories, files_in, spy
@@ -81,7 +81,7 @@ def leftovers(backend: FolderBackend) -> list[str]:
 @pytest.fixture(params=[1, 1000], ids=["threads", "one thread"])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let even a few files be worth threads, and not."""
-    monkeypatch.setattr(syncing, "_WORTH_THREADS", request.param)
+    monkeypatch.setattr(batch, "_WORTH_THREADS", request.param)
 
 
 CALLS = ("open", "write", "pwrite", "fsync", "rename", "mkdir", "rmdir", "unlink", "posix_fadvise")
@@ -239,7 +239,7 @@ def test_a_process_that_may_have_no_more_threads_takes_many_texts(
     backend = prepared(tmp_path)
     synced: list[int] = []
     real = os.fsync
-    monkeypatch.setattr(syncing, "_WORTH_THREADS", 1)
+    monkeypatch.setattr(batch, "_WORTH_THREADS", 1)
     monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse_thread)
 
     def fsync(descriptor: int) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from perdure.app import checking, find_history
 from perdure.context.outbox.sqlite import SqliteOutbox
-from perdure.storage.holder import Signature
+from perdure.storage.lock.mutex import Signature
 from tests.index.minilm_cache import installed_model
 from tests.surfaces.nodes import one, perdure, told
 

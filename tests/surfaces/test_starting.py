@@ -40,7 +40,6 @@ WRITING = {
     "perdure.engine.saving.saving",
     "perdure.engine.sessions",
     "perdure.engine.upkeep",
-    "perdure.index.passages",
     "perdure.index.records",
     "perdure.model.candidate",
     "perdure.model.transcript",

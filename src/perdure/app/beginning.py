@@ -26,7 +26,7 @@ from perdure.storage import (
     registry,
     select_backend,
 )
-from perdure.storage.walk import is_directory
+from perdure.storage.contract import is_directory
 
 _FOLDER = Locator(".perdure-init")
 """A folder that belongs to a tool, as its dot says: no sweep looks into it."""

@@ -19,7 +19,7 @@ from perdure.errors import ConfigError, PerdureError
 from perdure.index.models.installed import find
 from perdure.model import RequestContext
 from perdure.storage import Capabilities, select_backend, storage_preview
-from perdure.storage.abandoned import abandoned_locks
+from perdure.storage.lock.mutex import abandoned_locks
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_MAY_READ = stat.S_IRGRP | stat.S_IROTH

@@ -6,7 +6,7 @@ from perdure.app.opening import open_storage
 from perdure.context.files import ARCHIVED
 from perdure.context.reading import NodeReader
 from perdure.model import RequestContext, Uri
-from perdure.model.short_names import name_for, place_named
+from perdure.model.request import name_for, place_named
 from perdure.model.uri import name_of
 
 

@@ -63,8 +63,8 @@ def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
 def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedder | None:
     """Open an embedder; nothing is asked of it yet."""
     if provider == "openai":
-        from perdure.index.embedders.endpoint import Endpoint
         from perdure.index.embedders.openai_compatible import (
+            Endpoint,
             OpenAICompatible,
         )
 

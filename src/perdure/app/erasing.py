@@ -8,10 +8,10 @@ from typing import Protocol
 
 from perdure.app.indexes import Indexes
 from perdure.artifacts import CID, ArtifactStore
-from perdure.context.deletions import Deletions
 from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.followed import FollowedLinks
 from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.context.tenants import Deletions
 from perdure.engine.building import folders_of
 from perdure.engine.namespaces import NamespaceManager
 from perdure.errors import PerdureError

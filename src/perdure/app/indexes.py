@@ -15,8 +15,8 @@ from perdure.app.moments import SqliteMoments
 from perdure.app.shelf import Shelf, removed, suffix_of
 from perdure.app.tenants import AbstractsData, EveryIndex, PastData
 from perdure.config import SQLITE, Config
-from perdure.context.backlinks import ScannedLinks
 from perdure.context.contract import TenantData
+from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.engine.indexing import FEW, Alone, Following, Indexer

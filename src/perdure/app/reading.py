@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from perdure.app.opening import ACCOUNT, history_folder, user_name
 from perdure.config import SQLITE, Config, load_config
-from perdure.context.outbox.waiting import waiting_uris
-from perdure.index.account.noted import Notes, read_notes
-from perdure.index.format import FORMAT
+from perdure.context.outbox.schema import waiting_uris
+from perdure.index.account.schema import FORMAT, Notes, read_notes
 from perdure.storage import select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
 

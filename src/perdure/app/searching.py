@@ -7,14 +7,14 @@ from itertools import islice
 from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading
-from perdure.context.backlinks import ScannedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.database import ReadOnlyFile
 from perdure.engine.recall.recalling import Recaller, Sources
 from perdure.errors import DamageError, PerdureError, StorageError
+from perdure.index.account.schema import FORMAT
 from perdure.index.contract import Embedder, KeptIndex
-from perdure.index.format import FORMAT
 from perdure.index.memo import embedder_id
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from perdure.config import SQLITE
 from perdure.errors import DamageError, PluginError
-from perdure.index.account.turn import SUFFIX, turn
+from perdure.index.account.file import SUFFIX, turn
+from perdure.index.account.schema import FORMAT
 from perdure.index.contract import KeptIndex
-from perdure.index.format import FORMAT
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord
 from perdure.model.uri import name_of, segment_of

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import rmtree
 
-from perdure.context.reach import Reach
+from perdure.context.reading import Reach
 from perdure.index.contract import KeptIndex
 from perdure.model import Uri
 

@@ -10,7 +10,7 @@ from perdure.engine.noting import NOTED, is_noted, note_of, project_of
 from perdure.engine.recall.packing import entry
 from perdure.engine.recall.result import hit_of
 from perdure.errors import BrokenNodeError, ContextError, StorageError
-from perdure.index.account.noted import Note, Notes
+from perdure.index.account.schema import Note, Notes
 from perdure.model import Uri
 
 MOST_WALKED = 5_000

@@ -55,10 +55,7 @@ class ContextFS(Protocol):
         """
 
     def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
-        """Return the URIs directly below a place that the caller may see, in order.
-
-        Archived nodes are left out.
-        """
+        """Return the URIs right below a place that the caller may see, in order; none archived."""
 
     def exists(self, uri: str, ctx: RequestContext) -> bool:
         """Whether an active node is there that the caller may see; it never raises for reach."""
@@ -68,10 +65,7 @@ class RelationStore(Protocol):
     """The edges. Each belongs to the node that it starts from."""
 
     def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
-        """Return all edges that start at a node; links in its content are edges too.
-
-        Empty if there are none, if there is no such node, or if the caller may not see it.
-        """
+        """Return all edges from a node that the caller may see, links in its content among them."""
 
     def upsert_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
         """Add edges, or put them in place of those with the same start, target and type."""

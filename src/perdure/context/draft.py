@@ -1,14 +1,24 @@
 """What a verb is about to do to the files, gathered before anything is done."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from perdure.context import frontmatter
-from perdure.context.files import FILES, META, Meta, texts_of
-from perdure.context.parts import Files, Found, cid_of
+from perdure.context.files import (
+    FILES,
+    LEARNED,
+    META,
+    Files,
+    Found,
+    Meta,
+    cid_of,
+    said_at,
+    texts_of,
+)
 from perdure.context.reading import NodeReader, Stored
-from perdure.errors import BrokenNodeError
-from perdure.model import ContextNode, NodeStatus, Uri
+from perdure.errors import BrokenNodeError, VersionMismatchError
+from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.storage import ABSENT, Expectation, Locator, content_hash
 from perdure.storage.undo import UNREADABLE
 
@@ -17,11 +27,7 @@ _NOTHING: Files = dict.fromkeys(FILES)
 
 @dataclass(slots=True)
 class Draft:
-    """Texts to be written and removed in this order, and what must be there before.
-
-    The texts of a node come in the order in which a node is written, its meta last. When a node
-    goes, its meta goes first.
-    """
+    """Texts to be written and removed in this order, and what must be there before."""
 
     reader: NodeReader
     now: datetime
@@ -70,7 +76,6 @@ class Draft:
                 self.put(folder.child(name), None, found)
 
     def mark(self, place: Uri, *, archived: bool) -> None:
-        """Let the folder above say whether a node is put away."""
         marker = self.reader.marker(place)
         if archived:
             self.changes[marker] = f"{place}\n"
@@ -78,7 +83,6 @@ class Draft:
             self.changes[marker] = None
 
     def own(self, place: Uri, owner_space: str) -> None:
-        """Let a session say whose it is."""
         locator = self.reader.reach.owner_file(place)
         self.changes[locator] = f"{owner_space}\n"
         self.expect[locator] = ABSENT
@@ -130,3 +134,31 @@ def _content_file(node: ContextNode, stored: Stored | None, title: str) -> str:
     if lines and not lines.endswith("\n"):
         lines += "\n"
     return frontmatter.join(frontmatter.spliced(lines, old, title), node.content)
+
+
+class Marks:
+    def __init__(self, reader: NodeReader) -> None:
+        self._reader = reader
+
+    def read(self, session: Uri, ctx: RequestContext) -> str:
+        """Return the mark of a session; none is empty, and so is what is no text."""
+        self._reader.reach.seen(str(session), ctx)
+        found = said_at(self._file(session), self._reader.backend.read)
+        return found if isinstance(found, str) else ""
+
+    def moved(self, session: Uri, before: str, after: str) -> Callable[[Draft], None]:
+        """Return the plan to move a mark; refused (`VersionMismatchError`) if others moved it."""
+
+        def plan(draft: Draft) -> None:
+            found = said_at(self._file(session), self._reader.backend.read)
+            if (found if isinstance(found, str) else "") != before:
+                raise VersionMismatchError(
+                    f"{str(session)!a} was learned from by somebody else meanwhile. "
+                    "Nothing was changed. Fix: commit it again."
+                )
+            draft.put(self._file(session), after, found)
+
+        return plan
+
+    def _file(self, session: Uri) -> Locator:
+        return self._reader.file(Uri(session.account, session.path[:2]), LEARNED)

@@ -104,7 +104,6 @@ class FollowedLinks:
 
     # ------------------------------------------------------------ following
     def _follow(self, file: DatabaseFile) -> None:
-        """Take in what the history has since."""
         now = self._history.position()
         with file.reading() as database:
             if self._position(database) == now:
@@ -141,10 +140,7 @@ class FollowedLinks:
         )
 
     def _names(self, event: Event, place: Uri) -> set[str] | None:
-        """Return the names that a text says.
-
-        None if somebody broke or removed it, for then the node is as it was before.
-        """
+        """Return the names that a text says; None if it was broken, and the node is as before."""
         if event.unbound:
             meta = Locator(event.key).parent.child(META).key
             is_node = self._history.store.catalogue.content(meta, event.commit) is not None

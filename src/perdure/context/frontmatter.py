@@ -29,10 +29,7 @@ def join(lines: str, body: str) -> str:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return the lines between the fences, none if there are no fences, and the body.
-
-    Fences of which the second is missing are `InvalidValueError`.
-    """
+    """Return the lines between the fences, if any, and the body; a missing end is an error."""
     if not _OPENED.match(text):
         return "", text
     fenced = _FENCED.match(text)

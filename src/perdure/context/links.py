@@ -1,12 +1,13 @@
-"""`[[links]]` in a content: what they name, and what they lead to."""
+"""`[[links]]` in a content: what they name and lead to, and which nodes may lead to a place."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
-from perdure.errors import InvalidValueError
-from perdure.model import RelationEdge, Uri, slugify
+from perdure.context.reading import NodeReader
+from perdure.errors import BrokenNodeError, InvalidValueError
+from perdure.model import ContextNode, RelationEdge, Uri, slugify
 from perdure.model.uri import PROFILE, SCHEME
 
 _LINK = (
@@ -61,7 +62,6 @@ def names_of_edges(edges: tuple[RelationEdge, ...]) -> set[str]:
 
 
 def name_of(place: Uri) -> str:
-    """Return the name by which links to a place are found."""
     return slugify(place.name)
 
 
@@ -117,10 +117,7 @@ def _segments(target: str) -> list[str]:
 
 
 def relinked(content: str, follow: Callable[[str], Uri | None], start: Uri) -> str:
-    """Return the content of a node at `start` with its links leading to where `follow` says.
-
-    What is shown to a reader stays as it was, and so does a link that `follow` has no place for.
-    """
+    """Return the content at `start` with links leading where `follow` says, shown as before."""
 
     def relink(match: re.Match[str]) -> str:
         target = match["target"]
@@ -144,3 +141,32 @@ def _said(place: Uri, start: Uri) -> str:
     if place.path[:2] != start.path[:2] or place.path[0] not in _OWNERS:
         return str(place)
     return place.name if place.parent == start.parent else f"{place.parent.name}/{place.name}"
+
+
+class Backlinks(Protocol):
+    def leading_to(self, place: Uri) -> Iterable[Uri]:
+        """Return all nodes of the account that may lead to a place, and perhaps others."""
+
+
+class ScannedLinks:
+    """Reads every node of the account. Right everywhere, and slow where there are many."""
+
+    def __init__(self, reader: NodeReader) -> None:
+        self._reader = reader
+
+    def leading_to(self, place: Uri) -> list[Uri]:
+        name = name_of(place)
+        return [
+            other for other in self._reader.walk(Uri(place.account)) if name in self._names(other)
+        ]
+
+    def _names(self, place: Uri) -> set[str]:
+        try:
+            stored = self._reader.load(place)
+        except BrokenNodeError:
+            return set()
+        return set() if stored is None else names_in(stored.node)
+
+
+def names_in(node: ContextNode) -> set[str]:
+    return names_of_edges(node.relations) | set(map(name_in, targets(node.content)))

@@ -11,11 +11,15 @@ from perdure.context.files import (
     OVERVIEW,
     PARTS,
     RELATIONS,
+    Files,
     Meta,
+    cid_of,
+    edited_content,
+    named,
     parse_relations,
+    text_of,
 )
 from perdure.context.nodes import Nodes
-from perdure.context.parts import Files, cid_of, edited_content, named, text_of
 from perdure.errors import InvalidValueError
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
@@ -29,7 +33,6 @@ class Mending:
 
     # ------------------------------------------------------------ looking
     def meta(self, place: Uri) -> Meta | None:
-        """Return the meta; None if there is none that can be understood."""
         return _understood(self._nodes.files(place))
 
     def can_restore(self, place: Uri) -> bool:
@@ -59,7 +62,6 @@ class Mending:
         return False
 
     def marked(self, place: Uri) -> bool:
-        """Whether the folder above says that a node is put away."""
         return self._nodes.backend.exists(self._nodes.marker(place))
 
     # ------------------------------------------------------------ mending
@@ -156,10 +158,7 @@ class Mending:
 
     # ------------------------------------------------------------ what is left
     def _plan_new(self, draft: Draft, place: Uri, files: Files, ctx: RequestContext) -> None:
-        """Let the content, and what else can be read, be a new node.
-
-        Where the folder above says that it was put away, it stays so.
-        """
+        """Let what can be read be a new node, archived if the folder above says so."""
         node = _new(place, files)
         if node is None:
             return

@@ -7,13 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Self
 
-from perdure.context.backlinks import Backlinks, ScannedLinks
 from perdure.context.contract import OutboxStore
-from perdure.context.deletions import Deletions
 from perdure.context.draft import Draft
 from perdure.context.files import ARCHIVED, FILES, META
-from perdure.context.links import relinked, resolve
+from perdure.context.links import Backlinks, ScannedLinks, relinked, resolve
 from perdure.context.reading import OWNER_LEVEL, NodeReader, Stored, absent
+from perdure.context.tenants import Deletions
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
@@ -75,10 +74,7 @@ class Nodes(NodeReader):
         ctx: RequestContext,
         also: Callable[[Draft], None] = lambda _draft: None,
     ) -> None:
-        """Write some nodes and remove others, in one commit: all of that, or nothing.
-
-        `also` plans what else is to change with them.
-        """
+        """Write some nodes, remove others and do what `also` plans, in one commit."""
         every, gone = list(nodes), [self.reach.changed(uri, ctx) for uri in without]
         if len({node.uri for node in every}) < len(every):
             raise InvalidValueError("one node is to be written twice at once. Fix: write it once.")
@@ -229,7 +225,6 @@ class Nodes(NodeReader):
         draft.write(self.owned(draft, moved, ctx), stored._replace(files=dict.fromkeys(FILES)))
 
     def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
-        """Yield the nodes that lead to a place, of those that the caller may change."""
         for follower in self._backlinks.leading_to(place):
             if follower != place and ctx.may_change(follower) and self.reach.may_see(follower, ctx):
                 with suppress(NodeNotFoundError, BrokenNodeError):
@@ -240,7 +235,6 @@ class Nodes(NodeReader):
         return iter(self._backlinks.leading_to(place))
 
     def _unbroken(self, place: Uri) -> Stored:
-        """Return a node in use that nobody broke by hand."""
         stored = self.active(place)
         if stored.node.problems:
             raise BrokenNodeError(
@@ -305,7 +299,6 @@ class Nodes(NodeReader):
 
     # ------------------------------------------------------------ committing
     def settle(self) -> None:
-        """Undo what a writer that died left unfinished, if one did."""
         self._changing.settle()
 
     def write(self, plan: Callable[[Draft], None], ctx: RequestContext) -> Draft:

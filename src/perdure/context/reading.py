@@ -1,4 +1,4 @@
-"""Nodes as their files say they are: whole, or as their owner edited them."""
+"""Nodes as their files say they are, for callers who may see them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,14 +15,13 @@ from perdure.context.files import (
     FILES,
     META,
     OVERVIEW,
+    OWNER,
     PARTS,
     RELATIONS,
-    Meta,
-)
-from perdure.context.parts import (
     Files,
     Found,
     Look,
+    Meta,
     Parts,
     edited_abstract,
     edited_content,
@@ -30,7 +29,6 @@ from perdure.context.parts import (
     said_at,
     text_of,
 )
-from perdure.context.reach import Reach
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
@@ -40,7 +38,7 @@ from perdure.errors import (
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.uri import SLUG, name_of
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.walk import is_directory
+from perdure.storage.contract import is_directory
 
 _LOOKS = 50
 _SIBLINGS = 20
@@ -50,8 +48,56 @@ _META_FIRST = (META, *PARTS)
 _PLAIN_SLUGS = re.compile(r"(?:[a-z0-9_-]{5,100}/)*")
 """Slugs that are too long to be a device anywhere, so that their folders have their names."""
 _ROOT = Locator("")
-
 Read = Callable[[Locator], str | None]
+
+
+class Reach:
+    """Says no before anything is looked at, so that a refusal tells nothing of what is there."""
+
+    def __init__(self, backend: StorageBackend, root: Locator) -> None:
+        self._backend = backend
+        self._root = root
+
+    def seen(self, uri: str, ctx: RequestContext) -> Uri:
+        """Return the place if the caller may see it; `AccessDeniedError` if not."""
+        place = Uri.parse(uri)
+        if not self.may_see(place, ctx):
+            raise ctx.refuse(uri)
+        return place
+
+    def changed(self, uri: str, ctx: RequestContext) -> Uri:
+        """Return the place if the caller may change it; `AccessDeniedError` if not."""
+        place = Uri.parse(uri)
+        if not ctx.may_change(place) or not self._session_open(place, ctx):
+            raise ctx.refuse(uri)
+        return place
+
+    def may_see(self, place: Uri, ctx: RequestContext) -> bool:
+        return ctx.may_see(place) and self._session_open(place, ctx)
+
+    def session_owner(self, place: Uri) -> str | None:
+        """Return whose a session is; None before its first node, empty if nobody can tell."""
+        said = said_at(self.owner_file(place), self._backend.read)
+        if said is None:
+            return None
+        return said.removesuffix("\n") if isinstance(said, str) else ""  # an id may end in space
+
+    def known_at(self, reader: Uri, place: Uri) -> bool:
+        """Whether all who see one place may know of another: it is the same owner's, or shared."""
+        owner = place.owner_space or self.session_owner(place)
+        own = reader.owner_space or self.session_owner(reader)
+        return bool(owner) and owner in {own, f"account:{reader.account}"}
+
+    def owner_file(self, place: Uri) -> Locator:
+        return self._root.child(Uri(place.account, place.path[:2]).key, OWNER)
+
+    def _session_open(self, place: Uri, ctx: RequestContext) -> bool:
+        if not place.session or ctx.governs:
+            return True
+        owner = self.session_owner(place)
+        if owner is None:
+            return ctx.session_id == place.session
+        return ctx.reaches(owner)
 
 
 class Stored(NamedTuple):
@@ -103,7 +149,6 @@ class NodeReader:
         return replace(node, relations=tuple(e for e in node.relations if e not in hidden))
 
     def hidden(self, node: ContextNode, ctx: RequestContext) -> tuple[RelationEdge, ...]:
-        """Return the edges of a node that lead out of the caller's reach."""
         may_see = self.reach.may_see
         return tuple(e for e in node.relations if not may_see(Uri.parse(e.to_uri), ctx))
 
@@ -113,7 +158,6 @@ class NodeReader:
         return may_see(place, ctx) and self.is_active(place) and may_see(place, ctx)  # as above
 
     def is_active(self, place: Uri) -> bool:
-        """Whether a node is in use there."""
         if not place.is_node:
             return False
         try:
@@ -142,10 +186,7 @@ class NodeReader:
         return islice(((uri, text) for uri, text in found if isinstance(text, str)), _SIBLINGS)
 
     def walk(self, place: Uri) -> Iterator[Uri]:
-        """Yield every place below, in order, where files of a node are, in whatever state.
-
-        Also a folder without anything in it, which could have been one.
-        """
+        """Yield every place below, in order, that has files of a node or is an empty folder."""
         pending = [place]
         while pending:
             here = pending.pop()
@@ -188,7 +229,6 @@ class NodeReader:
         return None if look is None else self._assembled(place, look)
 
     def _look_at_once(self, folder: Locator) -> Look | None:
-        """Return what the files say; None if there is no meta."""
         texts = self.backend.read_all(folder, _META_FIRST)
         if len(texts) < len(_META_FIRST):
             return self._look(folder, self.backend.read)  # what is missing, and why
@@ -270,7 +310,6 @@ class NodeReader:
         return folder.parent.child(ARCHIVED, folder.name)
 
     def look(self, place: Uri, name: str) -> Found:
-        """Return what a file of a node says."""
         return said_at(self.file(place, name), self.backend.read)
 
     def files(self, place: Uri) -> dict[str, Found]:
@@ -286,7 +325,6 @@ class NodeReader:
         raise _busy(folder)
 
     def _names(self, place: Uri) -> list[str]:
-        """Return the ids that have a folder here."""
         return self._named(place, self._segments(place))
 
     def _segments(self, place: Uri) -> list[str]:
@@ -334,7 +372,6 @@ def _busy(folder: Locator) -> ConcurrentModificationError:
 
 
 def _holds_slugs(place: Uri) -> bool:
-    """Whether all names below are slugs."""
     return len(place.path) > OWNER_LEVEL and place.path[0] in {"users", "agents"}
 
 

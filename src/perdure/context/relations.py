@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perdure.context import links
-from perdure.context.backlinks import Backlinks
 from perdure.context.contract import ONE_HOP
+from perdure.context.links import Backlinks
 from perdure.context.reading import NodeReader
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
 from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri
@@ -19,8 +19,6 @@ MENTION_WEIGHT = 0.5
 
 
 class RelationReader:
-    """Reads edges, of the present or of a view of the past."""
-
     def __init__(self, reader: NodeReader, backlinks: Backlinks) -> None:
         self._reader = reader
         self._backlinks = backlinks
@@ -58,7 +56,6 @@ class RelationReader:
         return sorted(found, key=lambda edge: edge.identity)
 
     def _mentions(self, node: ContextNode) -> Iterator[RelationEdge]:
-        """Yield the edges that the links of a content are."""
         for target in links.targets(node.content):
             place = links.resolve(target, node.place, self._reader)
             if place is not None:
@@ -68,8 +65,6 @@ class RelationReader:
 
 
 class Relations(RelationReader):
-    """Reads and writes the edges of nodes."""
-
     def __init__(self, nodes: "Nodes", backlinks: Backlinks) -> None:
         super().__init__(nodes, backlinks)
         self._nodes = nodes
@@ -121,5 +116,4 @@ def _starts(edges: Sequence[RelationEdge]) -> list[str]:
 
 
 def _dated(edge: RelationEdge, before: RelationEdge | None) -> RelationEdge:
-    """Return the edge with the time at which it was first written, if it was."""
     return edge if before is None else replace(edge, created_at=before.created_at)

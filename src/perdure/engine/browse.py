@@ -9,7 +9,7 @@ from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.errors import BrokenNodeError, ContextError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
-from perdure.model.short_names import name_for, place_named
+from perdure.model.request import name_for, place_named
 
 _NOT_A_NODE = "no node; `perdure repair` says why"
 

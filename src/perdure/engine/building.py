@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from perdure.artifacts import CID
-from perdure.context.files import FILES, OWNER
-from perdure.context.parts import Files
+from perdure.context.files import FILES, OWNER, Files
 from perdure.context.reading import NodeReader
 from perdure.errors import PerdureError
 from perdure.index.contract import KeptIndex
-from perdure.index.stamp import stamp
+from perdure.index.filters import stamp
 from perdure.model import IndexRecord, Uri
 from perdure.storage.history import History
 

@@ -20,7 +20,7 @@ from perdure.model.node import NodeStatus
 from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.values import read_moment, shown
 from perdure.storage import Finding, FindingKind, Locator
-from perdure.storage.walk import is_directory
+from perdure.storage.contract import is_directory
 
 
 class Code(Enum):

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from perdure.context.contract import TenantData
-from perdure.context.deletions import Deletions
+from perdure.context.tenants import Deletions
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
 from perdure.model.uri import check_id, name_of
 from perdure.storage import ABSENT, ConcurrentModificationError, Locator, TransactionalBackend
-from perdure.storage.walk import is_directory
+from perdure.storage.contract import is_directory
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts

@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple, Protocol
 
 from perdure.artifacts import IndexState
-from perdure.context.backlinks import ScannedLinks
+from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.engine.building import BATCH, batched, folders_of
@@ -19,8 +19,8 @@ from perdure.engine.recall.result import Hint, HintKind, RecallResult, rebuilt
 from perdure.engine.recall.scoring import RetrievalConfig
 from perdure.errors import DamageError, InvalidValueError, PerdureError, StorageError
 from perdure.index.contract import Embedder, KeptIndex
+from perdure.index.filters import stamp
 from perdure.index.memo import VectorMemo
-from perdure.index.stamp import stamp
 from perdure.model import RequestContext, Uri
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
-from perdure.context.draft import Draft
-from perdure.context.marks import Marks
+from perdure.context.draft import Draft, Marks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.engine.validate.secrets import SecretPolicy

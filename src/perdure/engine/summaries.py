@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from perdure.context.files import ABSTRACT, OVERVIEW
-from perdure.context.parts import said_at
+from perdure.context.files import ABSTRACT, OVERVIEW, said_at
 from perdure.context.reading import NodeReader
 from perdure.engine.building import Records
 from perdure.index.contract import KeptIndex

@@ -13,7 +13,7 @@ from perdure.engine.indexing import Following
 from perdure.engine.recall.result import Hint
 from perdure.errors import DamageError, NodeNotFoundError
 from perdure.index.contract import KeptIndex
-from perdure.index.stamp import root, stamp
+from perdure.index.filters import root, stamp
 from perdure.model import EventStatus, IndexRecord, OutboxEvent, RequestContext, Uri
 from perdure.model.uri import name_of
 from perdure.storage import DerivedMaintenance, Locator, Tier, walk

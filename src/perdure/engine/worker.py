@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from perdure.context.contract import OutboxStore
-from perdure.context.outbox.retry import fail
+from perdure.context.outbox.events import fail
 from perdure.engine.building import Caught, folders_of
 from perdure.engine.indexing import Following
 from perdure.errors import (

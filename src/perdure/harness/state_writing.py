@@ -14,7 +14,7 @@ from perdure.storage import Expectation, atomic_write, check_found, encode_text,
 from perdure.storage.commit import Directory, content_in, make_directory, remove_file
 from perdure.storage.confined import DIRECTORY, opened, opener
 from perdure.storage.locator import Locator
-from perdure.storage.mutex import Held
+from perdure.storage.lock.mutex import Held
 
 _LOCKS = "locks"
 

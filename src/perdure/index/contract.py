@@ -54,19 +54,13 @@ class VectorIndex(Protocol):
     def search_children(
         self, parent_uri: str, query_vector: Sequence[float], filters: Filters, top_k: int
     ) -> list[SeedHit]:
-        """As `search_by_vector`, among the records directly below a place.
-
-        Below a folder are the abstracts and overviews of what is in it; below a node, its passages.
-        """
+        """As `search_by_vector`: summaries directly below a folder, or passages of a node."""
 
     def delete_account_data(self, account_id: str) -> int:
         """Remove every record of an account; return how many there were."""
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        """Remove every record of a user or an agent, `user:{id}` or `agent:{id}`; return how many.
-
-        Any other form of owner is `InvalidValueError`.
-        """
+        """Remove and count records of `user:{id}` or `agent:{id}`; else `InvalidValueError`."""
 
 
 @runtime_checkable
@@ -112,16 +106,10 @@ class KeptIndex(VectorIndex, Protocol):
         """Return the URIs of what `search_by_text` would, each with its best score: it is quick."""
 
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
-        """Return the records with these ids that the filters let through, as hits that score 0.
-
-        In the order of their ids, and without their vectors: it is quick.
-        """
+        """Return records with these ids that the filters let through, by id, as hits of score 0."""
 
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
-        """Return records by their ids, with their vectors; those that are not there are left out.
-
-        Vectors come back as they are kept: with whole numbers, of the same direction.
-        """
+        """Return records by their ids, with vectors as kept; those that are absent are left out."""
 
     def stamps(self, account_id: str) -> dict[str, str]:
         """Return for each URI the stamp of its records, as `stamp` makes it of what was put."""

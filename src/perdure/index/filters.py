@@ -1,21 +1,17 @@
-"""What records are filed under, and what a search lets through."""
+"""What records are filed under and stamped with, what a search lets through or an index refuses."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import TypeVar
 
-from perdure.errors import InvalidValueError
+from perdure.errors import ConcurrentModificationError, InvalidValueError
 from perdure.index.contract import Filters
+from perdure.index.vectors import quantised
 from perdure.model import IndexRecord, Level, Uri
-from perdure.model.record import (
-    ACCOUNT,
-    EQUALS,
-    VALID_AT,
-    VALID_FROM,
-    VALID_UNTIL,
-    check_filters,
-)
+from perdure.model.record import ACCOUNT, EQUALS, VALID_AT, VALID_FROM, VALID_UNTIL, check_filters
 from perdure.model.uri import check_id
 from perdure.model.values import JSON, moment, shown
 
@@ -30,6 +26,11 @@ ALWAYS, NEVER = -(2**62), 2**62
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _OF_RECORDS = frozenset({*EQUALS, VALID_FROM, VALID_UNTIL})
+Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
+"""Id, level, text, context, filters and payload of a record."""
+_encoded = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=dict
+).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,6 @@ class Sought:
 
 @dataclass(frozen=True, slots=True)
 class Filing:
-    """What a record is filed under, understood."""
-
     texts: Mapping[str, str]
     since: int
     until: int
@@ -83,7 +82,6 @@ def filing(record: IndexRecord) -> Filing:
 
 
 def bounds(filters: Filters) -> tuple[int, int]:
-    """Return from when on a record holds, and until when, in microseconds."""
     return (
         _micros(filters[VALID_FROM], VALID_FROM) if VALID_FROM in filters else ALWAYS,
         _micros(filters[VALID_UNTIL], VALID_UNTIL) if VALID_UNTIL in filters else NEVER,
@@ -91,10 +89,7 @@ def bounds(filters: Filters) -> tuple[int, int]:
 
 
 def above(uri: str, level: Level) -> str:
-    """Return below which place a record is found: a passage below its node, the rest in a folder.
-
-    The abstract of an account is below nothing; its parent would be itself.
-    """
+    """Return below which place a record is found: a passage below its node, else in a folder."""
     if level is Level.CONTENT:
         return uri
     place = Uri.parse(uri)
@@ -102,7 +97,6 @@ def above(uri: str, level: Level) -> str:
 
 
 def admits(wanted: Sought, record: IndexRecord, filed: Filing) -> bool:
-    """Whether a search lets a record of its account through."""
     texts = {**filed.texts, URI: record.uri}
     return (
         all(texts.get(name) in values for name, values in wanted.texts.items())
@@ -130,7 +124,6 @@ def _level(value: JSON, name: str) -> int:
 
 
 def _micros(value: JSON, name: str) -> int:
-    """Return a time as whole microseconds since 1970."""
     try:
         time = datetime.fromisoformat(_text(value, name))
     except ValueError:
@@ -138,3 +131,70 @@ def _micros(value: JSON, name: str) -> int:
             f"{name} is {shown(value)}. Fix: give an ISO time with a zone."
         ) from None
     return (moment(time, name) - _EPOCH) // _MICROSECOND
+
+
+def check_cursor(cursor: int, expected: int | None) -> None:
+    if expected is not None and cursor != expected:
+        raise ConcurrentModificationError(
+            f"the index is at {cursor}, not at {expected}: somebody else moved it, and nothing was "
+            "changed. Fix: look again where it is, and go on from there."
+        )
+
+
+def check_unlogged(unlogged: Collection[str], nodes: Mapping[str, object]) -> None:
+    for uri in unlogged:
+        if uri not in nodes:
+            raise InvalidValueError(
+                f"{shown(uri)} is not among what is replaced. Fix: replace it too, or leave it out."
+            )
+
+
+def check_nodes(account: str, nodes: Mapping[str, Sequence[IndexRecord]]) -> list[IndexRecord]:
+    """Return all records of nodes, if each is of the URI and account that it is given for."""
+    for uri in nodes:
+        if Uri.parse(uri).account != account:
+            raise InvalidValueError(
+                f"{uri!a} is not in the account {shown(account)}. Fix: replace it in its own."
+            )
+    for uri, records in nodes.items():
+        for record in records:
+            if record.uri != uri:
+                raise InvalidValueError(
+                    f"{record.uri!a} is no record of {uri!a}. Fix: give it with its own URI."
+                )
+    return [record for records in nodes.values() for record in records]
+
+
+def stamp(records: Iterable[IndexRecord]) -> str:
+    """Return one digest of the records of a URI, in whatever order; of one id the last counts."""
+    return stamp_of({record.id: digest(record) for record in records})
+
+
+def stamp_of(digests: Mapping[str, bytes]) -> str:
+    """Return the stamp of records whose digests are known, by their ids."""
+    return sha256(b"".join(digests[id_] for id_ in sorted(digests))).hexdigest()
+
+
+def digest(record: IndexRecord) -> bytes:
+    """Return the digest of all that a record says; of its vector, as it is kept."""
+    return digest_of(
+        (
+            record.id,
+            int(record.level),
+            record.text,
+            record.context,
+            record.filters,
+            record.payload,
+        ),
+        quantised(record.vector),
+    )
+
+
+def digest_of(said: Said, vector: bytes) -> bytes:
+    """Return the digest of a record whose vector is known as it is kept."""
+    return sha256(_encoded((*said, vector.hex())).encode()).digest()
+
+
+def root(stamps: Mapping[str, str]) -> str:
+    """Return one digest of all stamps of an account, by their URIs."""
+    return sha256(_encoded(sorted(stamps.items())).encode()).hexdigest()

@@ -43,10 +43,7 @@ class VectorMemo:
         """How many were embedded here, because nobody had before."""
 
     def vectors(self, account_id: str, owner_space: str, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of each text; those that are not known yet are made, and kept.
-
-        What is kept is derived: if it proves damaged, it is thrown away, and made again.
-        """
+        """Return the vector of each text, made and kept if new; a damaged memo is made again."""
         folder = memo_folder(self._folder, account_id, owner_space)
         try:
             return self._known_or_made(folder, texts)
@@ -81,7 +78,6 @@ class VectorMemo:
             self._open.popitem()[1].close()
 
     def answers(self) -> bool:
-        """Whether the embedder embeds anything at all."""
         try:
             self.demand()
         except PerdureError:
@@ -162,12 +158,10 @@ def embedder_id(embedder: Embedder) -> str:
 
 
 def _parameters(embedder: Embedder) -> Mapping[str, canonical.Value]:
-    """Return what a vector depends on, as it can be encoded."""
     return cast("Mapping[str, canonical.Value]", plain(dict(embedder.parameters)))
 
 
 def _remove(folder: Path) -> int:
-    """Remove a folder, with all that is in it; return 1 if there was one."""
     if not folder.is_dir():
         return 0
     rmtree(folder)

@@ -48,12 +48,10 @@ def quantised(vector: Sequence[float] | bytes) -> bytes:
 
 
 def whole(kept: bytes) -> tuple[float, ...]:
-    """Return the vector that `quantised` made."""
     return tuple(map(float, array("b", kept)))
 
 
 def squared(kept: bytes) -> int:
-    """Return the square of the length of what `quantised` made."""
     return sum(map(_SQUARES.__getitem__, kept))
 
 

@@ -38,11 +38,7 @@ def idf(records: int, hits: int) -> float:
 
 
 def any_of(words: Sequence[str]) -> str:
-    """Return an expression of FTS5 that has a record match if one of the words does.
-
-    A word of several tokens is a phrase. FTS5 ends its reading at a zero character, which
-    separates words in a text.
-    """
+    """Return an FTS5 expression that matches if one of the words, taken as phrases, does."""
     quoted = (word.replace("\0", " ").replace('"', '""') for word in words)
     return " OR ".join(f'"{word}"' for word in quoted)
 
@@ -64,3 +60,10 @@ def _tokenizing() -> tuple[sqlite3.Connection, threading.Lock]:
     db.execute(f"CREATE VIRTUAL TABLE said USING fts5(text, tokenize='{TOKENIZER}')")
     db.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab(said, instance)")
     return db, threading.Lock()
+
+
+def check_texts(texts: Sequence[str]) -> list[str]:
+    """Return a list of texts to embed; `InvalidValueError` for one text, or half a character."""
+    if isinstance(texts, str):
+        raise InvalidValueError(f"{shown(texts)} is one text. Fix: give a list of texts.")
+    return [encodable(text, "text to embed") for text in texts]

@@ -6,9 +6,15 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.model.candidate import Action, CandidateMemory, WritePlan
-    from perdure.model.edge import MENTIONS, SUPERSEDED_BY, RelationEdge
     from perdure.model.event import EventStatus, EventType, OutboxEvent
-    from perdure.model.node import ContextNode, ContextType, NodeStatus
+    from perdure.model.node import (
+        MENTIONS,
+        SUPERSEDED_BY,
+        ContextNode,
+        ContextType,
+        NodeStatus,
+        RelationEdge,
+    )
     from perdure.model.record import IndexRecord, Level, SeedHit
     from perdure.model.request import RequestContext, Role, check_owner_space
     from perdure.model.uri import Uri, check_slug, slugify
@@ -17,9 +23,8 @@ else:
         __name__,
         {
             "candidate": "Action CandidateMemory WritePlan",
-            "edge": "MENTIONS SUPERSEDED_BY RelationEdge",
             "event": "EventStatus EventType OutboxEvent",
-            "node": "ContextNode ContextType NodeStatus",
+            "node": "MENTIONS SUPERSEDED_BY ContextNode ContextType NodeStatus RelationEdge",
             "record": "IndexRecord Level SeedHit",
             "request": "RequestContext Role check_owner_space",
             "uri": "Uri check_slug slugify",

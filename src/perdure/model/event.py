@@ -8,16 +8,7 @@ from enum import Enum
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
 from perdure.model.uri import Uri
-from perdure.model.values import (
-    CUT,
-    JSON,
-    MAX_OVERVIEW,
-    counted,
-    encodable,
-    frozen,
-    moment,
-    shown,
-)
+from perdure.model.values import CUT, JSON, MAX_OVERVIEW, counted, encodable, frozen, moment, shown
 
 
 class EventType(Enum):
@@ -40,10 +31,7 @@ class EventStatus(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEvent:
-    """What a worker needs to bring the index up to date, without asking anybody else.
-
-    A URI that was deleted may be all there is to say, so the place alone must be right.
-    """
+    """What a worker needs to bring the index up to date, without asking anybody else."""
 
     event_id: str
     event_type: EventType

@@ -108,10 +108,7 @@ def mapping_in(value: object) -> Mapping[object, object] | None:
 
 
 def text_of(value: object) -> str:
-    """Return a text that UTF-8 can say; "" if the value is not a text.
-
-    Half a character, as cut-off texts have it, becomes U+FFFD.
-    """
+    """Return a text with U+FFFD for half characters; "" if the value is not a text."""
     if not isinstance(value, str):
         return ""
     text = str.__str__(value)
@@ -144,7 +141,6 @@ def time_in(value: object) -> datetime | None:
 
 
 def called(name: str, given: str) -> str:
-    """Return that a tool was called, as one line."""
     return f"[called {name or 'a tool'}] {given}".rstrip()
 
 
@@ -250,7 +246,6 @@ class _Reading:
 
     # ------------------------------------------------------------ tools
     def _read_call(self, kind: str) -> None:
-        """Read an item that is a call, and perhaps has its result with it."""
         item = {"name": kind.removesuffix("_call"), **self._given}
         self._call(item if item.get("name") else {**item, "name": kind.removesuffix("_call")})
         for name in ("output", "outputs", "results", "error"):
@@ -274,7 +269,6 @@ class _Reading:
         self._tool(name, called(name, text or ""))
 
     def _result(self, content: object) -> str:
-        """Return what a tool answered; of blocks, their texts."""
         if not isinstance(content, list | tuple):
             text = "" if content is None else json_of(content)
             if text is None:
@@ -297,7 +291,6 @@ class _Reading:
 
     # ------------------------------------------------------------ the rest
     def _flush(self) -> None:
-        """Keep the texts so far as one message."""
         text = _joined(self._texts)
         self._texts.clear()
         if text.strip():
@@ -346,7 +339,6 @@ def _listed(content: object) -> Sequence[object]:
 
 
 def _no(value: object) -> bool:
-    """Whether a value says nothing."""
     return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
 
 

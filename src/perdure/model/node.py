@@ -8,9 +8,8 @@ from enum import Enum
 from typing import Any
 
 from perdure.errors import InvalidValueError
-from perdure.model.edge import RelationEdge
 from perdure.model.request import owner_space_at
-from perdure.model.uri import Uri
+from perdure.model.uri import Uri, check_slug
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
@@ -22,9 +21,16 @@ from perdure.model.values import (
     frozen,
     moment,
     read_moment,
+    share,
     shortened,
     shown,
 )
+
+MENTIONS = "mentions"
+"""The type of the edges that `[[links]]` in a content are; nobody writes those."""
+
+SUPERSEDED_BY = "superseded_by"
+"""The type of the edges from what held once to what holds in its place."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _HEADING = re.compile(
@@ -39,6 +45,45 @@ _MAX_TITLE = 120
 _MAX_BEGINNING = 60
 _TIMES = ("date", "valid_from", "valid_until")
 """Metadata that Perdure reads: when it was, and from when to when it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationEdge:
+    """Directed and weighted. Start, target and type tell it from every other."""
+
+    from_uri: str
+    to_uri: str
+    relation_type: str
+    weight: float = 1.0
+    reason: str = ""
+    created_at: datetime = _EPOCH
+    """Set when it is first written."""
+
+    def __post_init__(self) -> None:
+        start, target = Uri.parse(self.from_uri), Uri.parse(self.to_uri)
+        for place in (start, target):
+            if not place.is_node:
+                raise InvalidValueError(
+                    f"{str(place)!a} is a folder of nodes. Fix: relate a node in it."
+                )
+        if start.account != target.account:
+            raise InvalidValueError(
+                f"an edge from {self.from_uri!a} to {self.to_uri!a} would leave its account. "
+                "Fix: relate nodes of one account."
+            )
+        if start == target:
+            raise InvalidValueError(
+                f"{self.from_uri!a} can't be related to itself. Fix: name another node."
+            )
+        check_slug(self.relation_type, "a type of relation")
+        put = object.__setattr__
+        put(self, "weight", share(self.weight, "weight"))
+        put(self, "reason", bounded(self.reason, MAX_ABSTRACT, "reason"))
+        put(self, "created_at", moment(self.created_at, "creation time"))
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        return self.from_uri, self.to_uri, self.relation_type
 
 
 class NodeStatus(Enum):
@@ -135,7 +180,6 @@ class ContextNode:
 
     @property
     def level(self) -> int:
-        """How deep in the tree it is."""
         return self.place.level
 
     @property
@@ -153,7 +197,6 @@ class ContextNode:
 
     # ------------------------------------------------------------ making the next one
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
-        """Return the version after this one, with these fields changed."""
         return replace(self, **{"version": self.version + 1, **changes})
 
 

@@ -75,8 +75,6 @@ _FIELDS = tuple(each.name for each in fields(IndexRecord))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedHit:
-    """A record that a search found."""
-
     id: str
     uri: str
     level: Level
@@ -97,10 +95,7 @@ class SeedHit:
     def of_record(
         cls, id_: str, uri: str, level: Level, score: float, said: tuple[str, dict[str, JSON]]
     ) -> "SeedHit":
-        """Return a hit of a record that an index checked when it took it in: quickly.
-
-        `said` is its text, and its payload as it was just read.
-        """
+        """Return a hit quickly, of a record that an index checked; `said`: its text and payload."""
         text, payload = said
         hit = object.__new__(cls)
         put = object.__setattr__
@@ -126,7 +121,6 @@ def check_filters(filters: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def _names(values: Iterable[JSON]) -> bool:
-    """Whether these are names, and at least one."""
     given = list(values)
     return bool(given) and all(isinstance(each, str) and each for each in given)
 

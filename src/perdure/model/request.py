@@ -1,15 +1,33 @@
-"""Who asks, and what is within their reach."""
+"""Who asks, what is within their reach, and the short names by which they call places.
+
+    preference/indentation    a memory of the caller's own
+    profile                   the caller's profile
+    skills/NAME               a skill of the caller's agent
+    resources/...             what the account shares
+    sessions/ID/...           what belongs to a session
+    users/ID/..., agents/...  what belongs to others
+    /                         the whole account
+
+Nothing at all is the folder of the caller's memories. What is no plain letter may be typed as it
+is, or escaped as in a URI.
+"""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from urllib.parse import quote, unquote
 
-from perdure.errors import AccessDeniedError, InvalidValueError
-from perdure.model.uri import Uri, check_id
+from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
+from perdure.model.uri import SCHEME, Uri, check_id
 from perdure.model.values import MAX_ABSTRACT, bounded, shown
 
 _OWNER_SPACE = re.compile(r"(user|agent):(.+)", re.DOTALL)
+_OF_ACCOUNT = frozenset({"users", "agents", "resources", "sessions"})
+_NO_CATEGORIES = _OF_ACCOUNT | {"skills", "memories"}
+_KNOWN = (
+    "CATEGORY/SLUG, profile, skills/NAME, resources/NAME, sessions/ID/NAME, or a whole ctx:// URI"
+)
 
 
 class Role(Enum):
@@ -81,7 +99,6 @@ class RequestContext:
 
     @property
     def governs(self) -> bool:
-        """Whether all of the account is within reach."""
         return self.role is not Role.MEMBER
 
     def reaches(self, owner_space: str) -> bool:
@@ -98,10 +115,7 @@ class RequestContext:
         return not owner or self.reaches(owner)
 
     def may_change(self, uri: Uri) -> bool:
-        """As `may_see`; but what the account shares is changed by those who govern it.
-
-        That is its resources, and the folders above all owners and sessions.
-        """
+        """As `may_see`; but resources and folders above owners are changed by those who govern."""
         owned = len(uri.path) > 1 and uri.path[0] != "resources"
         return self.may_see(uri) and (self.governs or owned)
 
@@ -121,3 +135,65 @@ class RequestContext:
             f"{self.agent_id[:80]!a} of account {self.account_id[:80]!a}. "
             "Fix: ask as somebody who may see it, or have its owner space shown to you."
         )
+
+
+def place_named(text: str, ctx: RequestContext) -> Uri:
+    """Return the place that a caller means; `InvalidUriError` if it can be none."""
+    try:
+        if text.startswith(SCHEME):
+            return _within(ctx, Uri.parse(SCHEME + text.removeprefix(SCHEME).rstrip("/")))
+        return Uri(ctx.account_id, _path(text, ctx))
+    except InvalidUriError as error:
+        what, _, fix = str(error).partition("\n")[0].partition(" Fix: ")
+        fix = fix if fix.endswith(".") and "below" not in fix else f"name it as {_KNOWN}."
+        raise InvalidUriError(f"{what} Fix: {fix}") from None
+    except UnicodeDecodeError:
+        raise InvalidUriError(
+            f"{text!a} has an escape that stands for no character. Fix: name it as {_KNOWN}."
+        ) from None
+
+
+def _within(ctx: RequestContext, place: Uri) -> Uri:
+    if place.account != ctx.account_id:
+        raise AccessDeniedError(
+            f"{str(place)!a} is out of reach: it is in another account than {ctx.account_id!a}. "
+            "Fix: name a place in that one",
+            options={"account": place.account},
+        )
+    return place
+
+
+def _path(text: str, ctx: RequestContext) -> tuple[str, ...]:
+    own = _own(ctx)
+    plain = text.strip("/")
+    if not plain:
+        return () if text else own
+    names = tuple(unquote(part, errors="strict") for part in plain.split("/"))
+    first, *rest = names
+    if text.startswith("/") or first in _OF_ACCOUNT:
+        return names
+    if first == "skills":
+        return ("agents", ctx.agent_id, *names)
+    return (*own, *rest) if first == "memories" else (*own, *names)
+
+
+def name_for(place: Uri, ctx: RequestContext) -> str:
+    """Return the shortest name that the caller can type for a place of its account."""
+    parts = [spelled(name) for name in place.path]
+    own = _own(ctx)
+    if place.path == own:
+        return "memories"
+    if place.path[: len(own)] == own and place.path[len(own)] not in _NO_CATEGORIES:
+        return "/".join(parts[len(own) :])
+    if place.path[:3] == ("agents", ctx.agent_id, "skills"):
+        return "/".join(parts[2:])
+    return "/".join(parts) or "/"
+
+
+def spelled(name: str) -> str:
+    """Return one part of a name so that it can be read, typed again, and does nothing else."""
+    return "".join(c if c.isprintable() and c not in "/%" else quote(c, safe="") for c in name)
+
+
+def _own(ctx: RequestContext) -> tuple[str, ...]:
+    return ("users", ctx.user_id, "memories")

@@ -26,8 +26,6 @@ PIECE_CHARACTERS = 40_000
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What somebody said in a session."""
-
     role: str
     content: str
     name: str = ""

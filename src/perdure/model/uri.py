@@ -30,6 +30,7 @@ SHAPES = (
     "ctx://{account}/resources/{name}/...",
     "ctx://{account}/sessions/{id}/{name}/...",
 )
+_SHAPES_SHOWN = "one of\n  " + "\n  ".join(SHAPES)
 
 
 def check_slug(text: object, what: str = "a slug") -> str:
@@ -113,12 +114,10 @@ class Uri:
 
     @property
     def words(self) -> str:
-        """The last part as people would write it."""
         return " ".join(self.name.replace("-", " ").replace("_", " ").split())
 
     @property
     def level(self) -> int:
-        """How deep in the tree it is; an account is 0."""
         return len(self.path)
 
     @property
@@ -153,7 +152,6 @@ class Uri:
 
     @property
     def key(self) -> str:
-        """The key of its folder on the seam."""
         return "/".join(("accounts", *map(segment_of, (self.account, *self.path))))
 
     @classmethod
@@ -231,9 +229,6 @@ def _check_owned(kind: str, *names: str) -> None:
             )
     for name in names[1:]:
         check_slug(name, "a slug in a URI")
-
-
-_SHAPES_SHOWN = "one of\n  " + "\n  ".join(SHAPES)
 
 
 def misshapen(text: object) -> InvalidUriError:

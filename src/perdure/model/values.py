@@ -31,10 +31,7 @@ _UNSEEN = re.compile(
 
 
 def bounded(text: str, limit: int, what: str) -> str:
-    """Return `text`, cut and marked if it is up to ten per cent too long; more is refused.
-
-    So is what UTF-8 can't say.
-    """
+    """Return `text`, cut and marked if ten per cent too long; more, or no UTF-8, is refused."""
     if not isinstance(text, str):
         raise InvalidValueError(f"the {what} is {type(text).__name__}. Fix: give it as text.")
     if len(text) > limit:
@@ -48,7 +45,6 @@ def bounded(text: str, limit: int, what: str) -> str:
 
 
 def encodable(text: str, what: str) -> str:
-    """Return `text` if UTF-8 can say it."""
     if not isinstance(text, str):
         raise InvalidValueError(f"the {what} is {type(text).__name__}. Fix: give it as text.")
     if text.isascii():
@@ -63,15 +59,11 @@ def encodable(text: str, what: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return a text that steers neither a terminal nor the eye: its controls are written out.
-
-    Line ends and tabs stay. What belongs to a script, such as a joiner, stays too.
-    """
+    """Return a text that steers neither a terminal nor the eye; line ends and tabs stay."""
     return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def share(number: object, what: str) -> float:
-    """Return `number` if it is from 0 to 1."""
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
         raise InvalidValueError(f"the {what} is {shown(number)}. Fix: give a number from 0 to 1.")
     return float(number)
@@ -211,7 +203,6 @@ def _named(name: object, what: str) -> str:
 
 
 def plain(value: JSON) -> JSON:
-    """Return what `frozen` made as ordinary lists and dicts."""
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

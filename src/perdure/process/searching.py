@@ -9,7 +9,7 @@ from perdure.engine.recall.packing import Tier, entry, packed, tokens_in
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import Hit
 from perdure.errors import DamageError, StorageError
-from perdure.index.account.noted import Note
+from perdure.index.account.schema import Note
 from perdure.model import RequestContext
 from perdure.process.notes import (
     MOST_WAITING,

@@ -13,6 +13,14 @@ from perdure.errors import (
     StorageSelectionError,
 )
 from perdure.exports import exports
+from perdure.storage.content import (
+    ABSENT,
+    Expectation,
+    check_expectation,
+    check_found,
+    content_hash,
+    encode_text,
+)
 from perdure.storage.contract import (
     Capabilities,
     ConflictStrategy,
@@ -21,23 +29,14 @@ from perdure.storage.contract import (
     Info,
     StorageBackend,
     TransactionalBackend,
+    walk,
 )
-from perdure.storage.registry import BackendRegistry, registry
-from perdure.storage.walk import walk
+from perdure.storage.locator import Locator, normalize_key
+from perdure.storage.registry import BackendOptions, BackendRegistry, registry
 
 if TYPE_CHECKING:
     from perdure.storage.commit import atomic_write
-    from perdure.storage.content import (
-        ABSENT,
-        Expectation,
-        check_expectation,
-        check_found,
-        content_hash,
-        encode_text,
-    )
-    from perdure.storage.locator import Locator, normalize_key
-    from perdure.storage.mutex import LockTiming, Mutex, vault_mutex
-    from perdure.storage.options import BackendOptions
+    from perdure.storage.lock.mutex import LockTiming, Mutex, vault_mutex
     from perdure.storage.personal import Authorisation
     from perdure.storage.selection import (
         StoragePreview,
@@ -51,10 +50,7 @@ else:
         __name__,
         {
             "commit": "atomic_write",
-            "content": "ABSENT Expectation check_expectation check_found content_hash encode_text",
-            "locator": "Locator normalize_key",
-            "mutex": "LockTiming Mutex vault_mutex",
-            "options": "BackendOptions",
+            "lock.mutex": "LockTiming Mutex vault_mutex",
             "personal": "Authorisation",
             "selection": "StoragePreview StorageSettings select_backend storage_preview",
             "tiers": "DerivedMaintenance Tier TierLayout",

@@ -7,30 +7,161 @@ by a rename of its own that is fenced like any other. The directories are synced
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from perdure.errors import StorageError, StorageFaultError
 from perdure.storage import confined
-from perdure.storage.changes import Change, partly_done
 from perdure.storage.commit import (
     begin_to_sync,
     content_in,
+    make_directory,
     rename_fenced,
     status_in,
     sync_directory,
+    take_back,
     write_new,
 )
-from perdure.storage.content import check_found
-from perdure.storage.directories import Directories
-from perdure.storage.mutex import Held
-from perdure.storage.syncing import MOST_OPEN, Syncing
+from perdure.storage.confined import DIRECTORY, Opener
+from perdure.storage.content import Change, check_found, partly_done
+from perdure.storage.lock.mutex import Held
+
+MOST_OPEN = 64
+"""Descriptors that a batch holds of a kind; a process may have no more than 256 on some systems."""
+
+_THREADS = 8
+_WORTH_THREADS = 100
+
+
+class Syncing:
+    """A way to sync `total` descriptors, with threads if they are many; a context ends those."""
+
+    def __init__(self, total: int) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS) if total >= _WORTH_THREADS else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+    def sync(self, descriptors: Sequence[int], sync: Callable[[int], None]) -> None:
+        """Return when `sync` has made all of them durable; raise if it could not."""
+        if self._threads is None:
+            _sync_each(descriptors, sync)
+            return
+        shares = [descriptors[start::_THREADS] for start in range(_THREADS)]
+        at_work = []
+        left: list[int] = []
+        for share in shares:
+            try:
+                at_work.append(self._threads.submit(_sync_each, share, sync))
+            except RuntimeError:  # no more threads can be had, as when the interpreter ends
+                left.extend(share)
+        try:
+            _sync_each(left, sync)
+        finally:
+            wait(at_work)  # all of them: the caller closes what they sync
+        for done in at_work:
+            done.result()
+
+
+def _sync_each(descriptors: Sequence[int], sync: Callable[[int], None]) -> None:
+    for descriptor in descriptors:
+        sync(descriptor)
+
+
+class Directories:
+    """Directories below a root, by keys as on disk; a failed context takes back those it made."""
+
+    def __init__(self, root: str, open_below: Opener) -> None:
+        self._root = root
+        self._open_below = open_below
+        self._descriptors: dict[str, int] = {}
+        self._spelled: dict[str, str] = {}
+        self._names: dict[str, dict[str, str]] = {}
+        self.made: dict[str, None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        if kind is not None:
+            take_back(self._root, tuple(self.made))
+
+    def opened(self, spelled: str) -> int:
+        """Return the descriptor of a directory; it stays open while no other few are asked for."""
+        descriptor = self._descriptors.pop(spelled, None)
+        if descriptor is None:
+            descriptor = self._open_below(spelled, DIRECTORY)
+            if len(self._descriptors) >= MOST_OPEN:
+                os.close(self._descriptors.pop(next(iter(self._descriptors))))
+        self._descriptors[spelled] = descriptor
+        return descriptor
+
+    def those_there(self, spelled: Iterable[str]) -> list[int]:
+        """Return the descriptors of up to `MOST_OPEN` directories, without those that are gone."""
+        descriptors = []
+        for each in spelled:
+            with suppress(FileNotFoundError):
+                descriptors.append(self.opened(each))
+        return descriptors
+
+    def find(self, key: str) -> str:
+        """Return how the directory `key` is spelled; `FileNotFoundError` if there is none."""
+        if key not in self._spelled:
+            self._spelled[key] = self._found(key)
+        return self._spelled[key]
+
+    def make(self, key: str) -> str:
+        """Make sure that there is a directory `key`, and those above; return how it is spelled."""
+        try:
+            return self.find(key)
+        except FileNotFoundError:
+            if not key:
+                raise
+        parent, _, segment = key.rpartition("/")
+        above = self.make(parent)
+        name = self.spelled_in(above, segment)
+        spelled = f"{above}/{name}" if above else name
+        if make_directory(name, self.opened(above)):
+            self.made[spelled] = None
+        self._spelled[key] = spelled
+        return spelled
+
+    def spelled_in(self, spelled: str, segment: str) -> str:
+        """Return how the name `segment`, which is composed, is spelled in a directory."""
+        if segment.isascii() or spelled in self.made:
+            return segment
+        if spelled not in self._names:
+            names = os.listdir(self.opened(spelled))
+            composed = {unicodedata.normalize("NFC", name): name for name in names}
+            self._names[spelled] = composed | {name: name for name in names}
+        return self._names[spelled].get(segment, segment)
+
+    def _found(self, key: str) -> str:
+        try:
+            self.opened(key)
+        except FileNotFoundError:
+            if key.isascii():
+                raise
+        else:
+            return key
+        parent, _, segment = key.rpartition("/")
+        above = self.find(parent)
+        name = self.spelled_in(above, segment)
+        spelled = f"{above}/{name}" if above else name
+        self.opened(spelled)
+        return spelled
 
 
 class _Write(NamedTuple):
-    """A text that gets another content."""
-
     key: str
     directory: str
     name: str
@@ -39,8 +170,6 @@ class _Write(NamedTuple):
 
 
 class _Removal(NamedTuple):
-    """A text that goes away."""
-
     key: str
     directory: str
     name: str
@@ -51,11 +180,7 @@ _Step = _Write | _Removal | None
 
 
 class Batch:
-    """Changes below one root that are made in their order.
-
-    It remembers how far it came. Should the lock be lost, what is made stays made, and the rest is
-    tried again.
-    """
+    """Changes below one root in their order; if the lock is lost, what is left is tried again."""
 
     def __init__(self, root: str, open_below: confined.Opener, changes: Sequence[Change]) -> None:
         self._root = root
@@ -170,41 +295,38 @@ class Batch:
 
 
 def _look_for_write(change: Change, data: bytes, directories: Directories) -> _Write:
-    locator, _, expect = change
-    parent, _, segment = locator.key.rpartition("/")
+    key = change.locator.key
+    parent, _, segment = key.rpartition("/")
     directory = directories.make(parent)
     if directory in directories.made:
-        check_found(None, expect, locator)
-        return _Write(locator.key, directory, segment, data, None)
-    name = directories.spelled_in(directory, segment)
-    descriptor = directories.opened(directory)
-    before = status_in(descriptor, name)
-    _refuse_directory(before)
-    if expect is not None:
-        check_found(content_in(descriptor, name), expect, locator)
-    return _Write(locator.key, directory, name, data, before)
+        check_found(None, change.expect, change.locator)
+        return _Write(key, directory, segment, data, None)
+    name, before = _found(change, directory, directories)
+    return _Write(key, directory, name, data, before)
 
 
 def _look_for_removal(change: Change, directories: Directories) -> _Removal | None:
-    locator, _, expect = change
-    parent, _, segment = locator.key.rpartition("/")
     try:
-        directory = directories.find(parent)
+        directory = directories.find(_parent(change.locator.key))
     except (FileNotFoundError, NotADirectoryError):
-        check_found(None, expect, locator)
+        check_found(None, change.expect, change.locator)
         return None
-    name = directories.spelled_in(directory, segment)
+    name, before = _found(change, directory, directories)
+    return None if before is None else _Removal(change.locator.key, directory, name)
+
+
+def _found(
+    change: Change, directory: str, directories: Directories
+) -> tuple[str, os.stat_result | None]:
+    """Return the name and status of what a change is about, if it is as expected."""
+    name = directories.spelled_in(directory, change.locator.name)
     descriptor = directories.opened(directory)
     before = status_in(descriptor, name)
-    _refuse_directory(before)
-    if expect is not None:
-        check_found(content_in(descriptor, name), expect, locator)
-    return None if before is None else _Removal(locator.key, directory, name)
-
-
-def _refuse_directory(before: os.stat_result | None) -> None:
     if before is not None and stat.S_ISDIR(before.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
+    if change.expect is not None:
+        check_found(content_in(descriptor, name), change.expect, change.locator)
+    return name, before
 
 
 def _discard(directories: Directories, directory: str, temporary: str) -> None:

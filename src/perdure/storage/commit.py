@@ -9,18 +9,14 @@ from typing import Self
 
 from perdure.errors import StorageFaultError
 from perdure.storage import confined
-from perdure.storage.entries import is_plain_mode
-from perdure.storage.mutex import Held
+from perdure.storage.confined import is_plain_mode
+from perdure.storage.lock.mutex import Held
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Directory:
-    """A directory below a root that is open for a change.
-
-    As a context it closes the directory, and if the change failed takes back those that were
-    `made` for it.
-    """
+    """A directory open for a change; a context that fails takes back those `made` for it."""
 
     __slots__ = ("_made", "_root", "descriptor", "key")
 
@@ -92,11 +88,7 @@ def replace_file(
 
 
 def remove_file(held: Held, directory: Directory, name: str) -> None:
-    """Remove a file in a step that fails if the lock was taken over.
-
-    The file is renamed into a temporary directory. A successor removes that directory, and a late
-    rename then has no target.
-    """
+    """Rename a file into a temporary directory, which a successor removes: a late rename fails."""
     temporary = held.temporary(directory.key)
     try:
         os.mkdir(temporary, 0o700, dir_fd=directory.descriptor)
@@ -188,10 +180,7 @@ def write_new(directory: int, name: str, data: bytes, before: os.stat_result | N
 
 
 def begin_to_sync(descriptor: int) -> None:
-    """Let the disk start on a file; of many that are synced later, it then does several at once.
-
-    On Linux this advice begins the writing; elsewhere it does nothing, and a sync does all of it.
-    """
+    """Let the disk start on a file, so that of many synced later it does several at once."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # it is only advice
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

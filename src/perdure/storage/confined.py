@@ -11,7 +11,9 @@ import ctypes
 import errno
 import os
 import stat
+import struct
 import sys
+import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -21,6 +23,7 @@ from perdure.storage.locator import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not make us wait
@@ -34,6 +37,16 @@ _FIRST_READ_BYTES = 1 << 16
 _SYS_OPENAT2 = 437
 _AT_FDCWD = -100
 _RESOLVE_NO_SYMLINKS = 0x04
+Identity = tuple[int, int, int]
+"""Device, number and time of birth: a new folder may get the number of one that is gone."""
+_STATX_INO = 0x100
+_STATX_BTIME = 0x800
+_STATX_BYTES = 256
+_NUMBER = struct.Struct("=Q")
+_BIRTH = struct.Struct("=qI")
+_DEVICE = struct.Struct("=II")
+_SETTLED_SECONDS = 0.05  # five ticks of the slowest kernel clock
+_REMEMBERED_DIRECTORIES = 4096
 
 
 class _OpenHow(ctypes.Structure):
@@ -145,16 +158,12 @@ def read_all(descriptor: int) -> bytes:
     except OSError as error:
         if error.errno != errno.ESPIPE:
             raise
-    _refuse_unless_plain(os.fstat(descriptor).st_mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.ELOOP, "neither a file nor a directory")
     chunks = []
     while chunk := os.read(descriptor, 1 << 20):
         chunks.append(chunk)
     return b"".join(chunks)
-
-
-def _refuse_unless_plain(mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.ELOOP, "neither a file nor a directory")
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -174,7 +183,6 @@ def discard_temporary(root: str, key: str) -> None:
 
 
 def discard_entry(name: str, directory: int) -> None:
-    """Remove the file or flat directory `name` from an open directory."""
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode):
         os.unlink(name, dir_fd=directory)
@@ -186,3 +194,69 @@ def discard_entry(name: str, directory: int) -> None:
     finally:
         os.close(inner)
     os.rmdir(name, dir_fd=directory)
+
+
+def identify(path: str) -> Identity:
+    """Tell a folder from every other one, also from one that is made in its place later."""
+    told = _told_by_statx(path)
+    if told is not None:
+        return told
+    status = os.stat(path)
+    birth = getattr(status, "st_birthtime", 0.0)
+    return status.st_dev, status.st_ino, int(birth * 1e9)
+
+
+def _told_by_statx(path: str) -> Identity | None:
+    statx = _statx()
+    if statx is None:
+        return None
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    if statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_INO | _STATX_BTIME, buffer) != 0:
+        return None
+    raw = buffer.raw
+    major, minor = _DEVICE.unpack_from(raw, 136)
+    seconds, nanoseconds = _BIRTH.unpack_from(raw, 80)
+    (number,) = _NUMBER.unpack_from(raw, 32)
+    return os.makedev(major, minor), number, seconds * 1_000_000_000 + nanoseconds
+
+
+@cache
+def _statx() -> Callable[..., int] | None:
+    """Return the system's own call, which the standard library does not offer, where there is."""
+    return getattr(system_library(), "statx", None)
+
+
+class PlainNames:
+    """Lists directories, and remembers which of them hold nothing but files and directories.
+
+    Asking each entry what it is costs more than listing them all. A directory that didn't change
+    since it was asked, which its change time tells, needn't be asked again. A very recent change
+    is not trusted: another one may bear the same time. Should a file system lie about that time,
+    the worst is a link's name in a list; every verb still refuses to follow it.
+    """
+
+    def __init__(self) -> None:
+        self._plain: set[tuple[int, int, int]] = set()
+
+    def in_directory(self, descriptor: int) -> list[str]:
+        status = os.fstat(descriptor)  # before the listing, so that a change after it shows
+        version = (status.st_dev, status.st_ino, status.st_ctime_ns)
+        if version in self._plain:
+            return os.listdir(descriptor)
+        with os.scandir(descriptor) as entries:
+            every = list(entries)
+        plain = [entry.name for entry in every if is_plain(entry)]
+        if len(plain) == len(every) and time.time() - status.st_ctime > _SETTLED_SECONDS:
+            if len(self._plain) >= _REMEMBERED_DIRECTORIES:
+                self._plain.clear()
+            self._plain.add(version)
+        return plain
+
+
+def is_plain(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry is a file or a directory, and no link to one."""
+    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+
+
+def is_plain_mode(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)

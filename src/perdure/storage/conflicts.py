@@ -53,10 +53,7 @@ def marked_original(name: str) -> str | None:
 def original_of(
     name: str, siblings: Collection[str], read: Callable[[str], str | None]
 ) -> str | None:
-    """Return the name of which `name` is a conflict copy, or None if it stands for itself.
-
-    `read` gives the text of a sibling, or None if it is none.
-    """
+    """Return the name of which `name` is a conflict copy, if any; `read` gives a sibling's text."""
     if marked := marked_original(name):
         return marked
     original = _original(name, _UNMARKED)
@@ -76,10 +73,7 @@ def _original(name: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two texts are versions of one, rather than two that share a form.
-
-    Judged by the words of their bodies: notes made from one template share their frontmatter.
-    """
+    """Whether two texts are versions of one, by the words of their bodies without frontmatter."""
     if one == other:
         return bool(one.strip())  # two empty notes are two notes
     words, other_words = _words(one), _words(other)

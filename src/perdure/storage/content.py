@@ -1,16 +1,22 @@
-"""Texts on their way into a store, and what a write may expect to find there."""
+"""Texts on their way into a store: checked changes, and what a write may expect to find there."""
 
 import hashlib
+from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
-from perdure.errors import ConcurrentModificationError, NotTextError
+from perdure.errors import (
+    ConcurrentModificationError,
+    DirectoryInTheWayError,
+    FileAboveError,
+    LockLostError,
+    NotTextError,
+    StorageError,
+)
 from perdure.storage.locator import Locator
 
 
 class Absent(Enum):
-    """The type of `ABSENT`."""
-
     ABSENT = "absent"
 
 
@@ -19,6 +25,12 @@ ABSENT: Final = Absent.ABSENT
 
 Expectation = str | Absent | None
 """A content hash, `ABSENT`, or None for a write without a condition."""
+
+Changes = Mapping[Locator, str | None]
+"""Texts to be written, in this order; None is a text to be removed."""
+
+Conditions = Mapping[Locator, Expectation] | None
+"""What must be at some of the places before."""
 
 
 def encode_text(content: str, place: Locator) -> bytes:
@@ -50,6 +62,13 @@ def check_expectation(expect: Expectation) -> None:
         )
 
 
+def check_removal(expect: Expectation) -> None:
+    """Refuse a condition under which nothing could be removed."""
+    check_expectation(expect)
+    if expect is ABSENT:
+        raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+
+
 def check_found(found: bytes | None, expect: Expectation, place: Locator) -> None:
     """Raise `ConcurrentModificationError` unless `found` is what the writer expected."""
     if expect is None:
@@ -64,3 +83,58 @@ def check_found(found: bytes | None, expect: Expectation, place: Locator) -> Non
 
 def _shown(expectation: str | Absent) -> str:
     return "nothing there" if isinstance(expectation, Absent) else f"sha256 {expectation[:12]}"
+
+
+class Change(NamedTuple):
+    """What is to be at a place, and what must be there before."""
+
+    locator: Locator
+    data: bytes | None
+    """None for a text that is to be removed."""
+    expect: Expectation
+
+
+def check_changes(changes: Changes, expect: Conditions) -> list[Change]:
+    """Return the changes in their order; raise for what no backend could do."""
+    conditions = expect or {}
+    for locator in conditions:
+        if locator not in changes:
+            raise ValueError(
+                f"expect names {str(locator)!a}, which is not among the changes. "
+                "Fix: leave it out, or change that text too."
+            )
+    checked = [
+        _checked(locator, content, conditions.get(locator)) for locator, content in changes.items()
+    ]
+    _refuse_one_below_another({change.locator.key for change in checked})
+    return checked
+
+
+def partly_done(error: StorageError, done: int, total: int) -> StorageError:
+    """Return `error` as it is told when the changes before it are made."""
+    kind = LockLostError if isinstance(error, ConcurrentModificationError) else type(error)
+    return kind(f"{error} Of {total} changes, the {done} before it are made.")
+
+
+def _checked(locator: Locator, content: str | None, expect: Expectation) -> Change:
+    if not locator.key:
+        raise DirectoryInTheWayError("the root is a directory. Fix: name a text below it.")
+    if content is None:
+        check_removal(expect)
+        return Change(locator, None, expect)
+    check_expectation(expect)
+    return Change(locator, encode_text(content, locator), expect)
+
+
+def _refuse_one_below_another(keys: Collection[str]) -> None:
+    seen = set()
+    for key in keys:
+        above = key.rpartition("/")[0]
+        while above and above not in seen:
+            if above in keys:
+                raise FileAboveError(
+                    f"{key!a} can't lie below {above!a}, which is a text among the same changes. "
+                    "Fix: choose a place outside of it, or change them one by one."
+                )
+            seen.add(above)
+            above = above.rpartition("/")[0]

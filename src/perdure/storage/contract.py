@@ -7,17 +7,19 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Self
 
-from perdure.errors import (
-    FileAboveError,
-    OptionError,
-    PersonalWriteRefusedError,
-    StorageError,
+from perdure.errors import FileAboveError, OptionError, PersonalWriteRefusedError, StorageError
+from perdure.storage.content import (
+    Change,
+    Changes,
+    Conditions,
+    Expectation,
+    check_changes,
+    check_found,
+    partly_done,
 )
-from perdure.storage.changes import Change, check_changes, partly_done
-from perdure.storage.content import Expectation, check_found
 from perdure.storage.locator import Locator
 
-if TYPE_CHECKING:  # the seam needs nothing but Python
+if TYPE_CHECKING:
     from perdure.artifacts import CID
     from perdure.artifacts.canonical import Value
     from perdure.storage.personal import Authorisation
@@ -111,16 +113,10 @@ class StorageBackend(ABC):
 
     @abstractmethod
     def read(self, locator: Locator) -> str:
-        """Return the text exactly as it was written.
-
-        Nothing there: `FileNotFoundError`. A directory: `IsADirectoryError`.
-        """
+        """Return the text as it was written; `FileNotFoundError` or `IsADirectoryError` if none."""
 
     def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
-        """Return the texts that have these names in a directory, read in this order.
-
-        What is not there, or is no text, is left out; `read` says why.
-        """
+        """Return the texts with these names in a directory, in this order; others are left out."""
         found = {}
         for name in names:
             with suppress(StorageError):
@@ -148,12 +144,7 @@ class StorageBackend(ABC):
         a directory with `expect`: `IsADirectoryError`. A directory with children: `OSError`.
         """
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         """Write these texts, and remove those that are None, in this order.
 
         All conditions are compared before the first change. If one does not hold, it is a
@@ -184,10 +175,7 @@ class StorageBackend(ABC):
 
     @abstractmethod
     def mkdir(self, locator: Locator) -> Locator:
-        """Make sure that a directory is there, and those above it.
-
-        A file there: `FileExistsError`. Below a file: `NotADirectoryError`.
-        """
+        """Make a directory, and those above; a file: `FileExistsError` or `NotADirectoryError`."""
 
     @property
     @abstractmethod
@@ -195,10 +183,7 @@ class StorageBackend(ABC):
 
     @property
     def whereabouts(self) -> str:
-        """Where the texts are, said to people, and to programs that know files only.
-
-        Nothing is read or written by it.
-        """
+        """Where the texts are, for people and for programs that know only files."""
         return ""
 
     @property
@@ -250,18 +235,10 @@ class StorageBackend(ABC):
 
 
 class TransactionalBackend(StorageBackend):
-    """A backend where several texts change as one.
-
-    Whatever happens while they change, all of it is there afterwards, or none.
-    """
+    """A backend where several texts change as one: all of it is there afterwards, or none."""
 
     @abstractmethod
-    def commit(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> object:
+    def commit(self, changes: Changes, *, expect: Conditions = None) -> object:
         """Make all these changes, or none; None is a text to be removed.
 
         The files are written in this order. If a condition does not hold, nothing happens. If a
@@ -272,10 +249,7 @@ class TransactionalBackend(StorageBackend):
 
     @abstractmethod
     def committed(self, locator: Locator) -> str | None:
-        """Return the text as of the last commit that finished; None if there was none.
-
-        It looks past a commit that is under way, or whose writer died. It waits for nobody.
-        """
+        """Return the text as of the last commit that finished, if any; it waits for nobody."""
 
     @abstractmethod
     def settle(self) -> None:
@@ -291,10 +265,7 @@ class TransactionalBackend(StorageBackend):
         derived_from: "Iterable[CID] | None" = None,
         **more: "Value",
     ) -> Self:
-        """Return the same backend for writes under these circumstances; others stay as they are.
-
-        Without a history they are not kept.
-        """
+        """Return the same backend for writes under these circumstances, which a history keeps."""
 
 
 def _change_one_by_one(backend: StorageBackend, changes: Sequence[Change]) -> None:
@@ -341,3 +312,41 @@ def _remove(backend: StorageBackend, locator: Locator, expect: Expectation) -> N
     except FileNotFoundError:
         if expect is not None:
             raise
+
+
+def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
+    """Yield the texts below `root`, directory by directory, in key order within each.
+
+    Left out are conflict copies, which are for a human to settle, and folders whose names begin
+    with a dot, which belong to tools: `.obsidian`, `.git`, `.trash`. Whatever is derived from the
+    source starts here.
+    """
+    pending = [root]
+    while pending:
+        directory = pending.pop()
+        copies = {
+            finding.name
+            for finding in backend.findings(directory)
+            if finding.kind is FindingKind.CONFLICT_COPY
+        }
+        below = []
+        for child in backend.list(directory):
+            if child.name in copies:
+                continue
+            try:
+                is_dir = backend.info(child).is_dir
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            if not is_dir:
+                yield child
+            elif not child.name.startswith("."):
+                below.append(child)
+        pending.extend(reversed(below))
+
+
+def is_directory(backend: StorageBackend, locator: Locator) -> bool:
+    """Whether a directory is there; False also if it was removed since somebody saw it."""
+    try:
+        return backend.info(locator).is_dir
+    except FileNotFoundError:
+        return False

@@ -68,10 +68,7 @@ class Fence:
         return mark
 
     def take_in(self) -> None:
-        """Say that what follows is not written here but taken in. Only while the fence is held.
-
-        Its files come in another way, or not at all, so no commit of it is unfinished.
-        """
+        """Mark what follows as written elsewhere, so none is unfinished. Needs the fence."""
         settled = self.mark()
         if settled is not None:
             self._write_durably(settled, _TAKEN_IN)

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -18,18 +18,28 @@ from perdure.errors import (
 )
 from perdure.faults import absent, explain, explain_reading
 from perdure.storage import confined
-from perdure.storage.changes import check_changes
-from perdure.storage.confined import DIRECTORY, FILE, LOOK, read_all
+from perdure.storage.confined import (
+    DIRECTORY,
+    FILE,
+    LOOK,
+    Identity,
+    PlainNames,
+    identify,
+    is_plain,
+    is_plain_mode,
+    read_all,
+)
 from perdure.storage.content import (
-    ABSENT,
+    Changes,
+    Conditions,
     Expectation,
+    check_changes,
     check_expectation,
     check_found,
+    check_removal,
     encode_text,
 )
 from perdure.storage.contract import Finding, FindingKind, Info, StorageBackend
-from perdure.storage.entries import PlainNames, is_plain, is_plain_mode
-from perdure.storage.identity import Identity, identify
 from perdure.storage.locator import (
     TEMPORARY_SUFFIX,
     Locator,
@@ -41,7 +51,7 @@ from perdure.storage.locator import (
 if TYPE_CHECKING:
     from perdure.storage.batch import Batch
     from perdure.storage.commit import Directory
-    from perdure.storage.mutex import Held, LockTiming, Mutex
+    from perdure.storage.lock.mutex import Held, LockTiming, Mutex
 
 _ATTEMPTS_AFTER_A_STALL = 3
 _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -50,10 +60,7 @@ Result = TypeVar("Result")
 
 
 class FolderBackend(StorageBackend):
-    """Texts as files below `root`: written under its lock, read without it.
-
-    `home` is where the lock directories live. It must not be synced.
-    """
+    """Texts as files below `root`; locks live in `home`, which must not be synced."""
 
     def __init__(self, root: str, home: str, timing: "LockTiming | None" = None) -> None:
         self._root = os.path.realpath(root)
@@ -68,7 +75,7 @@ class FolderBackend(StorageBackend):
 
     @cached_property
     def _mutex(self) -> "Mutex":
-        from perdure.storage.mutex import Mutex  # noqa: PLC0415 - who writes pays for it
+        from perdure.storage.lock.mutex import Mutex  # noqa: PLC0415 - who writes pays for it
 
         return Mutex(self._root, *self._lock_settings)
 
@@ -178,7 +185,6 @@ class FolderBackend(StorageBackend):
             os.close(directory)
 
     def _status(self, locator: Locator) -> os.stat_result | None:
-        """Return the status of the text or directory there, or None."""
         try:
             descriptor = self._open(locator.key, LOOK)
         except OSError as error:
@@ -203,10 +209,7 @@ class FolderBackend(StorageBackend):
             return self._open_below(self._spelled(key), flags)
 
     def _spelled(self, key: str) -> str:
-        """Return `key` as its names are spelled on disk.
-
-        Keys are composed (NFC); a disk may hold the same name decomposed, as some systems write it.
-        """
+        """Return `key`, which is composed (NFC), as its names are spelled on disk."""
         spelled = ""
         for segment in key.split("/"):
             spelled = f"{spelled}/{self._spelled_in(spelled, segment)}".lstrip("/")
@@ -235,9 +238,7 @@ class FolderBackend(StorageBackend):
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
-        check_expectation(expect)
-        if expect is ABSENT:
-            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        check_removal(expect)
         self._refuse_root(locator)
         try:
             self._commit(locator, lambda held: self._unlink(held, locator, expect))
@@ -245,12 +246,7 @@ class FolderBackend(StorageBackend):
             check_found(None, expect, locator)
             raise absent(self._root, locator.key) from None
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         wanted = check_changes(changes, expect)
         if not wanted:
             return
@@ -279,11 +275,7 @@ class FolderBackend(StorageBackend):
             raise FileExistsError(errno.EEXIST, "") from error
 
     def _commit(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
-        """Make a change under the lock.
-
-        One that found its lock taken over has done nothing, or knows what it has done, so it is
-        tried again.
-        """
+        """Make a change under the lock; one whose lock was taken over is tried again."""
         for _ in range(_ATTEMPTS_AFTER_A_STALL):
             try:
                 return self._change(place, change)
@@ -292,7 +284,7 @@ class FolderBackend(StorageBackend):
         return self._change(place, change)
 
     def _change(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
-        from perdure.storage.endings import undisturbed  # noqa: PLC0415 - as before
+        from perdure.storage.lock.endings import undisturbed  # noqa: PLC0415 - as before
 
         mutex = self._mutex
         with undisturbed() as pause:
@@ -314,64 +306,50 @@ class FolderBackend(StorageBackend):
         self._check_root()
 
     def _replace(self, held: "Held", locator: Locator, data: bytes, expect: Expectation) -> None:
-        from perdure.storage.commit import (  # noqa: PLC0415 - as before
-            content_in,
-            replace_file,
-            status_in,
-        )
+        from perdure.storage import commit  # noqa: PLC0415 - as before
 
         parent, _, name = locator.key.rpartition("/")
         with self._directory(parent, make=True) as directory:
             name = self._spelled_in(directory.key, name)
-            before = status_in(directory.descriptor, name)
+            before = commit.status_in(directory.descriptor, name)
             if before is not None and stat.S_ISDIR(before.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "")
             if expect is not None:
-                check_found(content_in(directory.descriptor, name), expect, locator)
-            replace_file(held, directory, name, data, before)
+                check_found(commit.content_in(directory.descriptor, name), expect, locator)
+            commit.replace_file(held, directory, name, data, before)
 
     def _unlink(self, held: "Held", locator: Locator, expect: Expectation) -> None:
-        from perdure.storage.commit import (  # noqa: PLC0415 - as before
-            content_in,
-            remove_directory,
-            remove_file,
-            status_in,
-        )
+        from perdure.storage import commit  # noqa: PLC0415 - as before
 
         parent, _, name = locator.key.rpartition("/")
         with self._directory(parent, make=False) as directory:
             name = self._spelled_in(directory.key, name)
-            before = status_in(directory.descriptor, name)
+            before = commit.status_in(directory.descriptor, name)
             if before is None:
                 raise FileNotFoundError(errno.ENOENT, "")
             if not stat.S_ISDIR(before.st_mode):
                 if expect is not None:
-                    check_found(content_in(directory.descriptor, name), expect, locator)
-                remove_file(held, directory, name)
+                    check_found(commit.content_in(directory.descriptor, name), expect, locator)
+                commit.remove_file(held, directory, name)
             elif expect is not None:
                 raise IsADirectoryError(errno.EISDIR, "")
             else:
-                remove_directory(held, directory, name)
+                commit.remove_directory(held, directory, name)
 
     def _directory(self, key: str, *, make: bool) -> "Directory":
         """Open a directory for a change; with `make`, create it and those above it."""
-        from perdure.storage.commit import Directory  # noqa: PLC0415 - as before
+        from perdure.storage import commit  # noqa: PLC0415 - as before
 
         try:
             spelled = key if key.isascii() else self._spelled(key)
-            return Directory(self._root, spelled, self._open_below(spelled, DIRECTORY))
+            return commit.Directory(self._root, spelled, self._open_below(spelled, DIRECTORY))
         except (FileNotFoundError, NotADirectoryError):
             if not make:
                 raise
         return self._make_directories(key)
 
     def _make_directories(self, key: str) -> "Directory":
-        from perdure.storage.commit import (  # noqa: PLC0415 - as before
-            Directory,
-            make_directory,
-            sync_directory,
-            take_back,
-        )
+        from perdure.storage import commit  # noqa: PLC0415 - as before
 
         made = []
         spelled = ""
@@ -380,9 +358,9 @@ class FolderBackend(StorageBackend):
             for segment in key.split("/") if key else ():
                 name = self._spelled_in(spelled, segment)
                 spelled = f"{spelled}/{name}".lstrip("/")
-                if make_directory(name, descriptor):
+                if commit.make_directory(name, descriptor):
                     made.append(spelled)
-                    sync_directory(descriptor)
+                    commit.sync_directory(descriptor)
                 inner = confined.open_entry(name, DIRECTORY, descriptor)
                 os.close(descriptor)
                 descriptor = inner
@@ -390,9 +368,9 @@ class FolderBackend(StorageBackend):
             if isinstance(error, NotADirectoryError):
                 error.filename = spelled
             os.close(descriptor)
-            take_back(self._root, made)
+            commit.take_back(self._root, made)
             raise
-        return Directory(self._root, spelled, descriptor, made)
+        return commit.Directory(self._root, spelled, descriptor, made)
 
     # ------------------------------------------------------------ the root
 
@@ -403,10 +381,7 @@ class FolderBackend(StorageBackend):
             return None
 
     def _check_root(self) -> None:
-        """Raise unless the root is still the folder that was opened.
-
-        An unmounted drive must not look like an empty memory.
-        """
+        """Raise if the root was replaced: an unmounted drive must not look like an empty memory."""
         if self._identity is not None and self._identify() != self._identity:
             raise StorageUnavailableError(
                 f"{self._root!a} is gone or was replaced while it was in use. Nothing was changed. "

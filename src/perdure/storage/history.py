@@ -162,14 +162,10 @@ class History:
 
     # ------------------------------------------------------------ what happened
     def record(self, changes: Sequence[Change]) -> IndexState:
-        """Let all these happen, in one commit."""
         return self.store.record(changes)
 
     def changes(self, after: int = 0) -> Iterator[Event]:
-        """Yield what happened after a position, each event once and in order.
-
-        Whoever goes on after the position of the last event that it saw misses none.
-        """
+        """Yield the events after a position, each once and in order."""
         for logged in self.store.log(after=after):
             if isinstance(logged.entry, Bind):
                 name, cid, said = logged.entry.name, logged.entry.cid, logged.entry.circumstances
@@ -244,10 +240,7 @@ class History:
         return decoded(data, version.key)
 
     def earlier(self, locator: Locator, state: IndexState | None = None) -> Iterator[str]:
-        """Yield the texts that a key had up to a state, newest first, as far as they are kept.
-
-        What was undone was in no file, and is passed over.
-        """
+        """Yield the kept texts that a key had up to a state, newest first; none that was undone."""
         undone = False
         for version in reversed(self.versions(locator, state)):
             was_there = not undone or version.origin in (EXTERNAL, UNDONE)
@@ -257,7 +250,6 @@ class History:
                     yield self.text(version)
 
     def diff(self, locator: Locator, old: Which, new: Which) -> str:
-        """Return what changed from one version to another, as a unified diff."""
         from perdure.artifacts import lines  # noqa: PLC0415 - who compares texts pays for it
 
         a, b = self.version(locator, old), self.version(locator, new)
@@ -268,10 +260,7 @@ class History:
         )
 
     def blame(self, locator: Locator) -> list[BlamedLine]:
-        """Return the lines of the text as it is, each with the version that wrote it.
-
-        Versions whose text is no longer kept are passed over.
-        """
+        """Return the lines of the text, each with the version that wrote it, of those kept."""
         from perdure.artifacts import lines  # noqa: PLC0415 - as before
 
         every = self.versions(locator)
@@ -305,10 +294,7 @@ def _last_move(versions: Sequence[Binding]) -> int | None:
 
 
 def _is_before(version: Binding, arrival: Binding) -> bool:
-    """Whether a version of the former key was there before the text arrived at another.
-
-    In the commit that moved it, that is only what others had done to it.
-    """
+    """Whether a version of the former key was there before the text arrived at another."""
     return version.commit < arrival.commit or version.circumstances.get("origin") == EXTERNAL
 
 

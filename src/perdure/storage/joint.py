@@ -13,21 +13,25 @@ version says what the file says: the file is the truth.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
+from perdure.artifacts.state import is_foreign
 from perdure.errors import (
     ConcurrentModificationError,
+    FileAboveError,
+    InvalidLocatorError,
     LockLostError,
+    NotTextError,
     PerdureError,
 )
 from perdure.storage.content import Expectation, check_found
 from perdure.storage.contract import StorageBackend
-from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, History, decoded
+from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, Event, History, decoded
 from perdure.storage.locator import Locator
-from perdure.storage.places import Places
 from perdure.storage.undo import (
     UNREADABLE,
+    Replaced,
     Text,
     guard_of,
     has_landed,
@@ -35,15 +39,105 @@ from perdure.storage.undo import (
     look,
     put_back,
 )
-from perdure.storage.unfinished import DURING, keys_among, last_replaced
 
+Contents = dict[str, CID | None]
+"""Of keys; None where there is no text."""
+
+DURING: Final = "during"
+"""Says of an external version that it came while a commit was written: the position before it."""
 _ATTEMPTS = 3
 _MOST_AHEAD = 5_000
 
 
-class Wanted(NamedTuple):
-    """What is to be at a place, and what must be there before."""
+def last_replaced(history: History, settled: int) -> list[Replaced]:
+    """Return what the last commit after a position replaced; only that one can be unfinished."""
+    if history.fence.is_taken_in():
+        return []
+    events = [event for event in history.changes(settled) if _is_key(event.key)]
+    if not events:
+        return []
+    begin = _beginning([event for event in events if event.commit == events[-1].commit])
+    before: Contents = {}
+    after: Contents = {}
+    for event in events:
+        if event.position > begin and event.origin != UNDONE:
+            (before if event.origin == EXTERNAL else after)[event.key] = event.cid
+    earlier = history.store.catalogue.contents(list(after), begin) | before
+    return [Replaced(Locator(key), earlier[key], cid) for key, cid in after.items()]
 
+
+def _beginning(last: Sequence[Event]) -> int:
+    """Return the position before a commit, given its last events: it may have been tried before."""
+    said = [event.circumstances.more.get(DURING) for event in last if event.origin == EXTERNAL]
+    return min([last[0].position - 1, *(one for one in said if isinstance(one, int))])
+
+
+def keys_among(names: Iterable[str]) -> Iterator[Locator]:
+    """Yield the names that are keys of ours; whatever else was bound has no file here."""
+    return map(Locator, filter(_is_key, names))
+
+
+def _is_key(name: str) -> bool:
+    try:
+        return Locator(name).key == name and bool(name) and not is_foreign(name)
+    except InvalidLocatorError:
+        return False
+
+
+class Places:
+    """The places of one commit. Each directory above them is looked at once."""
+
+    def __init__(self, inner: StorageBackend) -> None:
+        self._inner = inner
+        self._directories: dict[Locator, bool] = {}
+        """Whether they are there."""
+
+    def found(self, locator: Locator, wanted: str | None, expect: Expectation) -> Text:
+        """Return what is there, if it is as expected and the wanted text can be there."""
+        text = self._text(locator, wanted)
+        if text is not UNREADABLE:
+            check_found(None if text is None else text.encode(), expect, locator)
+        elif expect is not None:
+            raise ConcurrentModificationError(
+                f"{locator.key!a} is no text any more, so it is not what this write expected. "
+                "Nothing was changed. Fix: look at the file; to replace it, write without a "
+                "condition."
+            )
+        return text
+
+    def _text(self, locator: Locator, wanted: str | None) -> Text:
+        if not self._directories.get(locator.parent, True):
+            return None
+        try:
+            return self._inner.read(locator)
+        except FileNotFoundError:
+            if wanted is not None:
+                self._refuse_text_above(locator.parent)
+            return None
+        except NotTextError:
+            return UNREADABLE
+
+    def _refuse_text_above(self, above: Locator) -> None:
+        """Refuse a text anywhere above; above a directory there is none."""
+        while above.key and above not in self._directories:
+            self._directories[above] = self._is_there(above)
+            if self._directories[above]:
+                return
+            above = above.parent
+
+    def _is_there(self, directory: Locator) -> bool:
+        try:
+            if self._inner.info(directory).is_dir:
+                return True
+        except FileNotFoundError:
+            return False
+        raise FileAboveError(
+            f"{directory.key!a} is a text, so nothing can lie below it. "
+            "Fix: choose a place outside of it."
+        )
+
+
+class Wanted(NamedTuple):
     content: str | None
     expect: Expectation = None
 
@@ -83,10 +177,7 @@ class _Part(NamedTuple):
 
 
 class _Followed:
-    """What the keys stand for at a position, where only we have written since the catalogue looked.
-
-    So a writer does not wait for the catalogue after each commit.
-    """
+    """What keys stand for where only we wrote since, so that no writer waits for the catalogue."""
 
     def __init__(self, store: ArtifactStore, position: int) -> None:
         self._store = store
@@ -99,7 +190,6 @@ class _Followed:
         return len(self._since) > _MOST_AHEAD
 
     def go_on(self, changes: Sequence[Change], state: IndexState) -> None:
-        """Take in what we recorded."""
         for change in changes:
             content = change.content
             cid = None if content is None else CID.of(content, self._store.hash)
@@ -123,12 +213,7 @@ class Joint:
 
     # ------------------------------------------------------------ writing
     def commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
-        """Let all of it enter history in one commit, then write the files in this order.
-
-        What is there already, as it should be, makes no new version. If a condition does not hold,
-        nothing happens. If a file can't be written, all become again what they were, and history
-        says so.
-        """
+        """Let all of it enter history in one commit, then write the files: all of them, or none."""
         with self.alone():
             return self._land(wanted, circumstances)
 
@@ -192,7 +277,6 @@ class Joint:
         }
 
     def _parts(self, wanted: Mapping[Locator, Wanted]) -> list[_Part]:
-        """Look at all places, and refuse what can't be done there."""
         names = [locator.key for locator in wanted]
         bound = self._now().contents(names)
         places = Places(self.inner)
@@ -214,10 +298,7 @@ class Joint:
     # ------------------------------------------------------------ settling
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other writers away, once what they left is settled.
-
-        If that can't be done, nobody writes: it would be on top of half a commit.
-        """
+        """Keep other writers away, once what they left is settled; nobody writes if it can't be."""
         with self.history.fence.held():
             newest = self.history.store.record([]).position
             if self._followed is None or self._followed.position != newest:
@@ -226,7 +307,6 @@ class Joint:
             yield
 
     def _now(self) -> _Followed:
-        """Return what the keys stand for, with all that others wrote."""
         if self._followed is None or self._followed.is_long:
             self._followed = _Followed(self.history.store, self.history.position())
         return self._followed
@@ -253,7 +333,6 @@ class Joint:
         self.history.fence.settle_durably(self.history.position())
 
     def _mark(self) -> int | None:
-        """Return the position up to which all is settled; None if nothing tells."""
         mark = self.history.fence.mark()
         # A mark beyond the log is of a log that was lost, and another one put in its place.
         return mark if mark is not None and mark <= self.history.position() else None
@@ -286,7 +365,7 @@ class Joint:
             if discrepancy is not None:
                 found.append(discrepancy)
         for locator, bound, after in sorted(found, key=lambda one: one.after is not None):
-            said = _undone() if _is(before[locator], after) else _external().derived(bound)
+            said = _undone() if is_of(before[locator], after) else _external().derived(bound)
             changes.append(Change(locator.key, after, said.to_mapping()))
         if changes:
             self.history.record(changes)
@@ -298,11 +377,10 @@ class Joint:
             found = None if earlier is None else self.history.store.get(earlier)
         else:
             found = _bytes(text)
-        return None if _is(bound, found) else Discrepancy(locator, bound, found)
+        return None if is_of(bound, found) else Discrepancy(locator, bound, found)
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
-        """Return the text as of the last commit that finished; None if there was none."""
         catalogue = self.history.store.catalogue
         while True:
             mark, named = self._mark(), catalogue.last_named()
@@ -331,11 +409,9 @@ class Joint:
         return look(self.inner, locator)
 
     def differs(self, locator: Locator, text: str | None) -> bool:
-        """Whether history says otherwise."""
         return not is_of(self._bound(locator), text)
 
     def known(self) -> Iterator[Locator]:
-        """Yield the keys that have a text, as history says."""
         return keys_among(self.history.store.catalogue.names("", self.history.position()))
 
     def _text(self, cid: CID) -> str | None:
@@ -346,12 +422,6 @@ class Joint:
     def _bound(self, locator: Locator, position: int | None = None) -> CID | None:
         at = self.history.position() if position is None else position
         return self.history.store.catalogue.content(locator.key, at)
-
-
-def _is(cid: CID | None, content: bytes | None) -> bool:
-    if cid is None or content is None:
-        return cid is None and content is None
-    return CID.of(content, cid.hash) == cid
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -30,6 +30,10 @@ _UNSAFE = (
 _UNSAFE_CHARACTERS = f"[\n{_UNSAFE}]"
 _PLAIN_NAME = r"\.{0,2}[A-Za-z0-9_%-][A-Za-z0-9_%.-]{0,250}"
 _PLAIN_KEY = re.compile(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
+_PLAIN_BYTES = bytes(byte for byte in (0x0A, *range(0x20, 0x7F)) if byte not in b"\\")
+_UNSAFE_IN_LINES = f"[{_UNSAFE}]"
+_ESCAPES_IN_LINES = r"(?:^|/)\.\.?$"
+_MANY = 5000
 
 
 @lru_cache(maxsize=256)
@@ -147,10 +151,6 @@ def _trusted(key: str) -> Locator:
 
 
 _set_key = vars(Locator)["key"].__set__  # the slot itself, past the freeze
-_PLAIN_BYTES = bytes(byte for byte in (0x0A, *range(0x20, 0x7F)) if byte not in b"\\")
-_UNSAFE_IN_LINES = f"[{_UNSAFE}]"
-_ESCAPES_IN_LINES = r"(?:^|/)\.\.?$"
-_MANY = 5000
 
 
 def children_named(parent: Locator, names: list[str]) -> list[Locator]:
@@ -203,10 +203,7 @@ def _is_key(prefix: str, name: str) -> bool:
 
 
 def _locators(keys: list[str]) -> list[Locator]:
-    """Make many at once, in loops that run in C.
-
-    The cycle collector would look at them again and again and find nothing, so it rests.
-    """
+    """Make many at once in loops that run in C, while the cycle collector rests."""
     resting = len(keys) >= _MANY and gc.isenabled()
     if resting:
         gc.disable()

@@ -79,7 +79,6 @@ class Ledger:
             os.unlink(self._mark(leave))
 
     def _clear_lapsed(self) -> None:
-        """Remove the marks of leaves that nobody could use any more anyway."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         for entry in os.scandir(self._folder):
             with suppress(FileNotFoundError):

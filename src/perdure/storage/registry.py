@@ -1,20 +1,47 @@
-"""Backends by the name of their protocol."""
+"""Backends by the name of their protocol, and a backend's own table of the config file."""
 
 import inspect
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from importlib import import_module
 
-from perdure.errors import ProtocolError
+from perdure.errors import OptionError, ProtocolError
 from perdure.plugins import Group, find, offered
 from perdure.storage.contract import StorageBackend
 
 
-class BackendRegistry:
-    """Backend classes by name. Registries are independent of each other.
+class BackendOptions:
+    """The table `[storage.<protocol>]`; an option that the backend doesn't know is refused."""
 
-    A bad registration is a bug and raises at once. A name that nobody registered is only absent;
-    whoever needed it decides what that means.
-    """
+    def __init__(
+        self, protocol: str, options: Mapping[str, object], known: Collection[str]
+    ) -> None:
+        self._protocol = protocol
+        self._options = options
+        for name in options:
+            if name not in known:
+                raise self._refused(name, "is not an option", f"use one of {sorted(known)}")
+
+    def text(self, name: str) -> str | None:
+        value = self._options.get(name)
+        if value is None or isinstance(value, str):
+            return value or None
+        raise self._refused(name, f"is {value!r}, not text", "put it in quotes")
+
+    def folder(self, name: str) -> str | None:
+        """Return an absolute path. The config has put the user's home in place of `~`."""
+        path = self.text(name)
+        if path is not None and not os.path.isabs(path):
+            raise self._refused(name, f"is {path!a}, not an absolute path", "start it with / or ~")
+        return path
+
+    def _refused(self, name: str, what: str, fix: str) -> OptionError:
+        message = f"{name!a} in [storage.{self._protocol}] {what}. Fix: {fix}."
+        return OptionError(name, message)
+
+
+class BackendRegistry:
+    """Backend classes by name. A bad registration raises at once; an unknown name is absent."""
 
     def __init__(self) -> None:
         self._backends: dict[str, type[StorageBackend]] = {}
@@ -43,10 +70,7 @@ class BackendRegistry:
 
 
 class InstalledBackends(BackendRegistry):
-    """What was registered, what comes with us, and what installed packages offer by an entry point.
-
-    A backend is imported only when it is asked for.
-    """
+    """Registered backends, ours, and those of entry points; imported when they are asked for."""
 
     def __init__(self, built_in: Mapping[str, str] | None = None) -> None:
         super().__init__()

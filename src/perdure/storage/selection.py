@@ -59,8 +59,6 @@ class StorageSettings:
 
 @dataclass(frozen=True, slots=True)
 class StoragePreview:
-    """What `select_backend` would do."""
-
     protocol: str
     reason: str
     ok: bool
@@ -75,11 +73,7 @@ def select_backend(
     required: Capabilities | None = None,
     registry: BackendRegistry = default_registry,
 ) -> StorageBackend:
-    """Open the backend that the settings choose.
-
-    Raises `StorageSelectionError` if it can't be had, and `CapabilityMismatchError` if it promises
-    less than `required`.
-    """
+    """Open the backend that the settings choose; `StorageSelectionError` if it can't be had."""
     protocol = settings.protocol
     backend_class = _registered(settings, registry)
     try:

@@ -1,15 +1,25 @@
-"""Finds what was written behind our back, and lets it enter history."""
+"""Files and history in step: what others wrote enters it, and what came with it is written."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
-from perdure.errors import StorageUnavailableError
-from perdure.storage.joint import Discrepancy
+from perdure.artifacts import IndexState
+from perdure.errors import (
+    AbsentError,
+    ConcurrentModificationError,
+    StorageError,
+    StorageUnavailableError,
+)
+from perdure.storage.content import ABSENT, content_hash
+from perdure.storage.contract import StorageBackend, walk
+from perdure.storage.history import Event, History
+from perdure.storage.joint import Discrepancy, keys_among
 from perdure.storage.locator import Locator
-from perdure.storage.undo import UNREADABLE
-from perdure.storage.walk import walk
+from perdure.storage.undo import UNREADABLE, is_of
 from perdure.storage.wrappers.recorded import Recorded
 
 _BATCH = 256
@@ -69,7 +79,6 @@ def _refuse_empty(recorded: Recorded) -> None:
 
 
 def _places(recorded: Recorded) -> Iterator[Locator]:
-    """Yield every text that is there, then every key that should have one."""
     seen = set()
     for locator in walk(recorded.inner, _ROOT):
         seen.add(locator)
@@ -90,3 +99,63 @@ def _found(discrepancy: Discrepancy) -> Found:
         return Found(discrepancy.locator, Kind.REMOVED)
     kind = Kind.NEW if discrepancy.before is None else Kind.EDITED
     return Found(discrepancy.locator, kind)
+
+
+@dataclass(slots=True)
+class Landed:
+    written: int = 0
+    left: list[str] = field(default_factory=list)
+    """Where the file is not what history had before, or can't be written."""
+
+
+def waiting(history: History) -> list[Locator]:
+    """Return the texts of which history knows more than was ever written to files."""
+    history.position()
+    return list(keys_among(history.store.catalogue.named_since(history.fence.settled())))
+
+
+def land(history: History, storage: StorageBackend) -> Landed:
+    """Write the files as history has them, where nobody else changed them meanwhile."""
+    landed = Landed()
+    with history.fence.held():
+        before, now = history.fence.settled(), history.position()
+        for locator in waiting(history):
+            try:
+                old, new = (_event(history, locator, at) for at in (before, now))
+                text = None if new is None else history.text(new)
+                landed.written += _write(storage, locator, old, text)
+            except StorageError:
+                landed.left.append(locator.key)
+    return landed
+
+
+def _write(storage: StorageBackend, locator: Locator, old: Event | None, new: str | None) -> bool:
+    """Say whether anything had to be done."""
+    found: str | None = None
+    with suppress(AbsentError):
+        found = storage.read(locator)
+    if found == new:
+        return False
+    if not is_of(None if old is None else old.cid, found):
+        raise ConcurrentModificationError(
+            f"{locator.key!a} was written by somebody else. Fix: none; it is left as it is."
+        )
+    expect = ABSENT if found is None else content_hash(found)
+    if new is not None:
+        storage.write(locator, new, expect=expect)
+    else:
+        storage.remove(locator, expect=expect)
+        _clear(storage, locator.parent)
+    return True
+
+
+def _clear(storage: StorageBackend, folder: Locator) -> None:
+    with suppress(StorageError):  # the first that holds something ends it
+        while folder.key:
+            storage.remove(folder)
+            folder = folder.parent
+
+
+def _event(history: History, locator: Locator, position: int) -> Event | None:
+    found = history.current(locator, IndexState(0, position))
+    return None if found is None or found.unbound else found

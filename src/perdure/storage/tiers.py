@@ -71,7 +71,4 @@ class DerivedMaintenance(ABC):
 
     @abstractmethod
     def changed_since(self, mtime: float) -> list[Locator]:
-        """Return the source texts that are newer than `mtime`, in key order.
-
-        Conflict copies are no source. A hint and not a proof: a sync client may set any time.
-        """
+        """Return source texts newer than `mtime`, in key order; a hint, as clients set any time."""

@@ -18,8 +18,6 @@ from perdure.storage.locator import Locator
 
 
 class Unreadable(Enum):
-    """The type of `UNREADABLE`."""
-
     UNREADABLE = "unreadable"
 
 
@@ -47,13 +45,11 @@ def look(inner: StorageBackend, locator: Locator) -> Text:
         return UNREADABLE
 
 
-def is_of(cid: CID | None, text: Text) -> bool:
-    """Whether the text is what the CID names."""
-    if text is UNREADABLE:
-        return False
-    if cid is None or text is None:
+def is_of(cid: CID | None, text: Text | bytes) -> bool:
+    """Whether the text is what the CID names; None is no text."""
+    if cid is None or text is None or text is UNREADABLE:
         return cid is None and text is None
-    return CID.of(text.encode(), cid.hash) == cid
+    return CID.of(text.encode() if isinstance(text, str) else text, cid.hash) == cid
 
 
 def guard_of(text: Text) -> Expectation:
@@ -77,11 +73,7 @@ def put_back(
     replaced: Sequence[Replaced],
     text_of: Callable[[CID], str | None],
 ) -> None:
-    """Unless all of a commit is written, undo what is, the last first.
-
-    What somebody else made of a text meanwhile stays; so does a text whose former one is no
-    longer kept.
-    """
+    """Undo a commit that is not all written, the last text first; what others wrote stays."""
     if has_landed(inner, replaced):
         return
     for text in reversed(replaced):

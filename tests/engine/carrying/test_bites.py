@@ -13,7 +13,7 @@ from perdure.engine.carrying.folder import read_manifest
 from perdure.engine.carrying.migrating import Migrating
 from perdure.engine.carrying.reaching import Reachable
 from perdure.errors import PerdureError
-from perdure.storage import landing
+from perdure.storage import sweep
 from tests.bites import FAILED
 from tests.engine.carrying import test_exporting, test_hostile, test_migrating
 from tests.engine.carrying.memories import Machine, fill
@@ -88,7 +88,7 @@ def _machine(tmp_path: Path) -> Machine:
 
 BITES: dict[str, tuple[object, str, object, Callable[[Path], None]]] = {
     "everybody's versions are exported": (Reachable, "keep", _everything, _reach),
-    "empty folders stay": (landing, "_clear", _nothing, _copies),
+    "empty folders stay": (sweep, "_clear", _nothing, _copies),
     "what was derived stays after an erasure": (Arriving, "_forget_derived", _nothing, _copies),
     "edits are overwritten": (exporting, "_refuse_changed", _nothing, _edits),
     "no note is left": (arriving, "write_whole", _nothing, _interrupted),

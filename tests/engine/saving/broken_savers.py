@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure.context.marks import Marks
+from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine import save, sessions
 from perdure.engine.merge import places, policies

@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from perdure.context.contract import LEASE_SECONDS
-from perdure.context.outbox.drafts import Siblings, no_siblings
-from perdure.context.outbox.leases import (
+from perdure.context.outbox.events import (
+    Clock,
+    Registrar,
+    Siblings,
     check_event_of,
     check_worker,
     kept_error,
     lease_end,
     lost,
+    micros,
+    no_siblings,
+    utc_now,
 )
-from perdure.context.outbox.moments import Clock, micros, utc_now
-from perdure.context.outbox.registrar import Registrar
 from perdure.model import EventStatus, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment

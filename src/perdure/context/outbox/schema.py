@@ -2,7 +2,10 @@
 
 # ruff: noqa: S608 - the statements are put together from constants of this module only
 
-from perdure.database import Tables
+import sqlite3
+from pathlib import Path
+
+from perdure.database import Tables, look
 
 VERSION = 1
 
@@ -98,3 +101,12 @@ DELETE_TELLING = (
     "DELETE FROM events WHERE account = :account "
     "AND (uri = :uri OR instr(payload, :uri) OR instr(last_error, :uri))"
 )
+
+
+def waiting_uris(path: Path, account_id: str, most: int) -> list[str] | None:
+    """Return so many URIs that wait or failed, without a change to the file; None if unknown."""
+
+    def read(db: sqlite3.Connection) -> list[str]:
+        return [uri for (uri,) in db.execute(WAITING_URIS, (account_id, most))]
+
+    return look(path, TABLES, read) if path.exists() else []

@@ -8,16 +8,20 @@ from typing import Any, Self
 
 from perdure.context.contract import LEASE_SECONDS
 from perdure.context.outbox import schema
-from perdure.context.outbox.drafts import Siblings, no_siblings
-from perdure.context.outbox.leases import (
+from perdure.context.outbox.events import (
+    Clock,
+    Registrar,
+    Siblings,
     check_event_of,
     check_worker,
+    from_micros,
     kept_error,
     lease_end,
     lost,
+    micros,
+    no_siblings,
+    utc_now,
 )
-from perdure.context.outbox.moments import Clock, from_micros, micros, utc_now
-from perdure.context.outbox.registrar import Registrar
 from perdure.database import DatabaseFile
 from perdure.model import EventStatus, EventType, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id

@@ -28,11 +28,10 @@ from perdure.errors import (
     StorageFaultError,
     StorageUnavailableError,
 )
-from perdure.storage.contract import StorageBackend
+from perdure.storage.contract import StorageBackend, walk
 from perdure.storage.history import History
-from perdure.storage.landing import land
 from perdure.storage.locator import Locator
-from perdure.storage.walk import walk
+from perdure.storage.sweep import land
 
 _SOME = 3
 _SUFFIX = ".arriving.json"

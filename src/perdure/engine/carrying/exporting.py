@@ -13,8 +13,7 @@ from perdure.artifacts.archiving import export, extract
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.state import is_foreign
 from perdure.artifacts.verify import Progress
-from perdure.context.files import CONTENT, META, Meta
-from perdure.context.parts import text_of
+from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.engine.carrying.folder import (
     ARCHIVE,
     FORMAT,

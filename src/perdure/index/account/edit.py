@@ -1,13 +1,27 @@
-"""One transaction on an account's index."""
+"""Transactions on an account's index, its duplicate, and proof that it is what was written."""
 
 import json
+import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from functools import cache
+from pathlib import Path
 
 from perdure.index.account import schema
-from perdure.index.account.changes import last_change, note
-from perdure.index.account.rows import Names, Prepared, add
-from perdure.index.stamp import stamp_of
+from perdure.index.account.file import AccountFile, finished_copies, remove_copies
+from perdure.index.account.rows import (
+    Names,
+    Prepared,
+    Row,
+    add,
+    changes_from,
+    last_change,
+    note,
+    noted_in,
+    read,
+)
+from perdure.index.filters import stamp_of
 
 
 class Edit:
@@ -24,7 +38,6 @@ class Edit:
 
     @property
     def cursor(self) -> int:
-        """Where the index is before this."""
         return self._last.cursor
 
     def remove_ids(self, ids: Iterable[str]) -> None:
@@ -81,3 +94,118 @@ class Edit:
             self._db.execute(statement, numbers)
         self._gone += [row for row, _ in rows]
         self._touched |= {uri for _, uri in rows}
+
+
+def duplicate(file: AccountFile, target: Path) -> None:
+    """Write the file of an account, as it is at one moment, where no file is."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.touch(mode=0o600, exist_ok=False)
+    with file.reading() as db, closing(sqlite3.connect(target, isolation_level=None)) as fresh:
+        last_change(db, file.account)
+        for setting in ("journal_mode = OFF", "synchronous = OFF"):
+            fresh.execute(f"PRAGMA {setting}")
+        db.backup(fresh)
+    _link_copies(file.path, target)
+
+
+def publish(made: Path, target: Path) -> bool:
+    """Give a synced file that nobody has open a second name; False if that name is taken."""
+    _sync(made)
+    if any(Path(f"{path}-wal").exists() for path in (made, target)):
+        return False
+    try:
+        os.link(made, target)
+    except OSError:
+        return False
+    _link_copies(made, target)
+    return True
+
+
+def _link_copies(database: Path, target: Path) -> None:
+    """Let the other file have the same copies; none is ever changed, so they can be shared."""
+    for copy in finished_copies(database):
+        with suppress(OSError):  # then it is made again when it is needed
+            os.link(copy, target.with_name(copy.name))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def damaged_uris(file: AccountFile) -> list[str]:
+    """Look at every byte; return the URIs whose records are not what their stamp says."""
+    with file.changing(outlasts_power=False) as db:
+        file.matrices.clear()
+        remove_copies(file.path)
+        _check_tables(file, db)
+        _check_log(file, db)
+        _check_notes(file, db)
+        return sorted(_differing(file, db))
+
+
+def _check_tables(file: AccountFile, db: sqlite3.Connection) -> None:
+    """Refuse tables that are not as we make them, or can't be read, or not be searched."""
+    if _made(db) != _expected():
+        raise file.damage("its tables are not as they were made")
+    found = db.execute(schema.CHECK_FILE).fetchone()
+    if found != ("ok",):
+        raise file.damage(f"SQLite finds {str(found)[:200]!a}")
+    for statement in schema.CHECK_WORDS:
+        db.execute(statement)
+
+
+def _made(db: sqlite3.Connection) -> list[Row]:
+    return [*db.execute(schema.TABLES_MADE), *db.execute(schema.SETTINGS_OF_WORDS)]
+
+
+@cache
+def _expected() -> list[Row]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for statement in schema.TABLES.statements:
+            db.execute(statement)
+        return _made(db)
+
+
+def _check_log(file: AccountFile, db: sqlite3.Connection) -> None:
+    changes_from(db, file.account, 0)
+    last = last_change(db, file.account)
+    ((row,),) = db.execute(schema.LAST_ROW)
+    if (row or 0) > last.rows:
+        raise file.damage(f"there is a row {row}, but only {last.rows} were ever made")
+
+
+def _check_notes(file: AccountFile, db: sqlite3.Connection) -> None:
+    """Refuse if what is shown unasked is not found as the records say."""
+    told = []
+    for row, payload in db.execute(schema.NOTES_TOLD):
+        with suppress(ValueError, TypeError, LookupError):  # then its digest tells
+            if (noted := noted_in(json.loads(payload))) is not None:
+                told.append((row, *noted))
+    if told != db.execute(schema.NOTES_KEPT).fetchall():
+        raise file.damage("its notes are not those of its records")
+
+
+def _differing(file: AccountFile, db: sqlite3.Connection) -> Iterator[str]:
+    """Return where records and stamps differ. A record that can't be read has no digest."""
+    digests: dict[str, dict[str, bytes]] = {}
+    for row in db.execute(schema.WHOLE):
+        uri, id_ = row[schema.URI_OF_WHOLE], row[schema.ID_OF_WHOLE]
+        if not isinstance(uri, str):
+            raise file.damage("a record is of no URI")
+        digests.setdefault(uri, {})[str(id_)] = _digest(file.account, row)
+    stamps = dict(db.execute(schema.STAMPS))
+    for uri in digests.keys() | stamps.keys():
+        if stamp_of(digests.get(uri, {})) != stamps.get(uri):
+            yield uri
+
+
+def _digest(account: str, row: Row) -> bytes:
+    with suppress(ValueError, TypeError, LookupError, OverflowError):
+        found = read(account, row)
+        if found.is_true:
+            return found.digest
+    return b""

@@ -1,15 +1,18 @@
 """The files of the accounts: opened when they are needed, and a few dozen kept open."""
 
+import fcntl
 import os
+import re
 import sqlite3
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perdure.database import DatabaseFile
+from perdure.database import DatabaseFile, identity_of
 from perdure.errors import (
     ClosedError,
     DamageError,
@@ -17,22 +20,113 @@ from perdure.errors import (
     PerdureError,
     StorageUnavailableError,
 )
+from perdure.faults import explain
 from perdure.index.account import schema
-from perdure.index.account.copies import copies
 from perdure.model.uri import name_of, segment_of
 from perdure.way import Way, set_aside
 
 if TYPE_CHECKING:
-    from perdure.index.account.changes import Change
     from perdure.index.account.matrix import Matrix
+    from perdure.index.account.rows import Change
 
+
+TURN = ".making"
+_COPY = ".vectors"
+UNFINISHED = ".unfinished"
+_AN_HOUR = 3600
 Answer = TypeVar("Answer")
-
 SUFFIX = ".sqlite"
 MOST_OPEN = 32
 _CACHE_KIB = 32_768
 _ATTEMPTS = 5
 _RETIRED = b"perdure: retired"
+
+
+@contextmanager
+def turn(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Take the turn, if told to after whoever has it; say whether it is ours."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = _taken(path, wait=wait)
+    except OSError as error:
+        raise explain(error, str(path.parent), path.name) from error
+    if descriptor is None:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        path.unlink(missing_ok=True)  # before it is let go: who waits sees that it is another file
+        os.close(descriptor)
+
+
+def clear(path: Path) -> None:
+    """Remove what somebody left who died, unless another one has the turn by now."""
+    if path.exists():
+        with turn(path, wait=False):
+            pass
+
+
+def _taken(path: Path, *, wait: bool) -> int | None:
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if _is_at(path, descriptor):
+            return descriptor
+        os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(descriptor))
+
+
+def copy_of(database: Path, dimension: int) -> Path:
+    return database.with_name(f"{database.stem}.{dimension}{_COPY}")
+
+
+def remove_copies(database: Path) -> None:
+    """Remove all copies of a database, also those that somebody is about to finish."""
+    for path in copies(database):
+        path.unlink(missing_ok=True)
+
+
+def remove_unfinished(database: Path) -> None:
+    for path in copies(database):
+        if path.suffix == UNFINISHED and _age(path) > _AN_HOUR:
+            path.unlink(missing_ok=True)
+
+
+def finished_copies(database: Path) -> list[Path]:
+    return [path for path in copies(database) if path.suffix == _COPY]
+
+
+def copies(database: Path) -> list[Path]:
+    """Return the copies of this database, and not those of one whose name begins like its own."""
+    name = re.compile(
+        rf"{re.escape(database.stem)}\.\d+{re.escape(_COPY)}(\.[0-9a-f]+{re.escape(UNFINISHED)})?"
+    )
+    if not database.parent.is_dir():
+        return []
+    return [path for path in database.parent.iterdir() if name.fullmatch(path.name)]
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 class AccountFile:
@@ -46,7 +140,7 @@ class AccountFile:
         self.passages: tuple[Change, int] | None = None
         """How many there were, as of a change."""
         self._file = _opened(path, kind)
-        self._identity = _identity(path)
+        self._identity = identity_of(path)
         self._tuned: sqlite3.Connection | None = None
         self._closed = False
 
@@ -56,8 +150,7 @@ class AccountFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file is open, and still the one at its path."""
-        return not self._closed and _identity(self.path) == self._identity is not None
+        return not self._closed and identity_of(self.path) == self._identity is not None
 
     @property
     def is_undisturbed(self) -> bool:
@@ -65,7 +158,6 @@ class AccountFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Let all be read as of one moment."""
         with self._file.reading() as db, self.understood(), _moment(db):
             self._tune(db)
             yield db
@@ -147,14 +239,6 @@ def retire(path: Path) -> None:
             os.close(descriptor)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
@@ -198,7 +282,6 @@ class AccountFiles:
         return sum(map(_size, (path, path.with_name(f"{path.name}-wal"), *copies(path))))
 
     def accounts(self) -> list[str]:
-        """Return the accounts that have a file."""
         if not self._folder.is_dir():
             return []
         found = [name_of(path.stem) for path in self._folder.iterdir() if path.suffix == SUFFIX]
@@ -217,10 +300,7 @@ class AccountFiles:
         return self.use(account, question)
 
     def use(self, account: str, action: Callable[[AccountFile], Answer]) -> Answer:
-        """Do something with an account's file, which is made if there is none.
-
-        If it was deleted meanwhile, or this process let go of it, it is done with the next one.
-        """
+        """Do something with an account's file, or its successor; it is made if there is none."""
         for _ in range(_ATTEMPTS):
             file = self._opened(account)
             try:

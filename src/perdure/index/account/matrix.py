@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from simsimd import cdist
 
 from perdure.index.account import schema
-from perdure.index.account.changes import Change
-from perdure.index.account.wanted import Wanted
+from perdure.index.account.rows import Change, Wanted
 from perdure.index.vectors import squared
 
 Numbers = NDArray[np.int64]
@@ -82,7 +81,6 @@ class Matrix:
         self._parts.append(vectors)
 
     def compact(self) -> "Matrix":
-        """Return a matrix of the rows that are there only, in memory of its own."""
         vectors = np.concatenate(self._parts)[self._alive]
         return Matrix(self.dimension, self.change, self._columns[:, self._alive], vectors)
 
@@ -92,10 +90,7 @@ class Matrix:
 
     # ------------------------------------------------------------ searching
     def nearest(self, query: bytes, wanted: Wanted, most: int) -> tuple[Numbers, Floats]:
-        """Return rows and scores of the nearest, at least `most` if there are so many.
-
-        All that are as near as the last are among them; in which order is not said.
-        """
+        """Return rows and scores of the `most` nearest, with all that are as near as the last."""
         at = self._admitted(wanted)
         scores = self._scores(query, at)
         if most < len(scores):
@@ -135,7 +130,6 @@ class Matrix:
         return known[at]
 
     def _gathered(self, query: bytes, at: Numbers) -> Floats:
-        """Return the products of the query with the vectors at these places."""
         found, first = [np.empty(0)], 0
         for part in self._parts:
             here = at[(at >= first) & (at < first + len(part))] - first
@@ -145,7 +139,6 @@ class Matrix:
 
 
 def _dots(query: bytes, vectors: Vectors) -> Floats:
-    """Return the products of a query with vectors, exactly."""
     if not len(vectors):
         return np.empty(0)
     asked = np.frombuffer(query, np.int8)[np.newaxis]
@@ -168,7 +161,6 @@ def _any_of(column: Numbers, numbers: frozenset[int]) -> Mask:
 
 # ---------------------------------------------------------------- reading
 def read_rows(db: sqlite3.Connection, dimension: int, after: int) -> tuple[Numbers, Vectors]:
-    """Read the vectors of a dimension that came after a row."""
     found = db.execute(schema.VECTORS, (after, dimension))
     chunks = list(_chunks(found, dimension))
     if not chunks:
@@ -190,6 +182,5 @@ def _chunks(found: sqlite3.Cursor, dimension: int) -> Iterator[tuple[Numbers, Ve
 
 
 def gone_in(changes: list[Change]) -> Numbers:
-    """Return the numbers of the rows that went, in order."""
     rows = [row for change in changes for row in json.loads(change.gone)]
     return np.array(sorted(rows), np.int64)

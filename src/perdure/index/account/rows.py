@@ -1,23 +1,88 @@
-"""From records to the rows of an account's tables, and back."""
+"""The rows of an account's tables: made of records and back, searched, and the log of changes."""
 
 import json
+import secrets
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
+from perdure.errors import DamageError
 from perdure.index.account import schema
-from perdure.index.filters import NAMED, Filing, above, bounds, filing
-from perdure.index.stamp import digest_of
+from perdure.index.filters import LEVEL, NAMED, Filing, Sought, above, bounds, digest_of, filing
 from perdure.index.vectors import quantised, whole
 from perdure.model import IndexRecord, Level, SeedHit
-from perdure.model.record import ACCOUNT, VALID_FROM, VALID_UNTIL
+from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL
 from perdure.model.values import JSON
 
+KEPT = 1024
+"""Transactions that are remembered. Who has not looked for longer must look at everything."""
+MUCH = 100_000
+"""Characters that tell which rows went: then it is as well to look at everything."""
+_TOKEN_BITS = 62
 Row = tuple[Any, ...]
 Scored = list[tuple[int, float]]
 """Rows, and how well they fit."""
-
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+BELOW = "below"
+
+
+class Change(NamedTuple):
+    """A transaction. Two that have the same token are the same, and so is all before them."""
+
+    seq: int = 0
+    token: int = 0
+    rows: int = 0
+    """How many rows there ever were; their numbers are from 1 to this."""
+    cursor: int = 0
+    gone: str = "[]"
+    """The numbers of the rows that it took away, as JSON."""
+
+    def next(self, *, added: int, gone: Sequence[int], cursor: int) -> "Change":
+        return Change(
+            self.seq + 1,
+            secrets.randbits(_TOKEN_BITS),
+            self.rows + added,
+            cursor,
+            json.dumps(gone, separators=(",", ":")),
+        )
+
+    def is_same(self, other: "Change") -> bool:
+        return (self.seq, self.token) == (other.seq, other.token)
+
+    def seal(self, account: str) -> bytes:
+        """Return a digest: another account's file, or one with a bit flipped, has another."""
+        said = (account, self.seq, self.token, self.rows, self.cursor, self.gone)
+        return sha256(json.dumps(said).encode()).digest()[:16]
+
+
+def last_change(db: sqlite3.Connection, account: str) -> Change:
+    """Return how things stand; `DamageError` if it is not what was written for this account."""
+    row = db.execute(schema.LAST_CHANGE).fetchone()
+    return Change() if row is None else _sealed(row, account)
+
+
+def changes_from(db: sqlite3.Connection, account: str, seq: int) -> list[Change]:
+    return [_sealed(row, account) for row in db.execute(schema.CHANGES_FROM, (seq,))]
+
+
+def note(db: sqlite3.Connection, account: str, change: Change) -> None:
+    """Write down a transaction, and forget those that nobody needs to be told of any more."""
+    is_much = len(change.gone) > MUCH
+    db.execute(schema.DROP_CHANGES, (change.seq - (1 if is_much else KEPT),))
+    values = (change.seq, change.token, change.rows, change.cursor, change.gone)
+    db.execute(schema.ADD_CHANGE, (*values, change.seal(account)))
+
+
+def _sealed(row: tuple[Any, ...], account: str) -> Change:
+    *values, seal = row
+    change = Change(*values)
+    if change.seal(account) != seal:
+        raise DamageError(
+            f"the index of account {account[:80]!a} is damaged: its log is not what was written "
+            "for it. Fix: `perdure index rebuild` makes it again."
+        )
+    return change
 
 
 class Names:
@@ -38,7 +103,6 @@ class Names:
         return known
 
     def number(self, value: str) -> int:
-        """Return the number of a text, a new one if it has none."""
         known = self.find(value)
         if known is None:
             made = self._db.execute(schema.ADD_NAME, (value,)).lastrowid
@@ -67,7 +131,6 @@ def prepare(record: IndexRecord) -> Prepared:
 
 
 def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first: int) -> None:
-    """Write records into all tables, from the row `first` on."""
     fresh = list(enumerate(records, first))
     db.executemany(schema.ADD_RECORD, [(row, *_filed(each, names)) for row, each in fresh])
     db.executemany(schema.ADD_TEXT, [(row, *each.text) for row, each in fresh])
@@ -145,7 +208,6 @@ class Whole(NamedTuple):
 
 
 def read(account: str, row: Row) -> Whole:
-    """Take one row of `schema.WHOLE` apart."""
     _, id_, text, context, payload, valid_from, valid_until, digest, level, *rest = row
     uri, below, *named, since, until, vector = rest
     told = {ACCOUNT: account, **dict(zip(NAMED, named, strict=True))}
@@ -201,10 +263,7 @@ def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:
 
 
 def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
-    """Return the best of what was found, which has all that are as good as the last of them.
-
-    Of those that are as good as the last, the first by their ids.
-    """
+    """Return the best, of equal ones the first by id; `scored` has all equal to its last."""
     if len(scored) <= most:
         return scored
     least = sorted(score for _, score in scored)[-most]
@@ -212,3 +271,59 @@ def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
     equal = [row for row, score in scored if score == least]
     asked = {"rows": json.dumps(equal), "most": most - len(better)}
     return [*better, *((row, least) for (row,) in db.execute(schema.FIRST_BY_ID, asked))]
+
+
+class Wanted(NamedTuple):
+    """Which numbers each column of a row may have. No times let all through."""
+
+    numbers: Mapping[str, frozenset[int]]
+    times: frozenset[int] | None = None
+
+    def among(self, levels: tuple[int, ...]) -> "Wanted | None":
+        """Return the same, to be asked of records of these levels; None if none is wanted."""
+        wanted = self.numbers.get(LEVEL)
+        if wanted is None:
+            return self
+        if wanted.isdisjoint(levels):
+            return None
+        less = {name: each for name, each in self.numbers.items() if name != LEVEL}
+        return Wanted(less if wanted.issuperset(levels) else self.numbers, self.times)
+
+    @property
+    def condition(self) -> str:
+        """The same in SQL, on `records`; empty if all are let through."""
+        parts = [f"{column} IN ({_listed(each)})" for column, each in self.numbers.items()]
+        if self.times is not None:
+            held = [f"(since <= {time} AND {time} < until)" for time in sorted(self.times)]
+            parts.append(f"({' OR '.join(held) or 0})")
+        return " AND ".join(parts)
+
+
+def wanted_in(db: sqlite3.Connection, wanted: Sought, below: str | None = None) -> Wanted:
+    """Look the filters up; what no record ever said has no number, and lets nothing through."""
+    names = Names(db)
+    texts = dict(wanted.texts) | ({} if below is None else {BELOW: frozenset({below})})
+    numbers = {
+        column: frozenset(number for value in values if (number := names.find(value)) is not None)
+        for column, values in texts.items()
+    }
+    if set(owners(db, len(numbers[OWNER_SPACE]))) <= numbers[OWNER_SPACE]:
+        del numbers[OWNER_SPACE]  # nobody is left out
+    if wanted.levels is not None:
+        numbers[LEVEL] = wanted.levels
+    return Wanted(numbers, wanted.times)
+
+
+def owners(db: sqlite3.Connection, most: int | None = None) -> Iterator[int]:
+    """Return the numbers of those who have records; of many, one more than is asked for."""
+    owner, count = 0, 0
+    while most is None or count <= most:
+        ((owner,),) = db.execute(schema.OWNER_AFTER, (owner,))
+        if owner is None:
+            return
+        yield owner
+        count += 1
+
+
+def _listed(numbers: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))

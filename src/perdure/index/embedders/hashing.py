@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.texts import check_texts
+from perdure.index.words import check_texts
 from perdure.model.values import JSON
 
 _LEAST, _MOST = 8, 65_536
@@ -20,10 +20,7 @@ _TRIGRAM_WEIGHT = 0.25
 
 
 class Hashing:
-    """Deterministic on every machine, and needs nothing. For tests, and better than no vectors.
-
-    Texts are near if they share stems of words or groups of three letters; it knows no meanings.
-    """
+    """Deterministic and without a model: texts are near if they share stems or trigrams."""
 
     def __init__(self, dimension: int = 256) -> None:
         if not _LEAST <= dimension <= _MOST:

@@ -7,10 +7,16 @@ from functools import cached_property
 from threading import Lock
 
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.texts import check_texts
-from perdure.index.models.installed import GRAPH, InstalledModel
-from perdure.index.models.published import DIMENSION, MAX_TOKENS, TOKENIZER
-from perdure.index.models.runtime import MAX_CHARACTERS, Runtime
+from perdure.index.models.installed import (
+    DIMENSION,
+    GRAPH,
+    MAX_CHARACTERS,
+    MAX_TOKENS,
+    TOKENIZER,
+    InstalledModel,
+    Runtime,
+)
+from perdure.index.words import check_texts
 from perdure.model.values import JSON
 
 
@@ -47,11 +53,7 @@ class MiniLM:
         return DIMENSION
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of unit length for each text, in their order.
-
-        `ModelDamagedError` if the files of the model are not what was installed;
-        `PackageMissingError` if what it runs on is not.
-        """
+        """As promised; `ModelDamagedError` or `PackageMissingError` if the model can't run."""
         given = check_texts(texts)
         longest_first = sorted(dict.fromkeys(given), key=len, reverse=True)
         vectors = dict(zip(longest_first, self._embed_all(longest_first), strict=True))

@@ -5,15 +5,29 @@ rounded as it comes, with one scale for the whole text. So a text is computed al
 padded, and its vector depends on nothing but itself.
 """
 
-from collections.abc import Sequence
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from perdure.index.models.onnx import Graph
-from perdure.index.models.published import DIMENSION, HEADS, LAYERS, MAX_TOKENS
-from perdure.index.models.weights import Floats, Weights
+from perdure.index.models.installed import DIMENSION, HEADS, LAYERS, MAX_TOKENS
 
-_FLOAT = 1
+Array = NDArray[Any]
+Attribute = int | float
+
+_IR_VERSION = 8
+_OPSETS = {"": 18, "com.microsoft": 1}
+_TYPES = {"float32": 1, "int8": 3, "int64": 7}
+_VARINT, _BYTES, _FLOAT = 0, 2, 5
+_FLOAT_ATTRIBUTE, _INT_ATTRIBUTE = 1, 2
+Floats = NDArray[np.float32]
+Weights = Mapping[str, Floats]
+_LENGTH = 8
+"""How many bytes say how long the header is."""
 _LARGEST = 64
 """Of a weight. Older processors add two products in 16 bits, and 2 * 255 * 64 is what fits."""
 _LOUD = (63, 99, 127, 223)
@@ -25,6 +39,117 @@ _LOUD_INSIDE: Sequence[tuple[int, ...]] = ((856,), (607,), (218, 1004), (358,), 
 """The same between the two halves of each layer's network."""
 _EPSILON = 1e-12
 _OURS = "com.microsoft"
+
+
+class Graph:
+    """Nodes and constants in the order in which they are computed."""
+
+    def __init__(self, name: str) -> None:
+        self._fields = [_text(2, name)]
+        self._count = 0
+
+    def constant(self, name: str, array: Array) -> str:
+        """Add an array that is part of the file; return its name."""
+        kept = np.ascontiguousarray(array)
+        tensor = [_number(1, size) for size in kept.shape]
+        tensor += [_number(2, _TYPES[kept.dtype.name]), _text(8, name), _bytes(9, kept.tobytes())]
+        self._fields.append(_message(5, tensor))
+        return name
+
+    def node(self, operation: str, *inputs: str, domain: str = "", **attributes: Attribute) -> str:
+        """Add an operation on what is there; return the name of its result."""
+        return self.nodes(operation, *inputs, results=1, domain=domain, **attributes)[0]
+
+    def nodes(
+        self,
+        operation: str,
+        *inputs: str,
+        results: int,
+        domain: str = "",
+        **attributes: Attribute,
+    ) -> list[str]:
+        self._count += 1
+        names = [f"{operation}_{self._count}_{place}" for place in range(results)]
+        fields = [_text(1, each) for each in inputs] + [_text(2, each) for each in names]
+        fields += [_text(4, operation), *(_attribute(*each) for each in attributes.items())]
+        self._fields.append(_message(1, [*fields, _text(7, domain)]))
+        return names
+
+    def takes(self, name: str, kind: str, shape: Sequence[int | str]) -> str:
+        """Name an input; a size that is not known yet is a word."""
+        self._fields.append(_message(11, _described(name, kind, shape)))
+        return name
+
+    def gives(self, name: str, kind: str, shape: Sequence[int | str]) -> None:
+        self._fields.append(_message(12, _described(name, kind, shape)))
+
+    def to_bytes(self) -> bytes:
+        """Return the whole file. The same graph is always the same bytes."""
+        model = [_number(1, _IR_VERSION), _message(7, self._fields)]
+        model += [_message(8, [_text(1, name), _number(2, v)]) for name, v in _OPSETS.items()]
+        return b"".join(model)
+
+
+def _described(name: str, kind: str, shape: Sequence[int | str]) -> list[bytes]:
+    sizes = [_number(1, size) if isinstance(size, int) else _text(2, size) for size in shape]
+    dimensions = _message(2, [_message(1, [size]) for size in sizes])
+    tensor = _message(1, [_number(1, _TYPES[kind]), dimensions])
+    return [_text(1, name), _message(2, [tensor])]
+
+
+def _attribute(name: str, value: Attribute) -> bytes:
+    if isinstance(value, int):
+        fields = [_number(3, value), _number(20, _INT_ATTRIBUTE)]
+    else:
+        fields = [_tag(2, _FLOAT) + struct.pack("<f", value), _number(20, _FLOAT_ATTRIBUTE)]
+    return _message(5, [_text(1, name), *fields])
+
+
+def _message(field: int, parts: Sequence[bytes]) -> bytes:
+    return _bytes(field, b"".join(parts))
+
+
+def _text(field: int, value: str) -> bytes:
+    return _bytes(field, value.encode())
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _tag(field, _BYTES) + _varint(len(value)) + value
+
+
+def _number(field: int, value: int) -> bytes:
+    return _tag(field, _VARINT) + _varint(value % 2**64)
+
+
+def _tag(field: int, kind: int) -> bytes:
+    return _varint(field << 3 | kind)
+
+
+def _varint(value: int) -> bytes:
+    """Return the number seven bits at a time, the lowest first; the top bit says that more come."""
+    groups = bytearray()
+    while value > 0x7F:  # noqa: PLR2004 - seven bits
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+def read_weights(path: Path) -> Weights:
+    """Return the float arrays of a safetensors file, by name; its digest was compared before."""
+    file = np.memmap(path, mode="r")
+    start = _LENGTH + int.from_bytes(file[:_LENGTH].tobytes(), "little")
+    header = json.loads(file[_LENGTH:start].tobytes())
+    return {name: _array(file[start:], told) for name, told in header.items() if _is_float(told)}
+
+
+def _is_float(told: Mapping[str, Any]) -> bool:
+    return told.get("dtype") == "F32"
+
+
+def _array(file: NDArray[np.uint8], told: Mapping[str, Any]) -> Floats:
+    first, end = told["data_offsets"]
+    # Copied, because nobody promises that floats begin where floats may.
+    return np.frombuffer(file[first:end].tobytes(), "<f4").reshape(told["shape"])
 
 
 def build_graph(weights: Weights) -> bytes:
@@ -51,12 +176,11 @@ class _Builder:
         return self._graph.to_bytes()
 
     def _embedded(self) -> str:
-        """Return the tokens as vectors, each with its place in the text."""
         graph = self._graph
         rounded, scales = _rounded(self._weights["embeddings.word_embeddings.weight"].T, 127)
         words = graph.node("Gather", graph.constant("words", rounded.T), self._tokens)
         scale = graph.node("Gather", graph.constant("words.scale", scales[:, None]), self._tokens)
-        meaning = graph.node("Mul", graph.node("Cast", words, to=_FLOAT), scale)
+        meaning = graph.node("Mul", graph.node("Cast", words, to=_TYPES["float32"]), scale)
         length = graph.node("Slice", graph.node("Shape", self._tokens), self._second, self._third)
         places = graph.constant("places", self._places())
         place = graph.node("Slice", places, self._first, length, self._first)

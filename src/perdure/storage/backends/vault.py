@@ -13,28 +13,19 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.storage.content import Expectation
-from perdure.storage.contract import (
-    Capabilities,
-    ConflictStrategy,
-    Finding,
-    FindingKind,
-)
+from perdure.storage.contract import Capabilities, ConflictStrategy, Finding, FindingKind
 from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import Locator, is_key_segment
-from perdure.storage.options import BackendOptions
+from perdure.storage.registry import BackendOptions
 
 if TYPE_CHECKING:
     from perdure.storage.batch import Batch
-    from perdure.storage.mutex import Held, LockTiming
+    from perdure.storage.lock.mutex import Held, LockTiming
     from perdure.storage.personal import Authorisation
 
 
 class VaultBackend(FolderBackend):
-    """Texts in a folder that somebody else made and may write at any time.
-
-    It is never created here: a vault that isn't there is not mounted yet. `personal` is the folder
-    above it that belongs to the operator.
-    """
+    """Texts in a folder that others made and may write at any time; it is never created here."""
 
     def __init__(
         self,

@@ -1,92 +1,55 @@
-"""A backend that can be read, and nothing else."""
+"""Backends that can be read, and nothing else; and how a backend passes verbs on to another."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from perdure.errors import AccessRefusedError
-from perdure.storage.content import Expectation
-from perdure.storage.contract import Capabilities, Finding, Info, StorageBackend
+from perdure.storage.content import Changes, Conditions, Expectation
+from perdure.storage.contract import StorageBackend
 from perdure.storage.locator import Locator
 
 if TYPE_CHECKING:
     from perdure.storage.personal import Authorisation
 
+Verb = TypeVar("Verb", bound=Callable[..., Any])
 
-class ReadOnly(StorageBackend):
-    """`inner`, without any way to change it. Each verb that would is an `AccessRefusedError`.
 
-    It keeps `inner` in no attribute: whoever has only this can't get at what could write.
-    """
+def passed_on(verb: Verb) -> Verb:
+    """Return a verb of a wrapper that is the same verb of what it wraps, its `inner`."""
+    name = verb.__name__
+    return cast("Verb", lambda self, *given, **named: getattr(self.inner, name)(*given, **named))
 
-    def __init__(self, inner: StorageBackend) -> None:
-        self._resolve = inner.resolve
-        self._read = inner.read
-        self._read_all = inner.read_all
-        self._list = inner.list
-        self._exists = inner.exists
-        self._info = inner.info
-        self._findings = inner.findings
-        self._earlier = inner.earlier
-        self._told = inner.capabilities, inner.whereabouts, inner.identity
 
-    # ------------------------------------------------------------ reading
-    def resolve(self, *parts: str) -> Locator:
-        return self._resolve(*parts)
+def told_by_inner(name: str) -> property:
+    """Return a property of a wrapper that is the same of what it wraps."""
+    return property(lambda self: getattr(self.inner, name))
 
-    def read(self, locator: Locator) -> str:
-        return self._read(locator)
 
-    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
-        return self._read_all(directory, names)
+class Unchangeable(StorageBackend):
+    """A backend of which each verb that would change it is an `AccessRefusedError`."""
 
-    def list(self, locator: Locator) -> list[Locator]:
-        return self._list(locator)
+    def _refuse(self, locator: Locator) -> NoReturn:
+        raise AccessRefusedError(
+            f"{locator.key!a} can't be changed here: it was opened to be read only. "
+            "Fix: save it with `perdure save` or `perdure write`."
+        )
 
-    def exists(self, locator: Locator) -> bool:
-        return self._exists(locator)
-
-    def info(self, locator: Locator) -> Info:
-        return self._info(locator)
-
-    def findings(self, locator: Locator) -> Sequence[Finding]:
-        return self._findings(locator)
-
-    def earlier(self, locator: Locator) -> Iterator[str]:
-        return self._earlier(locator)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._told[0]
-
-    @property
-    def whereabouts(self) -> str:
-        return self._told[1]
-
-    @property
-    def identity(self) -> str:
-        return self._told[2]
-
-    # ------------------------------------------------------------ what is refused
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
         del content, expect
-        _refuse(locator)
+        self._refuse(locator)
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         del expect
-        _refuse(locator)
+        self._refuse(locator)
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         del expect
         for locator in changes:
-            _refuse(locator)
+            self._refuse(locator)
 
     def mkdir(self, locator: Locator) -> Locator:
-        _refuse(locator)
+        self._refuse(locator)
 
     def write_personal(
         self,
@@ -97,11 +60,29 @@ class ReadOnly(StorageBackend):
         expect: Expectation = None,
     ) -> Locator:
         del content, authorisation, expect
-        _refuse(locator)
+        self._refuse(locator)
 
 
-def _refuse(locator: Locator) -> NoReturn:
-    raise AccessRefusedError(
-        f"{locator.key!a} can't be changed here: it was opened to be read only. "
-        "Fix: save it with `perdure save` or `perdure write`."
-    )
+class Reading(StorageBackend):
+    """A backend that is read as its `inner`."""
+
+    resolve = passed_on(StorageBackend.resolve)
+    read = passed_on(StorageBackend.read)
+    read_all = passed_on(StorageBackend.read_all)
+    list = passed_on(StorageBackend.list)
+    exists = passed_on(StorageBackend.exists)
+    info = passed_on(StorageBackend.info)
+    findings = passed_on(StorageBackend.findings)
+    earlier = passed_on(StorageBackend.earlier)
+    capabilities = told_by_inner("capabilities")
+    whereabouts = told_by_inner("whereabouts")
+    identity = told_by_inner("identity")
+
+
+class ReadOnly(Reading, Unchangeable):
+    """A backend without any way to change it: of what it wraps it keeps the reading verbs only."""
+
+    def __init__(self, inner: StorageBackend) -> None:
+        verbs = "resolve read read_all list exists info findings earlier"
+        names = (*verbs.split(), "capabilities", "whereabouts", "identity")
+        self.inner = SimpleNamespace(**{name: getattr(inner, name) for name in names})

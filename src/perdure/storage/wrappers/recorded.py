@@ -1,6 +1,6 @@
 """A backend whose every change enters history before it happens."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, Self
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Self
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.errors import StorageError
-from perdure.storage.changes import check_changes
-from perdure.storage.content import ABSENT, Expectation, check_expectation
-from perdure.storage.contract import StorageBackend
+from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
+from perdure.storage.contract import StorageBackend, TransactionalBackend
 from perdure.storage.history import (
     EXTERNAL,
     RESTORE,
@@ -22,10 +21,22 @@ from perdure.storage.history import (
 )
 from perdure.storage.joint import Discrepancy, Joint, Wanted
 from perdure.storage.locator import Locator
-from perdure.storage.wrapped import Wrapped
+from perdure.storage.wrappers.read_only import Reading, passed_on, told_by_inner
 
 if TYPE_CHECKING:
     from perdure.artifacts.sweep import Collected
+
+
+class Wrapped(Reading, TransactionalBackend):
+    """A backend around another one, of which it reads and tells what that one does."""
+
+    def __init__(self, inner: StorageBackend) -> None:
+        self.inner = inner
+
+    mkdir = passed_on(StorageBackend.mkdir)
+    write_personal = passed_on(StorageBackend.write_personal)  # it is no part of any commit
+    conflict_strategy = told_by_inner("conflict_strategy")
+    derived_maintenance = told_by_inner("derived_maintenance")
 
 
 class Recorded(Wrapped):
@@ -70,7 +81,6 @@ class Recorded(Wrapped):
         return same
 
     def close(self) -> None:
-        """Let go of the history."""
         self.history.close()
 
     def __enter__(self) -> Self:
@@ -85,42 +95,22 @@ class Recorded(Wrapped):
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
-        check_expectation(expect)
-        if expect is ABSENT:
-            raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        check_removal(expect)
         self.joint.remove(locator, expect, self._circumstances)
 
-    def commit(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> IndexState:
-        """Make all these changes, and have them in history as one; None is a text to be removed.
-
-        They enter history in one commit, and then the files are written in this order. If a
-        condition does not hold, nothing happens. If a file can't be written, all become again what
-        they were, and history says so.
-        """
+    def commit(self, changes: Changes, *, expect: Conditions = None) -> IndexState:
+        """As promised; the changes enter history as one commit before any file is written."""
         wanted = {
             change.locator: Wanted(changes[change.locator], change.expect)
             for change in check_changes(changes, expect)
         }
         return self.joint.commit(wanted, self._circumstances)
 
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         self.commit(changes, expect=expect)
 
     def restore(self, locator: Locator, version: Which, *, expect: Expectation = None) -> Version:
-        """Write the text of an earlier version as a new one; nothing of history is rewritten.
-
-        `AbsentError` if there is no such version, or it has no text.
-        """
+        """Write the text of an earlier version as a new one; `AbsentError` if it has none."""
         chosen = self.history.version(locator, version)
         text = self.history.text(chosen)
         derived_from = () if chosen.cid is None else (chosen.cid,)
@@ -138,7 +128,6 @@ class Recorded(Wrapped):
 
     # ------------------------------------------------------------ keeping history right
     def settle(self) -> None:
-        """Undo what a writer that died left unfinished, if one did; history says so."""
         self.joint.settle()
 
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:

@@ -1,23 +1,20 @@
 """The past as a backend: every text as it was at some moment, and nothing that could change it."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterator
+from typing import NoReturn
 
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.state import Binding, is_foreign
 from perdure.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
-from perdure.storage.content import Expectation
-from perdure.storage.contract import Capabilities, Info, StorageBackend
+from perdure.storage.contract import Capabilities, Info
 from perdure.storage.history import History, decoded
 from perdure.storage.locator import Locator, children_named, is_key_segment
-
-if TYPE_CHECKING:
-    from perdure.storage.personal import Authorisation
+from perdure.storage.wrappers.read_only import Unchangeable
 
 _ANY = CID.of(b"")
 
 
-class View(StorageBackend):
+class View(Unchangeable):
     """A history as of a state. A directory is there while it holds a text, however deep.
 
     A state that can't be asked for is a `StateError`, at once or when it is no longer retained.
@@ -80,7 +77,6 @@ class View(StorageBackend):
         return self._history.earlier(locator, self._state)
 
     def _bound(self, locator: Locator) -> Binding | None:
-        """Return the version that was there, if there was a text."""
         self._check()
         if is_foreign(locator.key):
             return None
@@ -106,39 +102,6 @@ class View(StorageBackend):
             f"the text that was at {locator.key!a} at entry {self._state.position} had been taken "
             "away. Fix: ask as of an earlier state."
         )
-
-    # ------------------------------------------------------------ what the past refuses
-    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
-        del content, expect
-        self._refuse(locator)
-
-    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
-        del expect
-        self._refuse(locator)
-
-    def write_all(
-        self,
-        changes: Mapping[Locator, str | None],
-        *,
-        expect: Mapping[Locator, Expectation] | None = None,
-    ) -> None:
-        del expect
-        for locator in changes:
-            self._refuse(locator)
-
-    def mkdir(self, locator: Locator) -> Locator:
-        self._refuse(locator)
-
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
-    ) -> Locator:
-        del content, authorisation, expect
-        self._refuse(locator)
 
     def _refuse(self, locator: Locator) -> NoReturn:
         raise AccessRefusedError(

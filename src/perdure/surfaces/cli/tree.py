@@ -6,7 +6,7 @@ import click
 
 from perdure import Entry, Memory
 from perdure.model import Uri
-from perdure.model.short_names import spelled
+from perdure.model.request import spelled
 from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
 from perdure.surfaces.cli.caller import NAMES, with_memory
 from perdure.surfaces.cli.completion import folder_names

@@ -6,7 +6,7 @@ import pytest
 
 from perdure.errors import ConcurrentModificationError, InvalidValueError
 from perdure.index.contract import KeptIndex
-from perdure.index.stamp import stamp
+from perdure.index.filters import stamp
 from perdure.model import IndexRecord
 from perdure.testing.index.base import (
     ACCOUNT,

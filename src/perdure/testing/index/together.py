@@ -9,7 +9,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from perdure.index.contract import KeptIndex
-from perdure.index.stamp import stamp
+from perdure.index.filters import stamp
 from perdure.model import IndexRecord
 from perdure.testing.index.base import (
     ACCOUNT,

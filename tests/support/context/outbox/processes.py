@@ -9,8 +9,7 @@ from pathlib import Path
 
 from perdure.context.contract import OutboxStore
 from perdure.context.outbox import Clock, Siblings
-from perdure.context.outbox.drafts import no_siblings
-from perdure.context.outbox.moments import utc_now
+from perdure.context.outbox.events import no_siblings, utc_now
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish
 from perdure.testing.suite import when

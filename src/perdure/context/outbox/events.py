@@ -1,17 +1,18 @@
-"""From what happened to a node to the event that says so.
+"""The events of an outbox: drafted from what happened to a node, registered, leased and retried.
 
 Each draft asks first whether the caller may; an event tells a worker all that it needs, so nothing
 out of reach must get into one.
 """
 
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from perdure.artifacts import CID
-from perdure.context.outbox.moments import micros
-from perdure.errors import InvalidValueError
+from perdure.context.contract import OutboxStore
+from perdure.errors import InvalidValueError, LeaseError
 from perdure.model import (
     ContextNode,
     ContextType,
@@ -22,13 +23,37 @@ from perdure.model import (
     Uri,
 )
 from perdure.model.request import owner_space_at
-from perdure.model.values import JSON
+from perdure.model.values import JSON, counted, encodable, moment
 
+Clock = Callable[[], datetime]
+"""Tells the time, with a zone."""
+
+SECOND = 1_000_000
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MICROSECOND = timedelta(microseconds=1)
 MAX_SIBLINGS = 20
 """How many of a folder a directory event tells of."""
-
 Siblings = Callable[[ContextNode, RequestContext], Iterable[tuple[str, str]]]
 """Returns URI and abstract of the nodes in the folder of a node that the caller may see."""
+MAX_SECONDS = 366 * 24 * 3600
+MAX_ERROR = 2_000
+"""Characters of an error that are kept with an event."""
+MAX_RETRY = 5
+"""So many retries are allowed; the failure of the last one buries the event."""
+FIRST_WAIT_SECONDS = 1
+LONGEST_WAIT_SECONDS = 60
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def micros(time: datetime) -> int:
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def from_micros(count: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=count)
 
 
 def no_siblings(_node: ContextNode, _ctx: RequestContext) -> tuple[tuple[str, str], ...]:
@@ -163,3 +188,119 @@ def _check_in_folder(folder: Uri, uris: Sequence[str]) -> None:
                 f"{uri!a} is not in the folder {str(folder)!a}. "
                 "Fix: let `siblings` return the nodes of that folder only."
             )
+
+
+def lease_end(now: int, timeout_seconds: int) -> int:
+    """Return when a lease that starts now lapses; one that can't be is refused."""
+    if counted(timeout_seconds, "number of seconds of a lease", least=1) > MAX_SECONDS:
+        raise InvalidValueError(
+            f"a lease of {timeout_seconds} seconds is too long. Fix: {MAX_SECONDS} are the most."
+        )
+    return now + timeout_seconds * SECOND
+
+
+def check_worker(worker_id: object) -> str:
+    if not isinstance(worker_id, str) or not worker_id:
+        raise InvalidValueError(f"{worker_id!r} is no worker. Fix: give it an id of text.")
+    return encodable(worker_id, "worker's id")
+
+
+def check_event_of(event: OutboxEvent, node_uri: str) -> None:
+    """Refuse to do to one node's event what was meant for another's."""
+    if event.uri != node_uri:
+        raise InvalidValueError(
+            f"the event {event.event_id!a} is of {event.uri!a}, not of {str(node_uri)[:200]!a}. "
+            "Fix: give the event with the URI that it was listed with."
+        )
+
+
+def kept_error(error: str) -> str:
+    """Return what is kept of an error's text. Nothing is refused: to note it must not fail."""
+    return str(error)[:MAX_ERROR].encode(errors="replace").decode()
+
+
+def lost(event: OutboxEvent, worker_id: str) -> LeaseError:
+    return LeaseError(
+        f"the event {event.event_id!a} of {event.uri!a} is leased to another worker than "
+        f"{worker_id[:80]!a} by now; nothing was changed. Fix: leave it to that one, and next time "
+        "extend the lease before it lapses."
+    )
+
+
+def backoff(failures: int) -> timedelta:
+    """Return how long to wait after one more failure on top of so many: twice as long each time."""
+    doublings = min(failures, LONGEST_WAIT_SECONDS.bit_length())
+    return timedelta(seconds=min(FIRST_WAIT_SECONDS << doublings, LONGEST_WAIT_SECONDS))
+
+
+def fail(  # noqa: PLR0913, PLR0917 - what a worker has in its hands
+    outbox: OutboxStore,
+    event: OutboxEvent,
+    uri: str,
+    error: str,
+    now: datetime,
+    worker_id: str,
+) -> bool:
+    """Note a failure: the event is retried later, or buried. Return whether it is dead."""
+    # Counted first, so that the dead-letter queue tells the last error and every failure. Until
+    # the second step nobody else can take it, for it is to be tried later.
+    wait = backoff(event.retry_count)
+    outbox.increment_retry(event, uri, now + wait, worker_id=worker_id, error=error)
+    dies = event.retry_count + 1 > MAX_RETRY
+    if dies:
+        outbox.move_to_dlq(event, uri, worker_id=worker_id)
+    return dies
+
+
+class Registrar(ABC):
+    def __init__(self, *, clock: Clock = utc_now, siblings: Siblings = no_siblings) -> None:
+        self._clock = clock
+        self._siblings = siblings
+
+    def register_write(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        return self._registered(of_write(node, ctx, self._time()))
+
+    def register_writes(
+        self, nodes: Iterable[ContextNode], ctx: RequestContext
+    ) -> list[OutboxEvent]:
+        now = self._time()
+        events = [of_write(node, ctx, now) for node in nodes]
+        self._add(events)
+        return events
+
+    def register_delete(
+        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
+    ) -> OutboxEvent:
+        return self._registered(
+            of_removal(EventType.DELETE_NODE, uri, owner_space, ctx, self._time())
+        )
+
+    def register_archive(
+        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
+    ) -> OutboxEvent:
+        return self._registered(
+            of_removal(EventType.ARCHIVE_NODE, uri, owner_space, ctx, self._time())
+        )
+
+    def register_move(self, from_uri: str, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        return self._registered(of_move(from_uri, node, ctx, self._time()))
+
+    def register_relations(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        return self._registered(of_relations(node, ctx, self._time()))
+
+    def register_directory(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        return self._registered(of_directory(node, self._siblings, ctx, self._time()))
+
+    def _registered(self, event: OutboxEvent) -> OutboxEvent:
+        self._add((event,))
+        return event
+
+    @abstractmethod
+    def _add(self, events: Sequence[OutboxEvent]) -> None:
+        """Keep events after all that are there: all of them, or none."""
+
+    def _time(self) -> datetime:
+        return moment(self._clock(), "clock's time")
+
+    def _now(self) -> int:
+        return micros(self._time())

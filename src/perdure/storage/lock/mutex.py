@@ -17,6 +17,7 @@ rename then has nothing to move, and fails.
 
 import errno
 import hashlib
+import itertools
 import os
 import random
 import re
@@ -27,13 +28,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import NamedTuple
 
 from perdure.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
 from perdure.storage.confined import discard_temporary, read_all
-from perdure.storage.endings import before_the_end, call_off, ending_cleanly
-from perdure.storage.heart import heart
-from perdure.storage.holder import Holder, Signature
 from perdure.storage.locator import TEMPORARY_SUFFIX
+from perdure.storage.lock.endings import before_the_end, call_off, ending_cleanly, heart
 
 _NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _FREE = "free"
@@ -41,6 +43,69 @@ _BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
 _FIRST_WAIT_SECONDS = 0.0005
 _LONGEST_WAIT_SECONDS = 0.05
 _RECORDS_KEPT_SECONDS = 86_400.0
+
+
+class Holder(NamedTuple):
+    """Who has the baton, as its name says."""
+
+    since: float
+    nonce: str
+    pid: int
+    machine: str
+    host: str
+
+    @classmethod
+    def parse(cls, name: str) -> "Holder":
+        _, since, nonce, pid, machine, host = name.split(".", 5)
+        return cls(int(since) / 1000, nonce, int(pid), machine, host)
+
+    @property
+    def mutex(self) -> str:
+        """Which of its process's locks it took; the name of that one's record."""
+        return self.nonce.partition("-")[0]
+
+    def described(self) -> str:
+        since = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
+        return f"process {self.pid} on {self.host} since {since}"
+
+    @property
+    def died(self) -> bool:
+        """Whether it is sure to be gone; only knowable on the machine that it runs on."""
+        if self.machine != _this_machine()[0]:
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
+
+class Signature:
+    """How this process signs the baton: each time with a name that was never used before."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.mutex = secrets.token_hex(6)
+        self._process = f"{self.pid}.{'.'.join(_this_machine())}"
+        self._count = itertools.count()
+
+    def sign(self) -> tuple[str, str]:
+        nonce = f"{self.mutex}-{next(self._count):x}"
+        return nonce, f"{time.time_ns() // 1_000_000}.{nonce}.{self._process}"
+
+
+@cache
+def _this_machine() -> tuple[str, str]:
+    """Name what process numbers are unique in: host, boot and process namespace."""
+    host = "".join(c if c.isalnum() or c in "-_." else "_" for c in os.uname().nodename)[:80]
+    traits = [host]
+    with suppress(OSError):
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+            traits.append(boot.read())
+        traits.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256("\n".join(traits).encode()).hexdigest()[:12], host
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +121,6 @@ class LockTiming:
 
 
 class Held:
-    """The lock, while we hold it."""
-
     __slots__ = ("_directory", "_nonce", "_signature", "_temporaries", "baton", "root")
 
     def __init__(self, root: str, directory: str, signature: Signature) -> None:
@@ -69,10 +132,7 @@ class Held:
         self._temporaries: list[str] = []
 
     def temporary(self, directory_key: str) -> str:
-        """Return a new name for an unfinished file in that directory.
-
-        Whatever happens to us, a file of that name will be cleared away.
-        """
+        """Return a new name for an unfinished file there, which is cleared away in any case."""
         return self.temporaries([directory_key])[0]
 
     def temporaries(self, directory_keys: Iterable[str]) -> list[str]:
@@ -98,7 +158,10 @@ class Held:
         try:
             os.stat(self.baton)
         except FileNotFoundError:
-            raise self._lost() from None
+            raise LockLostError(
+                f"this process stalled while it held the lock on {self.root!a}, and another one "
+                "took it over; nothing was committed. Fix: try again."
+            ) from None
 
     def take(self) -> bool:
         """Take the baton if it is free, in a name that tells that we took it just now."""
@@ -128,12 +191,6 @@ class Held:
                 with suppress(OSError):
                     discard_temporary(self.root, key)
             self.release()
-
-    def _lost(self) -> LockLostError:
-        return LockLostError(
-            f"this process stalled while it held the lock on {self.root!a}, and another one took "
-            "it over; nothing was committed. Fix: try again."
-        )
 
 
 class Mutex:
@@ -166,11 +223,7 @@ class Mutex:
             self.release(held)
 
     def ask(self) -> Held:
-        """Begin to take the lock: make what `acquire` takes it with, and `release` lets go.
-
-        An interrupt can come at any moment, so `acquire` belongs into the `try` whose `finally`
-        calls `release`; and that is harmless however far `acquire` came.
-        """
+        """Return what `acquire` takes the lock with, in a `try` whose `finally` calls `release`."""
         if self._signature.pid != os.getpid():  # a fork took our threads away
             self._start_afresh()
         if self._owner == threading.get_ident():
@@ -186,11 +239,13 @@ class Mutex:
         self._enter_threads()
         self._acquire_or_explain(held, deadline, pause)
         before_the_end(held.abandon)
-        heart.follow(held, self.timing.heartbeat)
+        heart.follow(held.beat, self.timing.heartbeat)
 
     def release(self, held: Held) -> None:
         try:
-            heart.leave(held)  # first: should the rest be interrupted, the lock lapses by itself
+            heart.leave(
+                held.beat
+            )  # first: should the rest be interrupted, the lock lapses by itself
             held.release()
             call_off(held.abandon)
         finally:
@@ -292,10 +347,7 @@ class Mutex:
         return True
 
     def _clear_up_after(self, holder: Holder, *, gone: bool) -> None:
-        """Remove the holder's temporary files, so that it can't commit when it wakes up.
-
-        One that is gone won't wake up, so what can't be removed then can stay.
-        """
+        """Remove the holder's temporary files, so that one that wakes up can't commit."""
         for key in _recorded_temporaries(self._record_of(holder.mutex)):
             try:
                 discard_temporary(self.root, key)
@@ -363,3 +415,25 @@ def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> I
             yield held
     finally:
         mutex.close()
+
+
+def abandoned_locks(locks: str, timing: LockTiming | None = None) -> Iterator[str]:
+    """Yield who holds a lock below a folder, and died or is silent for too long."""
+    stale_after = (timing or LockTiming()).stale_after
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for folder in sorted(os.listdir(locks)):
+            yield from _abandoned(os.path.join(locks, folder, "lock"), stale_after)
+
+
+def _abandoned(lock: str, stale_after: float) -> Iterator[str]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for name in os.listdir(lock):
+            if not name.startswith(("held.", "taken.")):
+                continue
+            with suppress(ValueError, OverflowError):  # no baton
+                holder = Holder.parse(name)
+                silence = time.time() - os.stat(os.path.join(lock, name)).st_mtime
+                if holder.died:
+                    yield f"{holder.described()}, which is gone"
+                elif abs(silence) > stale_after:
+                    yield f"{holder.described()}, silent for {abs(silence):.0f} s"
