@@ -245,7 +245,8 @@ def note(home: Path, what: str) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     line = f"{now} {visible(shortened(' '.join(what.split()), _LONGEST_LINE))}\n"
     with suppress(OSError):
-        _append(_made(folder_of(home)) / "log", line.encode(errors="backslashreplace"))
+        folder_of(home).mkdir(mode=0o700, parents=True, exist_ok=True)
+        _append(folder_of(home) / "log", line.encode(errors="backslashreplace"))
 
 
 def _append(path: Path, line: bytes) -> None:
@@ -257,8 +258,3 @@ def _append(path: Path, line: bytes) -> None:
         os.write(descriptor, line)
     finally:
         os.close(descriptor)
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder

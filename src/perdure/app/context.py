@@ -131,7 +131,7 @@ class Context:
         """Return who erases; what was begun and not ended is finished by whoever has the memory."""
         from perdure.app.erasing import Derived, Tenants
         from perdure.app.llm import answers_of
-        from perdure.app.signing import signing_key
+        from perdure.app.opening import signing_key
         from perdure.engine.erasing.erasing import Erasing, Means
 
         derived = Derived(self, self._folder, answers_of(self._folder))
@@ -152,7 +152,7 @@ class Context:
         )
 
     def signing_key(self) -> "SigningKey":
-        from perdure.app.signing import signing_key
+        from perdure.app.opening import signing_key
 
         return signing_key(self.config)
 
@@ -163,12 +163,12 @@ class Context:
         return Repair(self.nodes, self.outbox)
 
     def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
-        from perdure.app.standing import Standing
+        from perdure.app.condition import Standing
 
         return tuple(Standing(lambda: self.config, caller, exact=exact).parts())
 
     def doctor(self, caller: RequestContext) -> "Checkup":
-        from perdure.app.checking import check_memory
+        from perdure.app.condition import check_memory
 
         return check_memory(self.config, caller)
 
@@ -239,11 +239,26 @@ class Context:
             except (PerdureError, OSError) as error:
                 self._unfinished = f"what was to be erased is not erased yet: {error}"
 
-    def learning(self, request: RequestContext) -> "Learning":
-        """Return who learns from a session, on behalf of somebody."""
-        from perdure.app.learning import learning_for
+    def learning(self, caller: RequestContext) -> "Learning":
+        """Return who learns from a session; a model is asked only for what it is on for."""
+        from perdure.engine.extract.rules.extractors import extractors
+        from perdure.engine.merge.comparing import compare
+        from perdure.engine.saving.saving import Learning
 
-        return learning_for(self.config.llm, lambda: self.language_model, request)
+        settings = self.config.llm
+        model = self.language_model if settings.extract or settings.merge else None
+        if model is None:
+            return Learning(extractors(), compare)
+        from perdure.engine.extract.asked import extractors as asked
+        from perdure.engine.llm.contract import Occasion
+        from perdure.engine.merge.asking import AskingJudge
+
+        who = caller.account_id, f"user:{caller.user_id}", caller.session_id
+        extract, merge = (model.on(Occasion(*who, purpose)) for purpose in ("extract", "merge"))
+        return Learning(
+            asked.extractors(extract) if settings.extract else extractors(),
+            AskingJudge(merge) if settings.merge else compare,
+        )
 
     def close(self) -> None:
         self._closing.close()

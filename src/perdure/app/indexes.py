@@ -8,12 +8,20 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
-from perdure.app.abstracts import Abstracts
 from perdure.app.embedding import embedder_for, reopened, settings_of
-from perdure.app.kept import keep_settings, kept_settings, last_used
-from perdure.app.moments import SqliteMoments
-from perdure.app.shelf import Shelf, removed, suffix_of
-from perdure.app.tenants import AbstractsData, EveryIndex, PastData
+from perdure.app.index_folders import (
+    Abstracts,
+    AbstractsData,
+    EveryIndex,
+    PastData,
+    Shelf,
+    SqliteMoments,
+    keep_settings,
+    kept_settings,
+    last_used,
+    removed,
+    suffix_of,
+)
 from perdure.config import SQLITE, Config
 from perdure.context.backlinks import ScannedLinks
 from perdure.context.contract import TenantData

@@ -10,7 +10,6 @@ from pwd import getpwuid
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from perdure.app.signing import signing_key
 from perdure.config import Config, load_config
 from perdure.errors import AbsentError, ConfigError, StorageSelectionError
 from perdure.storage import (
@@ -32,9 +31,26 @@ if TYPE_CHECKING:
     from perdure.model import RequestContext
     from perdure.storage.wrappers.recorded import Recorded
 
+_KEY_NAME = "perdure"
+"""It stands in every proof that is given away, so it says nothing of the owner."""
+
+
+def signing_key_file(home: Path) -> Path:
+    """Return where the key is kept that checkpoints are signed with."""
+    return home / "signing-key"
+
+
+def signing_key(config: Config) -> "SigningKey":
+    """Return the key; the first time makes it."""
+    from perdure.artifacts.keys import SigningKey
+
+    return SigningKey.load_or_make(signing_key_file(config.home), _KEY_NAME)
+
+
 ACCOUNT = "local"
 """The account of whoever uses this machine."""
-_DERIVED = ("index", "past", "vectors", "answers", "abstracts")
+DERIVED = ("index", "vectors", "abstracts", "past", "answers")
+"""The folders beside a history that can be thrown away; the last two hold what was paid for."""
 
 
 def open_storage(
@@ -56,18 +72,13 @@ def recorded_of(config: Config) -> "Recorded":
 
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)
-    _demand_arrived(folder)
-    with suppress(OSError):  # it is there, or whoever writes there says what is wrong
-        config.home.mkdir(mode=0o700, parents=True)
-    return Recorded(backend, History.open(str(folder)))
-
-
-def _demand_arrived(folder: Path) -> None:
-    """Refuse a memory of which only a part is there yet, because it is being taken in."""
     if folder.with_name(f"{folder.name}.arriving.json").exists():
         from perdure.engine.carrying.arriving import demand_arrived
 
-        demand_arrived(folder)
+        demand_arrived(folder)  # only a part of it may be there yet
+    with suppress(OSError):  # it is there, or whoever writes there says what is wrong
+        config.home.mkdir(mode=0o700, parents=True)
+    return Recorded(backend, History.open(str(folder)))
 
 
 def open_context(
@@ -254,15 +265,11 @@ def arriving_into(config: Config) -> "Arriving":
 
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)
-    return Arriving(backend, History.open(str(folder)), folder, _derived_in(folder))
-
-
-def _derived_in(folder: Path) -> list[Path]:
-    """Return all beside a history that was made of its texts."""
-    databases = [
+    databases = (
         f"{name}.sqlite{log}" for name in ("outbox", "links") for log in ("", "-wal", "-shm")
-    ]
-    return [folder / name for name in (*_DERIVED, *databases)]
+    )
+    derived = [folder / name for name in (*DERIVED, *databases)]
+    return Arriving(backend, History.open(str(folder)), folder, derived)
 
 
 def preview_storage(

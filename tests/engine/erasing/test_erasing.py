@@ -12,7 +12,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.app.llm import answers_of
-from perdure.app.signing import signing_key
+from perdure.app.opening import signing_key
 from perdure.artifacts import ArtifactStore, Derived, Literal
 from perdure.artifacts.exporting import export
 from perdure.artifacts.importing import import_archive

@@ -7,18 +7,25 @@ from collections.abc import Sequence
 import click
 
 from perdure import Entry, Memory, SessionInfo
-from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
-from perdure.surfaces.nodes.describing import day, gist, stamp, told_node
+from perdure.surfaces.cli.options import (
+    NAMES,
+    OBJECT_PER_LINE,
+    Moment,
+    as_json,
+    at_moment,
+    with_memory,
+)
 from perdure.surfaces.telling import (
     counted,
     cut_to,
-    mention,
+    day,
+    gist,
+    picked,
     shown,
     sized,
-    tell_json,
-    tell_table,
+    told_node,
     width_of,
 )
 
@@ -48,16 +55,16 @@ def list_command(
         _tell_sessions(found, reading.sessions(), as_json=as_json)
         return
     if as_json:
-        tell_json(*map(entry_json, found))
+        out.json(*map(entry_json, found))
         return
     rows = [_row(each) for each in found]
     heads = ("name", "version", "updated", "what it says")
     columns = zip(heads, *rows, strict=False)
     room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
     fitted = ((*row, cut_to(room, gist_of(each))) for row, each in zip(rows, found, strict=True))
-    if not tell_table(heads, fitted):
+    if not out.table(heads, fitted):
         name = memory.name(memory.uri(folder))
-        mention(f"nothing {'archived ' if archived else ''}is in {name}")
+        out.mention(f"nothing {'archived ' if archived else ''}is in {name}")
 
 
 def _tell_sessions(
@@ -69,7 +76,7 @@ def _tell_sessions(
     others = [entry for uri, entry in entries.items() if uri not in known]
     if as_json:
         rest = dict.fromkeys(_OF_SESSIONS)
-        tell_json(
+        out.json(
             *({**entry_json(entries[uri]), **_session_json(each)} for uri, each in known.items()),
             *({**entry_json(entry), **rest} for entry in others),
         )
@@ -81,8 +88,8 @@ def _tell_sessions(
     heads = ("name", "date", "messages", "size", "title")
     columns = zip(heads[:-1], *(row[:-1] for row in rows), strict=False)
     room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
-    if not tell_table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows)):
-        mention(f"nothing is in {_SESSIONS}")
+    if not out.table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows)):
+        out.mention(f"nothing is in {_SESSIONS}")
 
 
 def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, str, str, str, str]:
@@ -92,8 +99,7 @@ def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, str, str, str, s
 
 def _session_json(info: SessionInfo) -> dict[str, object]:
     """Return what JSON has of a session beyond what it has of a folder."""
-    told = (info.id, info.title, stamp(info.date), info.messages, info.bytes)
-    return dict(zip(_OF_SESSIONS, told, strict=True))
+    return picked(info, " ".join(_OF_SESSIONS))
 
 
 def _row(entry: Entry) -> tuple[str, str, str]:

@@ -26,10 +26,10 @@ from perdure.app import open_memory
 from perdure.errors import ClosedError, InvalidValueError, NodeNotFoundError
 from perdure.model import RequestContext
 from perdure.model.values import JSON, shortened, visible
+from perdure.surfaces import out
 from perdure.surfaces.mcp import schema
 from perdure.surfaces.mcp.refusing import without_paths
-from perdure.surfaces.nodes.describing import gist, stamp
-from perdure.surfaces.telling import counted, mention, sized, utc_time
+from perdure.surfaces.telling import counted, gist, sized, stamp, utc_time
 
 NOTHING = "Memory has nothing to say to that."
 _MOST_NOTES = 3
@@ -75,7 +75,7 @@ class Tools:
             warnings = memory.warnings()
             memory.close()
             if warnings:
-                mention(warnings)
+                out.mention(warnings)
 
     # ------------------------------------------------------------ the tools
     def recall(  # noqa: PLR0913, PLR0917 - a name for each, as a model sees them
