@@ -10,7 +10,7 @@ from os import utime
 from pathlib import Path
 from shutil import rmtree
 from time import time
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reach import Reach
@@ -28,9 +28,6 @@ from perdure.plugins import Group, create, offered
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.way import Way
-
-if TYPE_CHECKING:
-    from perdure.engine.upkeep import ListedIndex
 
 FILE = "embedder.json"
 _MOST = 10_000
@@ -204,31 +201,11 @@ class Shelf:
         """Return the name of an index that was opened here."""
         return next(name for name, each in self._open.items() if each is index)
 
-    def listed(self, account_id: str, answering: KeptIndex) -> "list[ListedIndex]":
-        """Return each index that has something of an account."""
-        from perdure.engine.upkeep import ListedIndex
-
-        found = []
-        for name in self.names():
-            index = self.open(name)
-            if size := index.size(account_id):
-                told = _looked_at(index, account_id)
-                found.append(ListedIndex(name, *told, size, answers=index is answering))
-        return found
-
     def remove(self, name: str) -> int:
         """Remove an index, for all accounts; return how many bytes it had."""
         if name in self._open:
             self._open.pop(name).close()
         return removed(self.folder / name)
-
-
-def _looked_at(index: OpenIndex, account_id: str) -> tuple[int, int]:
-    """Return how many places an index has, and its cursor; nothing of one that is damaged."""
-    try:
-        return index.places(account_id), index.cursor(account_id)
-    except DamageError:
-        return 0, 0
 
 
 def removed(folder: Path) -> int:
@@ -351,7 +328,10 @@ class Abstracts:
     def read(self, locator: Locator) -> str:
         """Return a text; `NotTextError` if something else is there, or above it."""
         try:
-            return _read(f"{self._folder}/{locator.key}")
+            with open(os.open(f"{self._folder}/{locator.key}", _FLAGS), "rb") as file:  # noqa: PTH123 - no link is followed
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise IsADirectoryError(locator.key)
+                return file.read().decode()
         except FileNotFoundError:
             raise
         except (OSError, UnicodeDecodeError) as error:
@@ -361,13 +341,6 @@ class Abstracts:
         for text in changes:
             self._way.free_file(self._folder / text.key)
         DeviceLocalBackend(str(self._folder), home=self._home).write_all(changes)
-
-
-def _read(path: str) -> str:
-    with open(os.open(path, _FLAGS), "rb") as file:  # noqa: PTH123 - no link is followed
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise IsADirectoryError(path)
-        return file.read().decode()
 
 
 class EveryIndex:

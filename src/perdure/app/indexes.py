@@ -338,8 +338,19 @@ class Indexes:
 
     # ------------------------------------------------------------ what there is, and may go
     def listed(self, account_id: str) -> "list[ListedIndex]":
-        """Return each index that has something of an account."""
-        return self._shelf.listed(account_id, self.present(account_id).following.index)
+        """Return each index that has something of an account; of a damaged one, its size."""
+        from perdure.engine.upkeep import ListedIndex
+
+        answering, found = self.present(account_id).following.index, []
+        for name in self._shelf.names():
+            index = self._shelf.open(name)
+            if size := index.size(account_id):
+                places = position = 0
+                with suppress(DamageError):
+                    places, position = index.places(account_id), index.cursor(account_id)
+                answers = index is answering
+                found.append(ListedIndex(name, places, position, size, answers=answers))
+        return found
 
     def prune(self) -> list[tuple[str, int]]:
         """Remove the indexes that answer for nobody any more; return which, and their bytes.

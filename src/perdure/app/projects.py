@@ -74,7 +74,14 @@ def open_state(
     """
     config = load_config(environ)
     device = device_of(config)
-    backend = None if state_mode(project_root(cwd), device) == LOCAL else _backend(config, opened)
+    is_local = state_mode(project_root(cwd), device) == LOCAL
+    try:
+        backend = None if is_local else opened(config)
+    except StorageSelectionError as error:
+        raise StateUnavailableError(
+            f"the state of projects can't be reached: {error} If it is to stay on this machine, "
+            "run `perdure state-mode local`."
+        ) from error
     project = resolve_project(cwd, backend)
     return ProjectState(project, device, harness_state_dir(project, device))
 
@@ -115,16 +122,6 @@ def state_modes(
         set_state_mode(environ, change)
     device = device_of(load_config(environ))
     return StateModes(state_mode(root, device), marked_mode(root), device.state_mode)
-
-
-def _backend(config: Config, opened: Callable[[Config], StorageBackend]) -> StorageBackend:
-    try:
-        return opened(config)
-    except StorageSelectionError as error:
-        raise StateUnavailableError(
-            f"the state of projects can't be reached: {error} If it is to stay on this machine, "
-            "run `perdure state-mode local`."
-        ) from error
 
 
 # ---------------------------------------------------------------- the queue

@@ -42,22 +42,14 @@ _ONLY_US = 0o700
 _VALUE = r"""(\s*=\s*)("[^"\\]*"|'[^']*')"""
 
 
-@dataclass(frozen=True, slots=True)
-class Spliced:
-    """A config file with some entries changed."""
-
-    text: str
-    changed: tuple[Place, ...]
-
-
 def otherwise(file: ConfigFile, entries: Entries) -> list[Place]:
     """Return the entries that the file has, with other values."""
     said = file.parse()
     return [at for at, value in entries.items() if _said(said, at) not in {None, value}]
 
 
-def spliced(file: ConfigFile, entries: Entries) -> Spliced:
-    """Return the file with these entries; every other line, and every comment, stays.
+def spliced(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
+    """Return the text with these entries, and which were changed; all else in it stays.
 
     `ConfigError` if it is written in a way that nobody can splice.
     """
@@ -68,7 +60,7 @@ def spliced(file: ConfigFile, entries: Entries) -> Spliced:
             text = _with(before, place, value)
             _refuse_harm(before, text, place, value)
             changed.append(place)
-    return Spliced(text, tuple(changed))
+    return text, tuple(changed)
 
 
 def _with(file: ConfigFile, place: Place, value: str) -> str:
@@ -239,7 +231,7 @@ def begin(
     if vault is not None:
         wanted = {_BACKEND: "vault", _VAULT: str(Path(vault).expanduser().absolute())}
     _refuse_no_folder(wanted)
-    file, new, config = _planned(environ, wanted, force=force)
+    *_, config = _planned(environ, wanted, force=force)
     try:
         select_backend(config.storage)  # who is refused finds nothing made
     except StorageSelectionError:
@@ -247,20 +239,20 @@ def begin(
             raise
         # Else somebody may be trying to write there just now; alone, it is looked at again.
     with alone_in(config.home):
-        file, new, config = _planned(environ, wanted, force=force)
+        file, text, changed, config = _planned(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
         storage = select_backend(config.storage)
         _try_writing(storage)
         with recorded_of(config) as recorded:
             recorded.history.position()
             history = history_folder(config.home, recorded.identity)
-        if new.changed or not was_there:
-            put(file, new.text)
+        if changed or not was_there:
+            put(file, text)
     return Begun(
         config,
         file.path,
         was_there,
-        new.changed,
+        changed,
         config.storage.protocol,
         storage.whereabouts,
         history,
@@ -288,13 +280,13 @@ def _listed(file: Path) -> list[str]:
 
 def _planned(
     environ: Mapping[str, str], wanted: Entries, *, force: bool
-) -> tuple[ConfigFile, Spliced, Config]:
-    """Return the config file as it is, as it is to be, and what it says then."""
+) -> tuple[ConfigFile, str, tuple[Place, ...], Config]:
+    """Return the config file as it is, its text to be, what changes, and what it says then."""
     file = read_file(environ)
     _refuse_otherwise(file, wanted, force=force)
     is_there = os.path.lexists(file.path)
-    new = spliced(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
-    return file, new, config_of(ConfigFile(file.path, new.text), environ)
+    text, changed = spliced(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
+    return file, text, changed, config_of(ConfigFile(file.path, text), environ)
 
 
 def _refuse_no_folder(wanted: Entries) -> None:
@@ -383,7 +375,7 @@ def switch(environ: Mapping[str, str], target: Target, done: Migrated) -> None:
     path = load_config(environ).home / FILE_NAME
     before = path.read_bytes().decode() if path.exists() else None
     file = ConfigFile(path, before or "")
-    after = spliced(file, target.entries()).text
+    after, _ = spliced(file, target.entries())
     note = {"config": before, "history": done.history, "position": done.position}
     write_whole(path.with_name(_NOTE), json.dumps(note).encode())
     put(file, after)

@@ -5,7 +5,7 @@ All that can't be had is answered with nothing, so that no process is held up by
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from perdure.errors import InvalidValueError
 from perdure.exports import exports
@@ -29,22 +29,11 @@ __all__ = ["offer_save_here", "recall_here", "state_path"]
 Context = Mapping[str, object] | None
 
 
-class Asked(NamedTuple):
-    cwd: str
-    phase: object
-    """As it was given; None if it was not."""
-    plan: str | None
-
-
-def asked(context: Context) -> Asked:
-    """Read a context; every key of it may be missing."""
+def asked(context: Context) -> tuple[str, object, str | None]:
+    """Return the folder, the phase and the plan that a context names; each may be missing."""
     said = context or {}
     cwd, plan = said.get("cwd"), said.get("plan")
-    return Asked(
-        _folder(cwd),
-        said.get("phase"),
-        None if plan is None or plan == "" else str(plan),
-    )
+    return _folder(cwd), said.get("phase"), None if plan is None or plan == "" else str(plan)
 
 
 def _folder(cwd: object) -> str:

@@ -168,11 +168,11 @@ def recall_here(context: Context, *, query: str | None = None, limit: int | None
 
 def recalled(context: Context, query: str | None, limit: int | None) -> Recalled:
     """As `recall_here`, with the reason why there is nothing, or not all."""
-    said = asked(context)
-    phase = phase_named(said.phase)
+    cwd, name, _ = asked(context)
+    phase = phase_named(name)
     try:
         reading = open_to_read(os.environ)
-        project = resolve_project(said.cwd, None).slug
+        project = resolve_project(cwd, None).slug
         scope = Scope(reading, project, phase, phase.budget if limit is None else limit)
         if query is None or not query.strip():
             return _unasked(scope)

@@ -119,22 +119,24 @@ def styled(text: str, **style: bool | str) -> str:
 
 
 # ---------------------------------------------------------------- values
-def local_time(milliseconds: int) -> str:
-    moment = datetime.fromtimestamp(milliseconds // _THOUSAND, UTC).astimezone()
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+def local_time(moment: int | datetime) -> str:
+    """Return a time, or milliseconds since the epoch, in the zone of this machine."""
+    local = datetime.fromtimestamp(_milliseconds(moment) // _THOUSAND, UTC).astimezone()
+    return local.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def local_date(milliseconds: int) -> str:
-    return local_time(milliseconds)[:10]
+def local_date(moment: int | datetime) -> str:
+    return local_time(moment)[:10]
 
 
-def utc_time(milliseconds: int) -> str:
-    seconds, rest = divmod(milliseconds, _THOUSAND)
+def utc_time(moment: int | datetime) -> str:
+    """Return a time, or milliseconds since the epoch, as JSON has it."""
+    seconds, rest = divmod(_milliseconds(moment), _THOUSAND)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
 
 
-def milliseconds_of(moment: datetime) -> int:
-    return int(moment.timestamp() * _THOUSAND)
+def _milliseconds(moment: int | datetime) -> int:
+    return moment if isinstance(moment, int) else int(moment.timestamp() * _THOUSAND)
 
 
 def counted(number: int, noun: str) -> str:
@@ -154,19 +156,6 @@ def sized(size: int) -> str:
         if amount < _THOUSAND or unit == _UNITS[-1]:
             return f"{amount:.1f} {unit}"
     raise AssertionError
-
-
-def day(moment: datetime) -> str:
-    return local_date(milliseconds_of(moment))
-
-
-def time(moment: datetime) -> str:
-    return local_time(milliseconds_of(moment))
-
-
-def stamp(moment: datetime) -> str:
-    """Return a time as JSON says it."""
-    return utc_time(milliseconds_of(moment))
 
 
 def gist(node: ContextNode) -> str:
@@ -198,7 +187,7 @@ def picked(value: object, names: str) -> dict[str, object]:
 def _plain(value: object) -> object:
     match value:
         case datetime():
-            return stamp(value)
+            return utc_time(value)
         case Enum():
             return value.value
         case CID() | Path():

@@ -20,8 +20,8 @@ from perdure.surfaces.cli.options import (
 from perdure.surfaces.telling import (
     counted,
     cut_to,
-    day,
     gist,
+    local_date,
     picked,
     shown,
     sized,
@@ -94,7 +94,7 @@ def _tell_sessions(
 
 def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, str, str, str, str]:
     size = sized(info.bytes)
-    return f"{entry.name}/", day(info.date), str(info.messages), size, shown(info.title)
+    return f"{entry.name}/", local_date(info.date), str(info.messages), size, shown(info.title)
 
 
 def _session_json(info: SessionInfo) -> dict[str, object]:
@@ -105,7 +105,7 @@ def _session_json(info: SessionInfo) -> dict[str, object]:
 def _row(entry: Entry) -> tuple[str, str, str]:
     if entry.node is None:
         return f"{entry.name}/", "", ""
-    return entry.name, str(entry.node.version), day(entry.node.updated_at)
+    return entry.name, str(entry.node.version), local_date(entry.node.updated_at)
 
 
 def gist_of(entry: Entry) -> str:

@@ -15,7 +15,7 @@ from perdure.surfaces.cli.options import (
     with_memory,
     without_asking,
 )
-from perdure.surfaces.telling import counted, picked, shown, time
+from perdure.surfaces.telling import counted, local_time, picked, shown
 
 
 @click.group("outbox")
@@ -79,7 +79,7 @@ def _tell(memory: Memory, events: Iterable[OutboxEvent], *, as_json: bool) -> No
             event.event_type.value,
             event.status.value,
             str(event.retry_count),
-            time(event.created_at),
+            local_time(event.created_at),
             memory.name(event.uri),
             shown(event.last_error) if event.last_error else "",
         )

@@ -12,7 +12,7 @@ from perdure.model.values import plain
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, Moment, as_json, at_moment, with_memory
-from perdure.surfaces.telling import shown, styled, time, told_edges, told_whole
+from perdure.surfaces.telling import local_time, shown, styled, told_edges, told_whole
 
 _INDENT = " " * 10
 
@@ -56,8 +56,8 @@ def _lines(reading: Memory | PastMemory, node: ContextNode, edges: Edges) -> Ite
     yield _line("uri", node.uri)
     yield _line("key", reading.key(node.uri))
     yield _line("version", str(node.version))
-    yield _line("created", time(node.created_at))
-    yield _line("updated", time(node.updated_at))
+    yield _line("created", local_time(node.created_at))
+    yield _line("updated", local_time(node.updated_at))
     for name, text in (("abstract", node.abstract), ("overview", node.overview)):
         if text:
             yield _line(name, text)

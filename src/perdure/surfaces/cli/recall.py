@@ -18,7 +18,7 @@ from perdure.surfaces.cli.options import (
     parse_time,
     with_memory,
 )
-from perdure.surfaces.telling import coloured, counted, picked, shown, styled, time, wrapped
+from perdure.surfaces.telling import coloured, counted, local_time, picked, shown, styled, wrapped
 
 _MODEL_MENTIONED = "told-of-models"
 """A file in the home: the hint that no model is installed is printed once."""
@@ -130,7 +130,7 @@ def _mention_lag(memory: Memory, index_lag: int) -> None:
         changes = counted(behind, "change")
         out.mention(f"note: {changes} not in the index yet. Fix: run `perdure worker --once`")
     if lag.retrying:
-        again = "" if lag.next_retry is None else f", from {time(lag.next_retry)} on"
+        again = "" if lag.next_retry is None else f", from {local_time(lag.next_retry)} on"
         changes = counted(lag.retrying, "change")
         out.mention(f"note: {changes} failed to get into the index, to be tried again{again}")
     if lag.dead:

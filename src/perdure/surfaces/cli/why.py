@@ -17,13 +17,12 @@ from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory
 from perdure.surfaces.telling import (
     counted,
-    day,
+    local_date,
     local_time,
     picked,
     shown,
     shown_words,
     styled,
-    time,
     told_edges,
     utc_time,
     width_of,
@@ -115,7 +114,7 @@ class _Reasons:
             *_part("relations", [*self._edges()]),
             *_part("versions of its text", [*self._versions()]),
         )
-        head = f"{self._name(found.uri)}, version {found.version} of {time(found.updated_at)}"
+        head = f"{self._name(found.uri)}, version {found.version} of {local_time(found.updated_at)}"
         return _Twig(head, parts)
 
     # ------------------------------------------------------------ what it is
@@ -168,7 +167,7 @@ class _Reasons:
         return f"what went into it{'; `perdure unmerge` takes it out' if can else ''}"
 
     def _merged(self, merged: Merged) -> _Twig:
-        when = f" of {time(merged.when)}" if merged.when else ""
+        when = f" of {local_time(merged.when)}" if merged.when else ""
         what = (
             f'"{shown_words(merged.text)}"' if merged.text else "something that is no longer there"
         )
@@ -218,7 +217,7 @@ def _part(name: str, twigs: Sequence[_Twig]) -> Iterator[_Twig]:
 
 def _learned(claim: Claim) -> str:
     sure = f", {claim.confidence:.0%} sure" if claim.confidence is not None else ""
-    when = f", last said {day(claim.when)}" if claim.when else ""
+    when = f", last said {local_date(claim.when)}" if claim.when else ""
     topic = f", topic {shown(claim.topic)}" if claim.topic else ""
     return f"learned from what was said{sure}{when}{topic}"
 

@@ -29,7 +29,7 @@ from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
 from perdure.surfaces.mcp import schema
 from perdure.surfaces.mcp.refusing import without_paths
-from perdure.surfaces.telling import counted, gist, sized, stamp, utc_time
+from perdure.surfaces.telling import counted, gist, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
 _MOST_NOTES = 3
@@ -284,8 +284,8 @@ def _part(node: ContextNode, offset: int, budget: int) -> schema.Read:
             category=node.category,
             text=text[offset:end],
             version=node.version,
-            created_at=stamp(node.created_at),
-            updated_at=stamp(node.updated_at),
+            created_at=utc_time(node.created_at),
+            updated_at=utc_time(node.updated_at),
             offset=offset,
             next_offset=end if end < len(text) else None,
             problems=tuple(shortened(visible(each), _LONGEST_GIST) for each in node.problems),
@@ -314,7 +314,7 @@ def _entry(found: Entry, session: SessionInfo | None) -> schema.Entry:
         name=found.name,
         kind="folder" if found.is_folder else "memory",
         says=says,
-        updated_at=stamp(changed) if changed else "",
+        updated_at=utc_time(changed) if changed else "",
         version=node.version if node else 0,
     )
 
