@@ -109,9 +109,10 @@ class ConfigFile(NamedTuple):
         try:
             return tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:  # too long a number, too deep a list
+            what = re.sub(r" \(at [^()]*\)$", "", str(error))
+            line = self._line_of_fault(error)
             raise ConfigError(
-                f"{self.path}, line {self._line_of_fault(error)}: {_without_place(error)}. "
-                "Fix: correct that line."
+                f"{self.path}, line {line}: {what}. Fix: correct that line."
             ) from error
 
     def where(self, place: Sequence[str]) -> str:
@@ -165,10 +166,11 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
     home = file.path.parent
     tables = _tables(file)
     storage = _table(file, ["storage"], tables.get("storage", {}))
+    vault = environ.get(VAULT_VARIABLE)
     settings = StorageSettings(
         home=str(home),
         backend=_backend(file, storage),
-        vault_path=_vault_path(environ),
+        vault_path=str(_absolute(vault, environ, VAULT_VARIABLE)) if vault else None,
         options=_options(file, storage, environ),
         where=file.where,
     )
@@ -225,11 +227,6 @@ def _home(environ: Mapping[str, str]) -> Path:
             "Fix: set PERDURE_HOME to a folder."
         )
     return _absolute(user_home, environ, "HOME") / ".perdure"
-
-
-def _vault_path(environ: Mapping[str, str]) -> str | None:
-    given = environ.get(VAULT_VARIABLE)
-    return str(_absolute(given, environ, VAULT_VARIABLE)) if given else None
 
 
 def _absolute(given: str, environ: Mapping[str, str], variable: str) -> Path:
@@ -398,10 +395,6 @@ def _table(file: ConfigFile, place: list[str], value: object) -> dict[str, objec
         return value
     name = ".".join(place)
     raise file.refuse(place, f"{name} is {value!r}, not a table", f"write it as [{name}]")
-
-
-def _without_place(error: Exception) -> str:
-    return re.sub(r" \(at [^()]*\)$", "", str(error))
 
 
 def _holds(parsed: object, place: Sequence[str]) -> bool:

@@ -164,10 +164,7 @@ class Added:
 
 
 def with_entries(text: str, wanted: Wanted) -> Added:
-    """Return a text with what is wanted; what is there already stays as it is.
-
-    `InvalidValueError` if it can't be read, or if our name is taken.
-    """
+    """Return a text with what is wanted; `InvalidValueError` if it is broken, or our name taken."""
     if isinstance(wanted, TomlFile):
         return _with_table(text, wanted)
     new = text if text.strip("\ufeff \t\r\n") else "{}\n"

@@ -37,10 +37,7 @@ _MOST_RESOURCES = 5_000
 
 
 def _count_nodes(reader: NodeReader, request: RequestContext) -> dict[str, JSON]:
-    """Return how many nodes there are, counted by their folders, so that none of them is read.
-
-    Resources are counted up to a bound, and it is said if it was met.
-    """
+    """Return how many nodes there are, by their folders; of resources, up to a bound."""
 
     def below(folder: Uri) -> list[Uri]:
         with suppress(ContextError):
@@ -106,10 +103,7 @@ _UNOPENED = "they can't be counted without their storage. Fix: mend that first."
 def status(
     environ: Mapping[str, str], caller: RequestContext, *, exact: bool = False
 ) -> tuple[StatusPart, ...]:
-    """Return the parts of the configured memory, also if it can't be opened.
-
-    With `exact`, every file on the disk is counted, however many there are.
-    """
+    """Return the parts of the configured memory; with `exact`, every file is counted."""
     return tuple(Standing(lambda: load_config(environ), caller, exact=exact).parts())
 
 

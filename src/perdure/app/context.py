@@ -1,6 +1,6 @@
 """The parts that work on one memory."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -94,18 +94,16 @@ class Context:
     def links(self) -> "FollowedLinks":
         from perdure.context.followed import FollowedLinks
 
-        links = FollowedLinks(self.recorded.history, str(self._folder / "links.sqlite"))
-        self._closing.callback(links.close)
-        return links
+        file = str(self._folder / "links.sqlite")
+        return self._closing.enter_context(closing(FollowedLinks(self.recorded.history, file)))
 
     @cached_property
     def outbox(self) -> "SqliteOutbox":
         from perdure.context.outbox.sqlite import SqliteOutbox
 
-        path = str(self._folder / "outbox.sqlite")
-        outbox = SqliteOutbox(path, siblings=self.reader.siblings)
-        self._closing.callback(outbox.close)
-        return outbox
+        file = str(self._folder / "outbox.sqlite")
+        outbox = SqliteOutbox(file, siblings=self.reader.siblings)
+        return self._closing.enter_context(closing(outbox))
 
     @cached_property
     def namespaces(self) -> "NamespaceManager":
@@ -188,8 +186,7 @@ class Context:
         from perdure.app.indexes import Indexes
 
         indexes = Indexes(self.recorded, self._folder, self.config, self._embedder)
-        self._closing.callback(indexes.close)
-        return indexes
+        return self._closing.enter_context(closing(indexes))
 
     @cached_property
     def language_model(self) -> "LanguageModel | None":

@@ -34,10 +34,7 @@ def embedder_for(config: Config) -> Embedder | None:
 
 
 def settings_of(config: Config, given: Embedder | None) -> EmbeddingSettings | None:
-    """Return what is needed to open the embedder again, without any key.
-
-    That is None for one that a program brought along: only the program can.
-    """
+    """Return what reopens the embedder, without its key; None for one that a program gave."""
     if given is not None:
         from perdure.index.embedders.hashing import Hashing
 

@@ -266,10 +266,7 @@ class SqliteMoments:
                 rmtree(left, ignore_errors=True)
 
     def near(self, account_id: str, position: int) -> list[Origin]:
-        """Return the indexes of an account that are finished, the nearest to a moment first.
-
-        Only those of the built-in index can be duplicated.
-        """
+        """Return the finished built-in indexes of an account, the nearest to a position first."""
         if self._provider != SQLITE:
             return []
         others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]

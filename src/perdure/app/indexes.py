@@ -236,14 +236,13 @@ class Indexes:
 
     def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
         self._sources[self._shelf.name_of(sources.index)] = memo, sources
-        following = Following(self._history, sources.index, self._indexer(memo), alone)
+        following = Following(
+            self._history, sources.index, Indexer(self._reader, memo, self.summaries), alone
+        )
         return Present(following, Recaller(sources), self._quarantined)
 
     def _quarantined(self) -> tuple[Hint, ...]:
         return quarantined(self.way.told())
-
-    def _indexer(self, memo: VectorMemo | None) -> Indexer:
-        return Indexer(self._reader, memo, self.summaries)
 
     @cached_property
     def summaries(self) -> Summaries:
@@ -321,10 +320,7 @@ class Indexes:
                 index.delete_account_data(account_id)
 
     def refill(self, account_id: str, owners: Iterable[str]) -> None:
-        """Give memos that were removed the vectors that the answering index has of these owners.
-
-        So nothing of what stays is embedded again.
-        """
+        """Give memos that were removed the vectors of the answering index; none is made twice."""
         from perdure.index.records import embedded
 
         name = self._shelf.name_of(self.present(account_id).following.index)

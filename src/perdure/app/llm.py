@@ -68,10 +68,7 @@ def ledger_file(home: Path) -> Path:
 
 
 def costs(config: Config, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
-    """Return what language models have cost, in all memories of a home.
-
-    It is added up by `day`, `session`, `model` or `purpose`.
-    """
+    """Return what models have cost in a home, by `day`, `session`, `model` or `purpose`."""
     file = ledger_file(config.home)
     if not file.exists():
         return ()

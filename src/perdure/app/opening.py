@@ -84,10 +84,7 @@ def recorded_of(config: Config) -> "Recorded":
 def open_context(
     environ: Mapping[str, str], *, backend: str | None = None, embedder: "Embedder | None" = None
 ) -> "Context":
-    """Open the memory that this user configured: its nodes, their edges, and what tends them.
-
-    `backend` and `embedder` take the place of the configured ones.
-    """
+    """Open the configured memory; `backend` and `embedder` replace the configured ones."""
     from perdure.app.context import Context
 
     config = load_config(environ)
@@ -182,10 +179,7 @@ def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log
 
 
 def find_history(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the history, be it there or not, and whether it opens or not.
-
-    It can be had also while its vault can't.
-    """
+    """Return the folder of the history, also if it is not there or its vault can't be opened."""
     return history_of(load_config(environ))
 
 
@@ -198,10 +192,7 @@ def history_of(config: Config) -> Path:
 
 
 def adopt_history(environ: Mapping[str, str], moved_from: str) -> Path | None:
-    """Give the memory the history of a folder that it was moved from.
-
-    A history that it has begun since is put aside; the return value says where.
-    """
+    """Take over the history of a folder that was moved; return where one begun since is put."""
     home, here = load_config(environ).home, find_history(environ)
     there = history_folder(home, str(Path(moved_from).resolve()))
     if there == here or not there.exists():

@@ -35,10 +35,7 @@ class ProjectState(NamedTuple):
 
 
 def open_project(environ: Mapping[str, str], cwd: str) -> Project:
-    """Return the project of a folder, with the backend that this user configured.
-
-    `StorageSelectionError` if that can't be had: it is never another one, nor none.
-    """
+    """Return the project of a folder, with the configured backend or `StorageSelectionError`."""
     return resolve_project(cwd, select_backend(load_config(environ).storage))
 
 

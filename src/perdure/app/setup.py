@@ -49,10 +49,7 @@ def otherwise(file: ConfigFile, entries: Entries) -> list[Place]:
 
 
 def spliced(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
-    """Return the text with these entries, and which were changed; all else in it stays.
-
-    `ConfigError` if it is written in a way that nobody can splice.
-    """
+    """Return the text with these entries, and which changed; else `ConfigError`."""
     text, changed = file.text, []
     for place, value in entries.items():
         before = ConfigFile(file.path, text)
@@ -151,6 +148,7 @@ def put(file: ConfigFile, text: str) -> None:
         if (path.read_bytes() if is_there else b"") != file.text.encode():
             raise edited
         if is_there:
+            beside.chmod(path.stat().st_mode & 0o777)
             beside.replace(path)
             return
         try:
@@ -158,9 +156,7 @@ def put(file: ConfigFile, text: str) -> None:
         except FileExistsError:
             raise edited from None
 
-    path = Path(os.path.realpath(file.path))
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    write_whole(path, text.encode(), mode=mode, place=place)
+    write_whole(Path(os.path.realpath(file.path)), text.encode(), place=place)
 
 
 _FOLDER = Locator(".perdure-init")

@@ -16,12 +16,11 @@ def write_whole(
     content: bytes,
     *,
     durable: bool = True,
-    mode: int = _MINE,
     place: Callable[[Path, Path], object] = Path.replace,
 ) -> None:
     """Write a file that only its owner reads; it is there wholly, or as it was.
 
-    `mode` lets others read it, too. `place` puts the finished file in its place.
+    `place` puts the finished file in its place.
     """
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -30,7 +29,6 @@ def write_whole(
         with os.fdopen(os.open(unfinished, flags, _MINE), "wb") as file:
             file.write(content)
             file.flush()
-            os.fchmod(file.fileno(), mode)
             if durable:
                 os.fsync(file.fileno())
         place(unfinished, path)

@@ -224,11 +224,7 @@ def _folder_name(root: Path, checkout: Checkout | None) -> str:
 
 
 def slug_of(name: str) -> str:
-    """Return the slug of a project that is called so.
-
-    Letters that a slug can't have would make many names one; so some digits of a hash tell them
-    apart.
-    """
+    """Return the slug of a name; some digits of a hash tell apart names that would share one."""
     slug = slugify(name)
     if name.isascii() and re.search(r"[A-Za-z0-9]", name):
         return slug

@@ -93,10 +93,7 @@ def _explained(project_root: str, key: str) -> Iterator[None]:
 
 
 def start_plan(place: StateDir, device: Device, plan: Plan, text: str) -> PlanText:
-    """Write a plan that is not there yet, with an empty progress, and make it active.
-
-    One that is there stays as it is: `HarnessError`.
-    """
+    """Write a new plan with an empty progress, and make it active; else `HarnessError`."""
     try:
         write_in(place, device, plan.plan_file, text, expect=ABSENT)
     except ConcurrentModificationError as error:

@@ -140,11 +140,9 @@ def _milliseconds(moment: int | datetime) -> int:
 
 
 def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun.removesuffix('y')}{_s(noun)}"
-
-
-def _s(noun: str) -> str:
-    return "ies" if noun.endswith("y") else "s"
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
 def sized(size: int) -> str:

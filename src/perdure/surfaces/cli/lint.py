@@ -8,6 +8,8 @@ from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, as_json, with_memory
 from perdure.surfaces.telling import counted, picked, shown, styled
 
+_FIELDS = "file line? code error=is_error what fix uri?"
+
 
 @click.command("lint", epilog=NAMES)
 @click.argument("folder", required=False, shell_complete=folder_names)
@@ -22,7 +24,7 @@ def lint_command(memory: Memory, folder: str | None, *, as_json: bool) -> None:
     """
     found = memory.lint(folder)
     if as_json:
-        out.json(*map(_json, found.problems))
+        out.json(*(picked(each, _FIELDS) for each in found.problems))
     else:
         for problem in found.problems:
             out.line(_line(problem))
@@ -40,7 +42,3 @@ def _line(problem: Problem) -> str:
     where = f"{problem.file}:{problem.line}" if problem.line else problem.file
     said = f"{shown(problem.what)}. Fix: {shown(problem.fix)}"
     return f"{shown(where)}: {level} {problem.code}: {said}"
-
-
-def _json(problem: Problem) -> dict[str, object]:
-    return picked(problem, "file line? code error=is_error what fix uri?")

@@ -31,7 +31,7 @@ from perdure.surfaces.telling import (
 
 _LEAST_GIST = 20
 _SESSIONS = "sessions"
-_OF_SESSIONS = ("id", "title", "date", "messages", "bytes")
+_OF_SESSIONS = "id title date messages bytes"
 _BROKEN = " (an edit by hand broke it; `perdure repair` says how)"
 
 
@@ -57,12 +57,8 @@ def list_command(
     if as_json:
         out.json(*map(entry_json, found))
         return
-    rows = [_row(each) for each in found]
     heads = ("name", "version", "updated", "what it says")
-    columns = zip(heads, *rows, strict=False)
-    room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
-    fitted = ((*row, cut_to(room, gist_of(each))) for row, each in zip(rows, found, strict=True))
-    if not out.table(heads, fitted):
+    if not _tell_fitted(heads, [(*_row(each), gist_of(each)) for each in found]):
         name = memory.name(memory.uri(folder))
         out.mention(f"nothing {'archived ' if archived else ''}is in {name}")
 
@@ -75,9 +71,12 @@ def _tell_sessions(
     known = {each.uri: each for each in sessions if each.uri in entries}
     others = [entry for uri, entry in entries.items() if uri not in known]
     if as_json:
-        rest = dict.fromkeys(_OF_SESSIONS)
+        rest = dict.fromkeys(_OF_SESSIONS.split())
         out.json(
-            *({**entry_json(entries[uri]), **_session_json(each)} for uri, each in known.items()),
+            *(
+                {**entry_json(entries[uri]), **picked(each, _OF_SESSIONS)}
+                for uri, each in known.items()
+            ),
             *({**entry_json(entry), **rest} for entry in others),
         )
         return
@@ -86,20 +85,20 @@ def _tell_sessions(
         *((*_row(entry), "", gist_of(entry)) for entry in others),
     ]
     heads = ("name", "date", "messages", "size", "title")
+    if not _tell_fitted(heads, rows):
+        out.mention(f"nothing is in {_SESSIONS}")
+
+
+def _tell_fitted(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Print a table whose last column is cut to the terminal; say whether it has rows."""
     columns = zip(heads[:-1], *(row[:-1] for row in rows), strict=False)
     room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
-    if not out.table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows)):
-        out.mention(f"nothing is in {_SESSIONS}")
+    return out.table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows))
 
 
 def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, str, str, str, str]:
     size = sized(info.bytes)
     return f"{entry.name}/", local_date(info.date), str(info.messages), size, shown(info.title)
-
-
-def _session_json(info: SessionInfo) -> dict[str, object]:
-    """Return what JSON has of a session beyond what it has of a folder."""
-    return picked(info, " ".join(_OF_SESSIONS))
 
 
 def _row(entry: Entry) -> tuple[str, str, str]:

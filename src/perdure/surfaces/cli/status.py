@@ -30,15 +30,16 @@ def status_command(*, exact: bool, as_json: bool, **caller: Any) -> None:  # noq
     parts = status(os.environ, caller_in(caller), exact=exact)
     broken = [part for part in parts if part.trouble]
     if as_json:
-        out.json({"ok": not broken, **{part.name: _json(part) for part in parts}})
+        out.json(
+            {
+                "ok": not broken,
+                **{part.name: {**part.facts, "trouble": part.trouble or None} for part in parts},
+            }
+        )
     else:
         for part in parts:
             _tell(part)
     click.get_current_context().exit(1 if broken else 0)
-
-
-def _json(part: StatusPart) -> dict[str, object]:
-    return {**part.facts, "trouble": part.trouble or None}
 
 
 def _tell(part: StatusPart) -> None:

@@ -53,7 +53,10 @@ def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
     if as_json:
         out.json(_json(found))
     else:
-        out.tell("".join(f"{line}\n" for line in _lines(_Reasons(memory, found).tree())))
+        tree = _Reasons(memory, found).tree()
+        out.line(styled(tree.text, bold=True))
+        for line in _hanging(tree.below, ""):
+            out.line(line)
     if not found.holds:
         out.mention("some of it can't be proved any more; see what is marked NOT PROVED")
 
@@ -68,13 +71,8 @@ class _Twig:
     style: str = ""
 
 
-def _lines(tree: _Twig) -> Iterator[str]:
-    """Yield a tree line by line; on a terminal, no line is wider than that is."""
-    yield styled(tree.text, bold=True)
-    yield from _hanging(tree.below, "")
-
-
 def _hanging(twigs: Sequence[_Twig], before: str) -> Iterator[str]:
+    """Yield a tree line by line; on a terminal, no line is wider than that is."""
     for twig in twigs:
         last = twig is twigs[-1]
         under = before + ("    " if last else "│   ")

@@ -69,7 +69,8 @@ def write_command(
         raise click.UsageError("--version and --replace contradict each other. Fix: give one.")
     if options["mask_secrets"] and options["as_is"]:
         raise click.UsageError("--mask-secrets and --as-is contradict each other. Fix: give one.")
-    content = _content(text, is_optional=bool(meta) or _is_given(options))
+    others = meta or None, options["abstract"], options["overview"]
+    content = _content(text, is_optional=any(each is not None for each in others))
     done = memory.write(node, content, metadata=dict(meta), **options)
     if as_json:
         answer = {"uri": done.uri, "version": done.version, "written": done.written}
@@ -81,10 +82,6 @@ def write_command(
     mention_masked(done.masked)
     for name in done.cut:
         out.mention(f"the {name} was too long; what is written ends in [cut]")
-
-
-def _is_given(options: Options) -> bool:
-    return options["abstract"] is not None or options["overview"] is not None
 
 
 def _content(text: str | None, *, is_optional: bool) -> str | None:
