@@ -178,19 +178,14 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> Non
                 keep(context, waiting)
             except (PerdureError, OSError) as error:
                 note(home, f"{waiting.agent} session {waiting.session_id}: {error}")
-                if _may_go_better(error, pending, waiting):
-                    failed.add(waiting.mark)
-                else:
+                is_its_fault = isinstance(error, InvalidValueError | AbsentError)
+                if is_its_fault or pending.is_older(waiting, _GIVEN_UP_SECONDS):
                     pending.done(waiting)
+                else:
+                    failed.add(waiting.mark)
             else:
                 pending.done(waiting)
         context.memory.settle()
-
-
-def _may_go_better(error: Exception, pending: Pending, waiting: Waiting) -> bool:
-    """Whether it is worth another try: not if the transcript is what is wrong, nor for ever."""
-    is_its_fault = isinstance(error, InvalidValueError | AbsentError)
-    return not is_its_fault and not pending.is_older(waiting, _GIVEN_UP_SECONDS)
 
 
 def keep(context: "Context", waiting: Waiting) -> None:

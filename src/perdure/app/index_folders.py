@@ -59,22 +59,13 @@ def kept_settings(folder: Path) -> EmbeddingSettings:
     content = _content(folder / FILE)
     if content is None:
         raise DamageError(f"they have no {FILE} of their own. Fix: make new vectors.")
-    try:
-        told = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise _wrong() from error
-    if not isinstance(told, dict) or set(told) != {*_TEXTS, "dimension"}:
-        raise _wrong()
-    dimension = told.pop("dimension")
-    if not all(isinstance(value, str) for value in told.values()):
-        raise _wrong()
-    if dimension is not None and type(dimension) is not int:
-        raise _wrong()
-    return EmbeddingSettings(**told, dimension=dimension)
-
-
-def _wrong() -> DamageError:
-    return DamageError(f"their {FILE} can't be understood. Fix: make new vectors.")
+    with suppress(ValueError, RecursionError):
+        match json.loads(content):
+            case {"dimension": int() | None, **texts} as told if set(texts) == set(_TEXTS):
+                is_number = not isinstance(told["dimension"], bool)
+                if is_number and all(isinstance(text, str) for text in texts.values()):
+                    return EmbeddingSettings(**told)
+    raise DamageError(f"their {FILE} can't be understood. Fix: make new vectors.")
 
 
 def _content(path: Path) -> bytes | None:

@@ -226,7 +226,11 @@ def begin(
     wanted: dict[Place, str] = {} if backend is None else {_BACKEND: backend}
     if vault is not None:
         wanted = {_BACKEND: "vault", _VAULT: str(Path(vault).expanduser().absolute())}
-    _refuse_no_folder(wanted)
+    path = wanted.get(_VAULT)
+    if path is not None and os.path.lexists(path) and not Path(path).is_dir():
+        raise ConfigError(
+            f"the vault {path!a} is no folder. Fix: name the folder that the notes are in."
+        )
     *_, config = _planned(environ, wanted, force=force)
     try:
         select_backend(config.storage)  # who is refused finds nothing made
@@ -279,21 +283,6 @@ def _planned(
 ) -> tuple[ConfigFile, str, tuple[Place, ...], Config]:
     """Return the config file as it is, its text to be, what changes, and what it says then."""
     file = read_file(environ)
-    _refuse_otherwise(file, wanted, force=force)
-    is_there = os.path.lexists(file.path)
-    text, changed = spliced(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
-    return file, text, changed, config_of(ConfigFile(file.path, text), environ)
-
-
-def _refuse_no_folder(wanted: Entries) -> None:
-    path = wanted.get(_VAULT)
-    if path is not None and os.path.lexists(path) and not Path(path).is_dir():
-        raise ConfigError(
-            f"the vault {path!a} is no folder. Fix: name the folder that the notes are in."
-        )
-
-
-def _refuse_otherwise(file: ConfigFile, wanted: Entries, *, force: bool) -> None:
     for place in [] if force else otherwise(file, wanted):
         *tables, key = place
         raise file.refuse(
@@ -301,6 +290,9 @@ def _refuse_otherwise(file: ConfigFile, wanted: Entries, *, force: bool) -> None
             f"{key} in [{'.'.join(tables)}] is another already, and is left as it is",
             f"add --force to make it {wanted[place]!a}, or leave the option out",
         )
+    is_there = os.path.lexists(file.path)
+    text, changed = spliced(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
+    return file, text, changed, config_of(ConfigFile(file.path, text), environ)
 
 
 def _try_writing(backend: StorageBackend) -> None:
@@ -406,10 +398,6 @@ def _noted(note: Path) -> dict[str, object]:
         raise AbsentError(
             "no switch was made that could be undone. Fix: none is needed."
         ) from error
-    except (ValueError, RecursionError) as error:
-        raise _damaged(note) from error
-    raise _damaged(note)
-
-
-def _damaged(note: Path) -> DamageError:
-    return DamageError(f"{str(note)!a} can't be understood. Fix: correct the config by hand.")
+    except (ValueError, RecursionError):
+        pass
+    raise DamageError(f"{str(note)!a} can't be understood. Fix: correct the config by hand.")

@@ -9,7 +9,6 @@ import click
 
 from perdure import CID, Event, Log, Version
 from perdure.app import adopt_history, open_log
-from perdure.errors import InvalidCIDError
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
@@ -19,6 +18,7 @@ from perdure.surfaces.cli.options import (
     at_moment,
     is_number,
     mention_edits,
+    parse_cid,
 )
 from perdure.surfaces.lazy import Commands, Later
 from perdure.surfaces.telling import local_date, local_time, picked, readable, shown, utc_time
@@ -79,14 +79,7 @@ def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest,
 
 def _parse_version(text: str) -> int | CID:
     """Return a version as the user names it: by its number, or by its content."""
-    return int(text) if is_number(text) else _parse_cid(text)
-
-
-def _parse_cid(text: str) -> CID:
-    try:
-        return CID.parse(text)
-    except InvalidCIDError as error:
-        raise click.BadParameter(str(error)) from error
+    return int(text) if is_number(text) else parse_cid(text)
 
 
 # ---------------------------------------------------------------- log
@@ -161,7 +154,7 @@ def _plain(value: object) -> object:
 @click.command("show")
 @click.argument("key")
 @click.option("--version", type=click.IntRange(min=1), metavar="N", help="By its number.")
-@click.option("--cid", type=_parse_cid, metavar="CID", help="By its content.")
+@click.option("--cid", type=parse_cid, metavar="CID", help="By its content.")
 @at_moment
 @as_json(ONE_OBJECT)
 @_with_log

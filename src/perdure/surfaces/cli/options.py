@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVa
 import click
 
 from perdure.app import caller_for, open_memory
-from perdure.errors import AccessRefusedError, InvalidValueError, NotTextError
+from perdure.errors import AccessRefusedError, InvalidCIDError, InvalidValueError, NotTextError
 from perdure.model import RequestContext, Role
 from perdure.model.values import JSON
 from perdure.surfaces import out
@@ -21,7 +21,7 @@ from perdure.surfaces.telling import counted, picked, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perdure import Edits, Memory, Note
+    from perdure import CID, Edits, Memory, Note
 
 Moment = int | date
 """A position, or a time (a `datetime` is a `date` too)."""
@@ -42,6 +42,16 @@ def as_json(what: str) -> Callable[[Command], Command]:
 def parse_moment(text: str) -> Moment:
     """Read what the user takes for a moment."""
     return int(text) if is_number(text) else _parse_time(text, "moment", ", or a position")
+
+
+def parse_cid(text: str) -> "CID":
+    """Read what the user takes for the CID of a content."""
+    from perdure import CID
+
+    try:
+        return CID.parse(text)
+    except InvalidCIDError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def parse_time(text: str) -> date:

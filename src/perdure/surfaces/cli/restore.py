@@ -3,13 +3,13 @@
 import click
 
 from perdure import CID, Memory
-from perdure.errors import InvalidCIDError
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     NAMES,
     ONE_OBJECT,
     Moment,
     as_json,
+    parse_cid,
     parse_moment,
     with_memory,
 )
@@ -19,12 +19,7 @@ _CID_BEGINS = "baf"
 
 
 def _cid_or_moment(text: str) -> CID | Moment:
-    if not text.startswith(_CID_BEGINS):
-        return parse_moment(text)
-    try:
-        return CID.parse(text)
-    except InvalidCIDError as error:
-        raise click.BadParameter(str(error)) from error
+    return parse_cid(text) if text.startswith(_CID_BEGINS) else parse_moment(text)
 
 
 @click.command("restore", epilog=NAMES)
