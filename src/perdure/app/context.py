@@ -236,7 +236,7 @@ class Context:
             except (PerdureError, OSError) as error:
                 self._unfinished = f"what was to be erased is not erased yet: {error}"
 
-    def learning(self, caller: RequestContext) -> "Learning":
+    def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session; a model is asked only for what it is on for."""
         from perdure.engine.extract.rules.extractors import extractors
         from perdure.engine.merge.comparing import compare
@@ -250,7 +250,7 @@ class Context:
         from perdure.engine.llm.contract import Occasion
         from perdure.engine.merge.asking import AskingJudge
 
-        who = caller.account_id, f"user:{caller.user_id}", caller.session_id
+        who = request.account_id, f"user:{request.user_id}", request.session_id
         extract, merge = (model.on(Occasion(*who, purpose)) for purpose in ("extract", "merge"))
         return Learning(
             asked.extractors(extract) if settings.extract else extractors(),

@@ -148,7 +148,6 @@ def put(file: ConfigFile, text: str) -> None:
         if (path.read_bytes() if is_there else b"") != file.text.encode():
             raise edited
         if is_there:
-            beside.chmod(path.stat().st_mode & 0o777)
             beside.replace(path)
             return
         try:
@@ -156,7 +155,9 @@ def put(file: ConfigFile, text: str) -> None:
         except FileExistsError:
             raise edited from None
 
-    write_whole(Path(os.path.realpath(file.path)), text.encode(), place=place)
+    path = Path(os.path.realpath(file.path))
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    write_whole(path, text.encode(), mode=mode, place=place)
 
 
 _FOLDER = Locator(".perdure-init")

@@ -16,11 +16,12 @@ def write_whole(
     content: bytes,
     *,
     durable: bool = True,
+    mode: int | None = None,
     place: Callable[[Path, Path], object] = Path.replace,
 ) -> None:
     """Write a file that only its owner reads; it is there wholly, or as it was.
 
-    `place` puts the finished file in its place.
+    `mode` lets others read it, too; `place` puts the finished file in its place.
     """
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -29,6 +30,8 @@ def write_whole(
         with os.fdopen(os.open(unfinished, flags, _MINE), "wb") as file:
             file.write(content)
             file.flush()
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             if durable:
                 os.fsync(file.fileno())
         place(unfinished, path)
