@@ -14,8 +14,7 @@ from typing import Any, Protocol, cast
 
 from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reach import Reach
-from perdure.engine.past import Origin
-from perdure.engine.past import KEPT
+from perdure.engine.past import KEPT, Origin
 from perdure.engine.whole_file import write_whole
 from perdure.errors import DamageError, NotTextError, PerdureError, PluginError
 from perdure.index.account.turn import SUFFIX, turn
