@@ -10,7 +10,7 @@ import pytest
 
 from perdure.app import open_context
 from perdure.app.embedding import reopened
-from perdure.app.kept import kept_settings
+from perdure.app.index_folders import kept_settings
 from perdure.app.llm import Adapter
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format

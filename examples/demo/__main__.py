@@ -27,9 +27,9 @@ from examples.demo.talks import OWNER, made_up_key
 from perdure.config import load_config
 from perdure.errors import ConfigError, PerdureError
 from perdure.index.models import find
+from perdure.surfaces import out
 from perdure.surfaces.cli import cli
-from perdure.surfaces.ending import INTERRUPTED, PIPE_CLOSED, forget_output
-from perdure.surfaces.telling import tell_line
+from perdure.surfaces.lazy import INTERRUPTED, PIPE_CLOSED, forget_output
 
 
 class Step(NamedTuple):
@@ -79,7 +79,7 @@ def main() -> None:
         help="keep the sample memory in this new folder, to play with",
     )
     try:
-        run(tell_line, parser.parse_args().keep)
+        run(out.line, parser.parse_args().keep)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:

@@ -4,9 +4,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from perdure.errors import ConfigError
 from perdure.plugins import Group, offered
@@ -16,43 +16,15 @@ FILE_NAME = "config.toml"
 HOME_VARIABLE = "PERDURE_HOME"
 VAULT_VARIABLE = "MEMORY_VAULT_PATH"
 
-_PROVIDERS = ("auto", "minilm", "openai", "none")
-_EMBEDDING = {
-    "provider": str,
-    "base_url": str,
-    "model": str,
-    "api_key_variable": str,
-    "dimension": int,
-}
 SQLITE = "sqlite"
-_INDEX_PROVIDERS = (SQLITE,)
-_INDEX = {"provider": str}
-_LLM_PROVIDERS = ("none", "openai", "anthropic")
-_STRUCTURES = ("json_schema", "tool", "text")
-_LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 _SPANS = ("call", "session", "day")
-_LLM = {
-    "provider": str,
-    "base_url": str,
-    "model": str,
-    "api_key_variable": str,
-    "structured": str,
-    "limit_name": str,
-    "max_output_tokens": int,
-    "input_price": float,
-    "output_price": float,
-    **{f"tokens_per_{span}": int for span in _SPANS},
-    **{f"dollars_per_{span}": float for span in _SPANS},
-    "extract": bool,
-    "merge": bool,
-}
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
-    "embedding": {"provider": _PROVIDERS},
-    "index": {"provider": _INDEX_PROVIDERS},
+    "embedding": {"provider": ("auto", "minilm", "openai", "none")},
+    "index": {"provider": (SQLITE,)},
     "llm": {
-        "provider": _LLM_PROVIDERS,
-        "structured": _STRUCTURES,
-        "limit_name": _LIMIT_NAMES,
+        "provider": ("none", "openai", "anthropic"),
+        "structured": ("json_schema", "tool", "text"),
+        "limit_name": ("max_tokens", "max_completion_tokens"),
     },
 }
 _OFFERED = {"embedding": Group.EMBEDDER, "index": Group.INDEX, "llm": Group.LLM}
@@ -137,9 +109,10 @@ class ConfigFile(NamedTuple):
         try:
             return tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:  # too long a number, too deep a list
+            what = re.sub(r" \(at [^()]*\)$", "", str(error))
+            line = self._line_of_fault(error)
             raise ConfigError(
-                f"{self.path}, line {self._line_of_fault(error)}: {_without_place(error)}. "
-                "Fix: correct that line."
+                f"{self.path}, line {line}: {what}. Fix: correct that line."
             ) from error
 
     def where(self, place: Sequence[str]) -> str:
@@ -193,10 +166,11 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
     home = file.path.parent
     tables = _tables(file)
     storage = _table(file, ["storage"], tables.get("storage", {}))
+    vault = environ.get(VAULT_VARIABLE)
     settings = StorageSettings(
         home=str(home),
         backend=_backend(file, storage),
-        vault_path=_vault_path(environ),
+        vault_path=str(_absolute(vault, environ, VAULT_VARIABLE)) if vault else None,
         options=_options(file, storage, environ),
         where=file.where,
     )
@@ -209,7 +183,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _embedding(file, embedding, environ),
         _llm(file, llm, environ),
         _state_mode(file, tables.get(_STATE_MODE)),
-        str(_values(file, "index", _INDEX, index).get("provider", SQLITE)),
+        str(_values(file, "index", {"provider": str}, index).get("provider", SQLITE)),
     )
 
 
@@ -253,11 +227,6 @@ def _home(environ: Mapping[str, str]) -> Path:
             "Fix: set PERDURE_HOME to a folder."
         )
     return _absolute(user_home, environ, "HOME") / ".perdure"
-
-
-def _vault_path(environ: Mapping[str, str]) -> str | None:
-    given = environ.get(VAULT_VARIABLE)
-    return str(_absolute(given, environ, VAULT_VARIABLE)) if given else None
 
 
 def _absolute(given: str, environ: Mapping[str, str], variable: str) -> Path:
@@ -311,7 +280,7 @@ def _embedding(
     file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
 ) -> EmbeddingSettings:
     """Read who embeds; a key is never in the file, only the name of the variable that has it."""
-    given = _values(file, "embedding", _EMBEDDING, table)
+    given = _values(file, "embedding", _keys(EmbeddingSettings), table)
     provider = str(given.get("provider", "auto"))
     variable = str(given.pop("api_key_variable", ""))
     if provider == "openai":
@@ -329,7 +298,7 @@ def _llm(
     file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
 ) -> LanguageModelSettings:
     """Read who may be asked. A key that is not there is missed by whoever asks, not by the rest."""
-    given = _values(file, "llm", _LLM, table)
+    given = _values(file, "llm", _keys(LanguageModelSettings), table)
     provider = given.get("provider", "none")
     if provider != "none" and "model" not in given:
         raise file.refuse(["llm", "provider"], f"{provider} lacks model", "set model in [llm]")
@@ -347,6 +316,12 @@ def _llm(
             raise file.refuse(["llm", use], what, f"set provider and model, or {use} = false")
     key = environ.get(str(given.get("api_key_variable", "")), "")
     return LanguageModelSettings(**given, api_key=key)  # type: ignore[arg-type] # each was checked
+
+
+def _keys(settings: type[EmbeddingSettings | LanguageModelSettings]) -> dict[str, type]:
+    """Return what a table may say, and of which type; a key is never in it, but its variable is."""
+    kinds = {each.name: (get_args(each.type) or (each.type,))[0] for each in fields(settings)}
+    return {("api_key_variable" if name == "api_key" else name): kinds[name] for name in kinds}
 
 
 def _values(
@@ -420,10 +395,6 @@ def _table(file: ConfigFile, place: list[str], value: object) -> dict[str, objec
         return value
     name = ".".join(place)
     raise file.refuse(place, f"{name} is {value!r}, not a table", f"write it as [{name}]")
-
-
-def _without_place(error: Exception) -> str:
-    return re.sub(r" \(at [^()]*\)$", "", str(error))
 
 
 def _holds(parsed: object, place: Sequence[str]) -> bool:

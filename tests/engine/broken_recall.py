@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perdure.app import indexes, kept, moments, tenants
+from perdure.app import index_folders, indexes
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
@@ -453,7 +453,7 @@ def builds_the_past_from_the_present(patch: Patch) -> None:
 
 
 def keeps_every_past(patch: Patch) -> None:
-    patch.setattr(moments, "KEPT", 1_000)
+    patch.setattr(index_folders, "KEPT", 1_000)
 
 
 def shows_the_past_to_everybody(patch: Patch) -> None:
@@ -501,7 +501,7 @@ def takes_any_model_for_the_old_one(patch: Patch) -> None:
 
 
 def trusts_what_others_can_write(patch: Patch) -> None:
-    patch.setattr(kept, "_OTHERS", 0)
+    patch.setattr(index_folders, "_OTHERS", 0)
 
 
 def asks_endpoints_that_were_left(patch: Patch) -> None:
@@ -606,15 +606,15 @@ def heals_by_forgetting(patch: Patch) -> None:
 
 
 def leaves_summaries_behind(patch: Patch) -> None:
-    patch.setattr(tenants.AbstractsData, "_remove", lambda *_: 0)
+    patch.setattr(index_folders.AbstractsData, "_remove", lambda *_: 0)
 
 
 def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
-    def once(self: tenants.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
+    def once(self: index_folders.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
         known = every()
         self._every = lambda: known
 
-    patch.setattr(tenants.EveryIndex, "__init__", once)
+    patch.setattr(index_folders.EveryIndex, "__init__", once)
 
 
 # ---------------------------------------------------------------- records, sessions, folders

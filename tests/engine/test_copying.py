@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from perdure.app import Context, moments
-from perdure.app.moments import SqliteMoments
+from perdure.app import Context, index_folders
+from perdure.app.index_folders import SqliteMoments
 from perdure.artifacts import IndexState
 from perdure.engine import past
 from perdure.engine.building import Made
@@ -244,7 +244,7 @@ def test_a_copy_that_was_cut_off_is_never_taken_for_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(SqliteIndex, when, cut)
-        patch.setattr(moments, "rmtree", lambda *_, **__: None)  # who is dead clears nothing up
+        patch.setattr(index_folders, "rmtree", lambda *_, **__: None)  # the dead tidy nothing
         with pytest.raises(Killed):
             of(context).recall("tabs", at=state)
     assert not list(tmp_path.rglob(f"past/*/{state.position}/*.sqlite"))

@@ -8,7 +8,7 @@ import pytest
 from perdure.config import Config, load_config, set_state_mode
 from perdure.errors import ConfigError, StateModeError, StateUnavailableError
 from perdure.harness import Device, mark_mode, state_mode
-from perdure.harness.modes import BACKEND, LOCAL, marked_mode
+from perdure.harness.state import BACKEND, LOCAL, marked_mode
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
 

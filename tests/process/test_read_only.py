@@ -289,7 +289,6 @@ WRITERS = {
     "perdure.artifacts.store",
     "perdure.engine.memory",
     "perdure.engine.worker",
-    "perdure.harness.planning",
     "perdure.harness.state_writing",
     "perdure.storage.batch",
     "perdure.storage.commit",

@@ -8,7 +8,7 @@ from tests.process.test_read_only import loaded
 
 NEEDED = {
     "perdure": "",
-    "perdure.app": "opening reading signing",
+    "perdure.app": "opening reading",
     "perdure.config": "",
     "perdure.context": "outbox outbox.schema",
     "perdure.database": "",
@@ -16,11 +16,11 @@ NEEDED = {
     "perdure.errors": "",
     "perdure.exports": "",
     "perdure.faults": "",
-    "perdure.harness": "git marks projects",
+    "perdure.harness": "projects",
     "perdure.index": "account account.schema words",
     "perdure.model": "uri values",
     "perdure.plugins": "",
-    "perdure.process": "__main__ asked notes phases recalling",
+    "perdure.process": "__main__ recalling",
     "perdure.storage": "backends confined content contract folder locator registry "
     "selection wrappers wrappers.read_only",
 }

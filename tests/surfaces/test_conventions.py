@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from perdure.errors import PerdureError
 from perdure.surfaces import cli as cli_module
 from perdure.surfaces.cli import cli
-from perdure.surfaces.cli.caller import Caller
+from perdure.surfaces.cli.options import Caller
 from tests.surfaces.commands import COMMANDS, Found
 from tests.surfaces.terminals import PERDURE, at_a_terminal, environment, perdure
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perdure.app import checking, find_history
+from perdure.app import condition, find_history
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.storage.lock.mutex import Signature
 from tests.index.minilm_cache import installed_model
@@ -188,7 +188,7 @@ def test_a_model_that_was_changed_fails(home: Path) -> None:
 
 
 def test_extras_that_are_missing_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "_is_installed", lambda name: name != "watchfiles")
+    monkeypatch.setattr(condition, "_is_installed", lambda name: name != "watchfiles")
 
     line = next(line for line in told("doctor", "--all").splitlines() if line[5:11] == "extras")
     assert "not installed: " in line

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.app import configuring
-from perdure.app.beginning import PROBED, TEMPLATE
+from perdure.app import setup
+from perdure.app.setup import PROBED, TEMPLATE
 from perdure.config import ConfigFile, load_config
 from perdure.errors import (
     ConcurrentModificationError,
@@ -256,7 +256,7 @@ def test_a_crash_leaves_the_old_config_or_the_new(
             reached = (step, bool(old)) not in {("link", True), ("replace", False)}
             if reached:
                 with pytest.raises(KeyboardInterrupt):
-                    configuring.put(file, "# new\n")
+                    setup.put(file, "# new\n")
                 assert not config.exists() or config.read_text() in {old, "# new\n"}
         assert [path.name for path in config.parent.iterdir() if path != config] == []
 
@@ -265,9 +265,9 @@ def test_an_edit_that_came_meanwhile_is_not_overwritten(config: Path) -> None:
     given(config, "# mine, and newer\n")
 
     with pytest.raises(ConcurrentModificationError, match="Fix: try again"):
-        configuring.put(ConfigFile(config, "# mine\n"), "# new\n")
+        setup.put(ConfigFile(config, "# mine\n"), "# new\n")
     with pytest.raises(ConcurrentModificationError):
-        configuring.put(ConfigFile(config, ""), "# new\n")
+        setup.put(ConfigFile(config, ""), "# new\n")
     assert config.read_text() == "# mine, and newer\n"
 
 
@@ -317,7 +317,7 @@ def test_what_nobody_can_splice_is_refused_by_name(config: Path) -> None:
     file = ConfigFile(config, "storage = {backend = 'device-local'}\n")
 
     with pytest.raises(ConfigError, match=r"Fix: set path = \"/x\" in \[storage.vault\] yourself"):
-        configuring.spliced(file, {("storage", "vault", "path"): "/x"})
+        setup.spliced(file, {("storage", "vault", "path"): "/x"})
 
 
 def test_several_who_set_up_at_once_agree(config: Path, vault: Path, tmp_path: Path) -> None:

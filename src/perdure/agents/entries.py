@@ -10,9 +10,7 @@ from typing import cast
 
 from perdure.agents import toml_table
 from perdure.agents.jsonc import (
-    Container,
     at,
-    parse,
     with_item,
     with_member,
     without,
@@ -166,14 +164,11 @@ class Added:
 
 
 def with_entries(text: str, wanted: Wanted) -> Added:
-    """Return a text with what is wanted; what is there already stays as it is.
-
-    `InvalidValueError` if it can't be read, or if our name is taken.
-    """
+    """Return a text with what is wanted; `InvalidValueError` if it is broken, or our name taken."""
     if isinstance(wanted, TomlFile):
         return _with_table(text, wanted)
     new = text if text.strip("\ufeff \t\r\n") else "{}\n"
-    before = _ours(new)
+    had_ours = _has_ours(new)
     made: list[tuple[str, ...]] = []
     for key, value in (wanted.beside or {}).items():
         if key not in _members(new, ()):
@@ -183,7 +178,7 @@ def with_entries(text: str, wanted: Wanted) -> Added:
         new = _with_server(new, wanted.servers, made)
     for hook in wanted.hooks:
         new = _with_hook(new, hook, made)
-    return Added(text if new == "{}\n" else new, tuple(made), bool(before) and new != text)
+    return Added(text if new == "{}\n" else new, tuple(made), had_ours and new != text)
 
 
 def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) -> str:
@@ -334,15 +329,10 @@ def _without_empty(text: str, path: tuple[str, ...]) -> str:
     return text
 
 
-def _ours(text: str) -> list[str]:
-    """Return which of our entries a text has."""
-    found = ["server"] if is_our_server(_members(text, (_SERVERS,)).get(NAME)) else []
-    return [*found, *_events_with_ours(parse(text))]
-
-
-def _events_with_ours(whole: object) -> Iterator[str]:
-    plain = whole.plain if isinstance(whole, Container) else None
-    hooks = plain.get(_HOOKS) if isinstance(plain, dict) else None
-    for event, entries in (hooks if isinstance(hooks, dict) else {}).items():
-        if isinstance(entries, list) and any(_our_parts(each) for each in entries):
-            yield str(event)
+def _has_ours(text: str) -> bool:
+    """Whether a text has an entry of ours."""
+    if is_our_server(_members(text, (_SERVERS,)).get(NAME)):
+        return True
+    hooks = _members(text, ()).get(_HOOKS)
+    events = hooks.values() if isinstance(hooks, dict) else ()
+    return any(_our_parts(each) for event in events if isinstance(event, list) for each in event)

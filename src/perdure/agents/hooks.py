@@ -102,17 +102,12 @@ def _run(wishes: Wishes, home: Path) -> None:
         raise InvalidValueError(
             f"there is no event {wishes.event[:80]!a}. Fix: use one of {', '.join(EVENTS)}."
         )
-    with ending_after(wishes.seconds, lambda: _lapsed(wishes, home)):
+    lapsed = f"{wishes.agent} {wishes.event}: it took more than {wishes.seconds:g} s, and was left"
+    with ending_after(wishes.seconds, lambda: note(home, lapsed)):
         said = Said.parse(read_all(sys.stdin.fileno()))
         answer = _answered(wishes, home, said)
         if answer:
             os.write(sys.stdout.fileno(), json.dumps(answer).encode() + b"\n")
-
-
-def _lapsed(wishes: Wishes, home: Path) -> None:
-    note(
-        home, f"{wishes.agent} {wishes.event}: it took more than {wishes.seconds:g} s, and was left"
-    )
 
 
 def _answered(wishes: Wishes, home: Path, said: "Said") -> dict[str, object]:
@@ -135,7 +130,8 @@ def _recalled(wishes: Wishes, home: Path, said: "Said") -> str:
         return ""
     if wishes.event != "user-prompt-submit":
         with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
-            _go_on_keeping(home)
+            if Pending(home):  # a process before was killed over these
+                start_draining(home, os.environ)
         return recalled_at_start(said.cwd)
     if not is_worth_asking(said.prompt):
         return ""
@@ -143,12 +139,6 @@ def _recalled(wishes: Wishes, home: Path, said: "Said") -> str:
 
     known = stable_name(wishes.agent, said.session_id) if said.session_id else ""
     return recalled_for(said.prompt, known)
-
-
-def _go_on_keeping(home: Path) -> None:
-    """Let sessions be kept that a process before was killed over."""
-    if Pending(home):
-        start_draining(home, os.environ)
 
 
 def _keep(wishes: Wishes, home: Path, said: "Said") -> None:

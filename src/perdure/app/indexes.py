@@ -8,12 +8,20 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
-from perdure.app.abstracts import Abstracts
 from perdure.app.embedding import embedder_for, reopened, settings_of
-from perdure.app.kept import keep_settings, kept_settings, last_used
-from perdure.app.moments import SqliteMoments
-from perdure.app.shelf import Shelf, removed, suffix_of
-from perdure.app.tenants import AbstractsData, EveryIndex, PastData
+from perdure.app.index_folders import (
+    Abstracts,
+    AbstractsData,
+    EveryIndex,
+    PastData,
+    Shelf,
+    SqliteMoments,
+    keep_settings,
+    kept_settings,
+    last_used,
+    removed,
+    suffix_of,
+)
 from perdure.config import SQLITE, Config
 from perdure.context.contract import TenantData
 from perdure.context.links import ScannedLinks
@@ -228,14 +236,13 @@ class Indexes:
 
     def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
         self._sources[self._shelf.name_of(sources.index)] = memo, sources
-        following = Following(self._history, sources.index, self._indexer(memo), alone)
+        following = Following(
+            self._history, sources.index, Indexer(self._reader, memo, self.summaries), alone
+        )
         return Present(following, Recaller(sources), self._quarantined)
 
     def _quarantined(self) -> tuple[Hint, ...]:
         return quarantined(self.way.told())
-
-    def _indexer(self, memo: VectorMemo | None) -> Indexer:
-        return Indexer(self._reader, memo, self.summaries)
 
     @cached_property
     def summaries(self) -> Summaries:
@@ -313,10 +320,7 @@ class Indexes:
                 index.delete_account_data(account_id)
 
     def refill(self, account_id: str, owners: Iterable[str]) -> None:
-        """Give memos that were removed the vectors that the answering index has of these owners.
-
-        So nothing of what stays is embedded again.
-        """
+        """Give memos that were removed the vectors of the answering index; none is made twice."""
         from perdure.index.records import embedded
 
         name = self._shelf.name_of(self.present(account_id).following.index)
@@ -330,8 +334,19 @@ class Indexes:
 
     # ------------------------------------------------------------ what there is, and may go
     def listed(self, account_id: str) -> "list[ListedIndex]":
-        """Return each index that has something of an account."""
-        return self._shelf.listed(account_id, self.present(account_id).following.index)
+        """Return each index that has something of an account; of a damaged one, its size."""
+        from perdure.engine.upkeep import ListedIndex
+
+        answering, found = self.present(account_id).following.index, []
+        for name in self._shelf.names():
+            index = self._shelf.open(name)
+            if size := index.size(account_id):
+                places = position = 0
+                with suppress(DamageError):
+                    places, position = index.places(account_id), index.cursor(account_id)
+                answers = index is answering
+                found.append(ListedIndex(name, places, position, size, answers=answers))
+        return found
 
     def prune(self) -> list[tuple[str, int]]:
         """Remove the indexes that answer for nobody any more; return which, and their bytes.

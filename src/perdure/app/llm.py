@@ -59,7 +59,7 @@ def language_model_for(config: Config, folder: Path) -> LanguageModel | None:
         return None
     terms, adapter = _terms(settings), _adapter(settings)
     ledger = Ledger(str(ledger_file(config.home)), folder.name)
-    return LanguageModel(adapter, ledger, terms, _answers(folder))
+    return LanguageModel(adapter, ledger, terms, folder / "answers")
 
 
 def ledger_file(home: Path) -> Path:
@@ -68,10 +68,7 @@ def ledger_file(home: Path) -> Path:
 
 
 def costs(config: Config, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
-    """Return what language models have cost, in all memories of a home.
-
-    It is added up by `day`, `session`, `model` or `purpose`.
-    """
+    """Return what models have cost in a home, by `day`, `session`, `model` or `purpose`."""
     file = ledger_file(config.home)
     if not file.exists():
         return ()
@@ -115,11 +112,7 @@ class LedgerData:
 
 def answers_of(folder: Path) -> Path:
     """Return where the answers of models are, a store for each owner."""
-    return answers_folder(_answers(folder))
-
-
-def _answers(folder: Path) -> Path:
-    return folder / "answers"
+    return answers_folder(folder / "answers")
 
 
 def _adapter(settings: LanguageModelSettings) -> Adapter:

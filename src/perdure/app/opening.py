@@ -10,7 +10,6 @@ from pwd import getpwuid
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from perdure.app.signing import signing_key
 from perdure.config import Config, load_config
 from perdure.errors import AbsentError, ConfigError, StorageSelectionError
 from perdure.storage import (
@@ -32,9 +31,26 @@ if TYPE_CHECKING:
     from perdure.model import RequestContext
     from perdure.storage.wrappers.recorded import Recorded
 
+_KEY_NAME = "perdure"
+"""It stands in every proof that is given away, so it says nothing of the owner."""
+
+
+def signing_key_file(home: Path) -> Path:
+    """Return where the key is kept that checkpoints are signed with."""
+    return home / "signing-key"
+
+
+def signing_key(config: Config) -> "SigningKey":
+    """Return the key; the first time makes it."""
+    from perdure.artifacts.keys import SigningKey
+
+    return SigningKey.load_or_make(signing_key_file(config.home), _KEY_NAME)
+
+
 ACCOUNT = "local"
 """The account of whoever uses this machine."""
-_DERIVED = ("index", "past", "vectors", "answers", "abstracts")
+DERIVED = ("index", "vectors", "abstracts", "past", "answers")
+"""The folders beside a history that can be thrown away; the last two hold what was paid for."""
 
 
 def open_storage(
@@ -56,27 +72,19 @@ def recorded_of(config: Config) -> "Recorded":
 
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)
-    _demand_arrived(folder)
+    if folder.with_name(f"{folder.name}.arriving.json").exists():
+        from perdure.engine.carrying.arriving import demand_arrived
+
+        demand_arrived(folder)  # only a part of it may be there yet
     with suppress(OSError):  # it is there, or whoever writes there says what is wrong
         config.home.mkdir(mode=0o700, parents=True)
     return Recorded(backend, History.open(str(folder)))
 
 
-def _demand_arrived(folder: Path) -> None:
-    """Refuse a memory of which only a part is there yet, because it is being taken in."""
-    if folder.with_name(f"{folder.name}.arriving.json").exists():
-        from perdure.engine.carrying.arriving import demand_arrived
-
-        demand_arrived(folder)
-
-
 def open_context(
     environ: Mapping[str, str], *, backend: str | None = None, embedder: "Embedder | None" = None
 ) -> "Context":
-    """Open the memory that this user configured: its nodes, their edges, and what tends them.
-
-    `backend` and `embedder` take the place of the configured ones.
-    """
+    """Open the configured memory; `backend` and `embedder` replace the configured ones."""
     from perdure.app.context import Context
 
     config = load_config(environ)
@@ -171,10 +179,7 @@ def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log
 
 
 def find_history(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the history, be it there or not, and whether it opens or not.
-
-    It can be had also while its vault can't.
-    """
+    """Return the folder of the history, also if it is not there or its vault can't be opened."""
     return history_of(load_config(environ))
 
 
@@ -187,10 +192,7 @@ def history_of(config: Config) -> Path:
 
 
 def adopt_history(environ: Mapping[str, str], moved_from: str) -> Path | None:
-    """Give the memory the history of a folder that it was moved from.
-
-    A history that it has begun since is put aside; the return value says where.
-    """
+    """Take over the history of a folder that was moved; return where one begun since is put."""
     home, here = load_config(environ).home, find_history(environ)
     there = history_folder(home, str(Path(moved_from).resolve()))
     if there == here or not there.exists():
@@ -254,15 +256,11 @@ def arriving_into(config: Config) -> "Arriving":
 
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)
-    return Arriving(backend, History.open(str(folder)), folder, _derived_in(folder))
-
-
-def _derived_in(folder: Path) -> list[Path]:
-    """Return all beside a history that was made of its texts."""
-    databases = [
+    databases = (
         f"{name}.sqlite{log}" for name in ("outbox", "links") for log in ("", "-wal", "-shm")
-    ]
-    return [folder / name for name in (*_DERIVED, *databases)]
+    )
+    derived = [folder / name for name in (*DERIVED, *databases)]
+    return Arriving(backend, History.open(str(folder)), folder, derived)
 
 
 def preview_storage(

@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from perdure.app.opening import recorded_of
 from perdure.config import Config, load_config, set_state_mode
-from perdure.errors import StateUnavailableError, StorageSelectionError
+from perdure.errors import PerdureError, StateUnavailableError, StorageSelectionError
 from perdure.harness import (
     Device,
     Project,
@@ -17,14 +17,13 @@ from perdure.harness import (
     resolve_project,
     state_mode,
 )
-from perdure.harness.modes import LOCAL, marked_mode
-from perdure.harness.projects import project_root
+from perdure.harness.plans import Plan, PlanText, list_plans, resolve_active_plan
+from perdure.harness.projects import project_locator, project_root
+from perdure.harness.repo_registry import Repo, list_repos
+from perdure.harness.state import LOCAL, marked_mode
 from perdure.model.uri import check_slug
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
-
-if TYPE_CHECKING:
-    from perdure.harness.queue import Queued
 
 
 class ProjectState(NamedTuple):
@@ -36,10 +35,7 @@ class ProjectState(NamedTuple):
 
 
 def open_project(environ: Mapping[str, str], cwd: str) -> Project:
-    """Return the project of a folder, with the backend that this user configured.
-
-    `StorageSelectionError` if that can't be had: it is never another one, nor none.
-    """
+    """Return the project of a folder, with the configured backend or `StorageSelectionError`."""
     return resolve_project(cwd, select_backend(load_config(environ).storage))
 
 
@@ -75,7 +71,14 @@ def open_state(
     """
     config = load_config(environ)
     device = device_of(config)
-    backend = None if state_mode(project_root(cwd), device) == LOCAL else _backend(config, opened)
+    is_local = state_mode(project_root(cwd), device) == LOCAL
+    try:
+        backend = None if is_local else opened(config)
+    except StorageSelectionError as error:
+        raise StateUnavailableError(
+            f"the state of projects can't be reached: {error} If it is to stay on this machine, "
+            "run `perdure state-mode local`."
+        ) from error
     project = resolve_project(cwd, backend)
     return ProjectState(project, device, harness_state_dir(project, device))
 
@@ -93,14 +96,6 @@ def changing_state(environ: Mapping[str, str], cwd: str) -> Iterator[ProjectStat
 
 def device_of(config: Config) -> Device:
     return Device(str(config.home), config.state_mode)
-
-
-def queue_of(environ: Mapping[str, str]) -> "list[Queued]":
-    """Return the plans of all registered repositories."""
-    from perdure.harness.queue import queued
-
-    config = load_config(environ)
-    return queued(_selected(config), device_of(config))
 
 
 class StateModes(NamedTuple):
@@ -126,11 +121,57 @@ def state_modes(
     return StateModes(state_mode(root, device), marked_mode(root), device.state_mode)
 
 
-def _backend(config: Config, opened: Callable[[Config], StorageBackend]) -> StorageBackend:
+# ---------------------------------------------------------------- the queue
+class Queued(NamedTuple):
+    """What one repository has to do."""
+
+    repo: Repo
+    place: StateDir | None
+    """Where its plans are; None if they are on no disk of this machine."""
+    plans: tuple[PlanText, ...] = ()
+    active: Plan | None = None
+    problem: str = ""
+    """Why something of it can't be told."""
+
+
+def queue_of(environ: Mapping[str, str]) -> list[Queued]:
+    """Return the plans of all registered repositories; one that can't be read hides no other."""
+    config = load_config(environ)
+    backend, device = _selected(config), device_of(config)
+    return [
+        _looked_at(repo, place)
+        for repo in list_repos(backend)
+        for place in _places(repo, backend, device)
+    ]
+
+
+def _places(repo: Repo, backend: StorageBackend, device: Device) -> list[StateDir | str | None]:
+    """Return where the plans of a repository are, each place once; a text says why not."""
+    found: dict[str, StateDir | str | None] = {}
+    for root in repo.roots:
+        if Path(root).is_dir():
+            try:
+                project = resolve_project(root, backend)
+                place = harness_state_dir(project, device)
+            except PerdureError as error:
+                found[root] = str(error)
+                continue
+            if project.slug == repo.slug:  # else something else is there by now
+                found[place.shown] = place
+    if not found:
+        locator = project_locator(backend, repo.slug)
+        elsewhere = harness_state_dir(Project(repo.slug, locator, backend, "/", ""), device)
+        found[""] = None if elsewhere.is_local else elsewhere
+    return list(found.values())
+
+
+def _looked_at(repo: Repo, place: StateDir | str | None) -> Queued:
+    if place is None:
+        return Queued(repo, None, problem="it is not checked out on this machine")
+    if isinstance(place, str):
+        return Queued(repo, None, problem=place)
     try:
-        return opened(config)
-    except StorageSelectionError as error:
-        raise StateUnavailableError(
-            f"the state of projects can't be reached: {error} If it is to stay on this machine, "
-            "run `perdure state-mode local`."
-        ) from error
+        plans = tuple(list_plans(place))
+        return Queued(repo, place, plans, resolve_active_plan(place))
+    except PerdureError as error:
+        return Queued(repo, place, problem=str(error))

@@ -40,19 +40,16 @@ def open_searcher(reading: Reading) -> Searcher:
 
     Where no index is finished, one of a few nodes is made in memory; if there are more, of none.
     """
-    embedder, why = _embedder(reading)
+    embedder, reason = _embedder(reading)
     reader = NodeReader(reading.backend)
-    index = _kept(reading, embedder)
-    if index is None:
-        index_in_memory, reason = _made(reader)
-        return _searcher(reader, index_in_memory, None, reason)
-    named = index.named == _name(embedder)
-    return _searcher(reader, index, embedder if named else None, why)
-
-
-def _searcher(
-    reader: NodeReader, index: KeptIndex, embedder: Embedder | None, reason: str = ""
-) -> Searcher:
+    name, kept = _kept(reading, embedder)
+    index: KeptIndex
+    if kept is None:
+        index, reason = _made(reader)
+    else:
+        index = kept
+    if kept is None or name != _name(embedder):
+        embedder = None
     relations = RelationReader(reader, ScannedLinks(reader))
     sources = Sources(reader, relations, index, embedder, why_words=None)
     return Searcher(index, Recaller(sources), reason)
@@ -71,23 +68,17 @@ def _made(reader: NodeReader) -> tuple[KeptIndex, str]:
     return index, ""
 
 
-class _NamedIndex(SqliteIndex):
-    named: str = ""
-
-
-def _kept(reading: Reading, embedder: Embedder | None) -> _NamedIndex | None:
-    """Return the index to ask; the others are let go."""
-    found: list[tuple[bool, int, str, _NamedIndex]] = []
+def _kept(reading: Reading, embedder: Embedder | None) -> tuple[str, SqliteIndex | None]:
+    """Return the index to ask, with its name; the others are let go."""
+    found: list[tuple[bool, int, str, SqliteIndex]] = []
     for path in reading.databases():
-        index = _NamedIndex(str(path.parent), kind=ReadOnlyFile)
-        index.named = path.parent.name
+        index, name = SqliteIndex(str(path.parent), kind=ReadOnlyFile), path.parent.name
         with suppress(DamageError, StorageError):  # what is damaged answers nothing
-            cursor = index.cursor(ACCOUNT)
-            found.append((index.named == _name(embedder), cursor, index.named, index))
+            found.append((name == _name(embedder), index.cursor(ACCOUNT), name, index))
     finished = sorted(each for each in found if each[1])
     for *_, index in finished[:-1]:
         index.close()
-    return finished[-1][-1] if finished else None
+    return finished[-1][2:] if finished else ("", None)
 
 
 def _name(embedder: Embedder | None) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,8 +11,18 @@ from perdure.faults import explain
 _MINE = 0o600
 
 
-def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write a file that only its owner reads; it is there wholly, or as it was."""
+def write_whole(
+    path: Path,
+    content: bytes,
+    *,
+    durable: bool = True,
+    mode: int | None = None,
+    place: Callable[[Path, Path], object] = Path.replace,
+) -> None:
+    """Write a file that only its owner reads; it is there wholly, or as it was.
+
+    `mode` lets others read it, too; `place` puts the finished file in its place.
+    """
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -19,9 +30,11 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
         with os.fdopen(os.open(unfinished, flags, _MINE), "wb") as file:
             file.write(content)
             file.flush()
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             if durable:
                 os.fsync(file.fileno())
-        unfinished.replace(path)
+        place(unfinished, path)
         for folder in (path.parent, path.parent.parent) if durable else ():
             _sync(folder)
     except OSError as error:

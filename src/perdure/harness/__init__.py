@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from perdure.exports import exports
 
 if TYPE_CHECKING:
-    from perdure.harness.modes import Device, state_mode
-    from perdure.harness.planning import clear_plan, start_plan, switch_plan
     from perdure.harness.plans import (
         DEFAULT,
         Plan,
         PlanText,
+        Task,
         list_plans,
         named_plan,
         read_plan,
         resolve_active_plan,
+        tasks_in,
     )
     from perdure.harness.projects import Project, project_locator, remote_of, resolve_project
     from perdure.harness.repo_registry import (
@@ -25,22 +25,32 @@ if TYPE_CHECKING:
         registry_locator,
         unregister_repo,
     )
-    from perdure.harness.state import StateDir, harness_state_dir, path_in, read_state_file
-    from perdure.harness.state_writing import mark_mode, write_state_file
-    from perdure.harness.tasks import Task, tasks_in
+    from perdure.harness.state import (
+        Device,
+        StateDir,
+        harness_state_dir,
+        path_in,
+        read_state_file,
+        state_mode,
+    )
+    from perdure.harness.state_writing import (
+        clear_plan,
+        mark_mode,
+        start_plan,
+        switch_plan,
+        write_state_file,
+    )
 else:
     __getattr__ = exports(
         __name__,
         {
-            "planning": "clear_plan start_plan switch_plan",
-            "plans": "DEFAULT Plan PlanText list_plans named_plan read_plan resolve_active_plan",
+            "plans": "DEFAULT Plan PlanText Task list_plans named_plan read_plan "
+            "resolve_active_plan tasks_in",
             "projects": "Project project_locator remote_of resolve_project",
             "repo_registry": "Repo find_repo list_repos register_repo registry_locator "
             "unregister_repo",
-            "state": "StateDir harness_state_dir path_in read_state_file",
-            "modes": "Device state_mode",
-            "state_writing": "mark_mode write_state_file",
-            "tasks": "Task tasks_in",
+            "state": "Device StateDir harness_state_dir path_in read_state_file state_mode",
+            "state_writing": "clear_plan mark_mode start_plan switch_plan write_state_file",
         },
     )
 

@@ -8,11 +8,58 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from perdure.errors import AbsentError, InvalidValueError, PerdureError, StateUnavailableError
-from perdure.harness.marks import HARNESS, list_local, read_local
-from perdure.harness.modes import LOCAL, Device, state_mode
-from perdure.harness.projects import Project
+from perdure.errors import (
+    AbsentError,
+    InvalidValueError,
+    PerdureError,
+    StateModeError,
+    StateUnavailableError,
+)
+from perdure.harness.projects import HARNESS, Project, list_local, read_local, read_mark
 from perdure.storage import Locator, StorageBackend
+
+BACKEND, LOCAL = "backend", "local"
+MODES = (BACKEND, LOCAL)
+MODE_MARKER = ".project-mode"
+_OLD_NAMES = {"vault": BACKEND}
+NAMES = (*MODES, *_OLD_NAMES)
+"""Every name that a mode can be given by."""
+
+
+class Device(NamedTuple):
+    """What this machine has set."""
+
+    home: str
+    state_mode: str | None = None
+
+
+def canonical_mode(said: str, where: str) -> str:
+    """Return the mode that a text names; `vault` is the old name of `backend`."""
+    mode = _OLD_NAMES.get(said, said)
+    if mode not in MODES:
+        raise StateModeError(
+            f"{where} says {said[:80]!a}, which is no way to keep state. "
+            f"Fix: write {' or '.join(MODES)}."
+        )
+    return mode
+
+
+def marked_mode(project_root: str) -> str | None:
+    """Return what the marker of a checkout says; None if it has none. Nothing is rewritten."""
+    said = read_mark(project_root, MODE_MARKER)
+    if said is None:
+        return None
+    return canonical_mode(said, repr(str(Path(project_root, ".harness", MODE_MARKER))))
+
+
+def state_mode(project_root: str, device: Device) -> str:
+    """Return the mode of a checkout: by its marker, else that of the machine, else `backend`.
+
+    That no backend can be had never means `local`: it may be there again in a moment, and then
+    there would be two states.
+    """
+    return marked_mode(project_root) or device.state_mode or BACKEND
+
 
 STATE = "_harness"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,149}")

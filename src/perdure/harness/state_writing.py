@@ -1,22 +1,25 @@
-"""Writing the state of a project."""
+"""Writing the state of a project: its files, its mode, and its plans."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from perdure.errors import StorageError
+from perdure.errors import ConcurrentModificationError, HarnessError, PlanNameError, StorageError
 from perdure.faults import explain
-from perdure.harness.marks import HARNESS
-from perdure.harness.modes import MARKER, Device, canonical_mode
-from perdure.harness.projects import Project
-from perdure.harness.state import StateDir, check_name, harness_state_dir
-from perdure.storage import Expectation, atomic_write, check_found, encode_text, vault_mutex
+from perdure.harness.plans import MARKER, Plan, PlanText, named_plan, read_plan
+from perdure.harness.projects import HARNESS, Project
+from perdure.harness.state import (
+    MODE_MARKER,
+    Device,
+    StateDir,
+    canonical_mode,
+    check_name,
+    harness_state_dir,
+)
+from perdure.storage import ABSENT, Expectation, atomic_write, check_found, encode_text, vault_mutex
 from perdure.storage.commit import Directory, content_in, make_directory, remove_file
 from perdure.storage.confined import DIRECTORY, opened, opener
 from perdure.storage.locator import Locator
-from perdure.storage.lock.mutex import Held
-
-_LOCKS = "locks"
 
 
 def write_state_file(
@@ -46,8 +49,9 @@ def write_local(
     """Write a file in the `.harness` folder of a checkout, wholly or not at all."""
     key = f"{HARNESS}/{name}"
     data = encode_text(content, Locator(key))
-    with _explained(project_root, key), _locked(project_root, home) as held:
-        _make_folder(project_root)
+    with _explained(project_root, key), vault_mutex(project_root, locks=_locks(home)) as held:
+        with opened(project_root, "", DIRECTORY) as directory:
+            make_directory(HARNESS, directory)
         if expect is not None:
             with opened(project_root, HARNESS, DIRECTORY) as directory:
                 check_found(content_in(directory, name), expect, Locator(key))
@@ -59,7 +63,7 @@ def remove_local(project_root: str, home: str, name: str) -> None:
     key = f"{HARNESS}/{name}"
     with (
         _explained(project_root, key),
-        _locked(project_root, home) as held,
+        vault_mutex(project_root, locks=_locks(home)) as held,
         suppress(FileNotFoundError),
     ):
         descriptor = opener(project_root)(HARNESS, DIRECTORY)
@@ -70,19 +74,12 @@ def remove_local(project_root: str, home: str, name: str) -> None:
 def mark_mode(project_root: str, home: str, said: str) -> str:
     """Let a checkout keep its state in its own way; return the mode as it was written."""
     mode = canonical_mode(said, "the mode")
-    write_local(project_root, home, MARKER, f"{mode}\n")
+    write_local(project_root, home, MODE_MARKER, f"{mode}\n")
     return mode
 
 
-@contextmanager
-def _locked(project_root: str, home: str) -> Iterator[Held]:
-    with vault_mutex(project_root, locks=str(Path(home, _LOCKS))) as held:
-        yield held
-
-
-def _make_folder(project_root: str) -> None:
-    with opened(project_root, "", DIRECTORY) as directory:
-        make_directory(HARNESS, directory)
+def _locks(home: str) -> str:
+    return str(Path(home, "locks"))
 
 
 @contextmanager
@@ -93,3 +90,47 @@ def _explained(project_root: str, key: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise explain(error, project_root, key) from error
+
+
+def start_plan(place: StateDir, device: Device, plan: Plan, text: str) -> PlanText:
+    """Write a new plan with an empty progress, and make it active; else `HarnessError`."""
+    try:
+        write_in(place, device, plan.plan_file, text, expect=ABSENT)
+    except ConcurrentModificationError as error:
+        raise HarnessError(
+            f"the plan {plan.called!a} is there already, in {place.shown!a}. "
+            f"Fix: `perdure plan switch {plan.called}` makes it active."
+        ) from error
+    try:
+        progress = f"# Progress: {plan.called}\n"
+        write_in(place, device, plan.progress_file, progress, expect=ABSENT)
+    except ConcurrentModificationError:
+        pass  # what was noted before stays
+    activate(place, device, plan)
+    return PlanText(plan, text)
+
+
+def switch_plan(place: StateDir, device: Device, name: str) -> PlanText:
+    """Make a plan that is there the active one."""
+    plan = named_plan(name)
+    found = read_plan(place, plan)
+    if found is None:
+        raise PlanNameError(
+            f"there is no plan {name!a} in {place.shown!a}. "
+            "Fix: `perdure plan list` shows what there is, `perdure plan start` begins one."
+        )
+    activate(place, device, plan)
+    return found
+
+
+def activate(place: StateDir, device: Device, plan: Plan) -> None:
+    """Let a plan be the active one of this checkout; the one without a name has no marker."""
+    if plan.name:
+        write_local(place.project_root, device.home, MARKER, f"{plan.name}\n")
+    else:
+        clear_plan(place, device)
+
+
+def clear_plan(place: StateDir, device: Device) -> None:
+    """Let no named plan be active."""
+    remove_local(place.project_root, device.home, MARKER)

@@ -55,8 +55,8 @@ def _recall_here(given: Namespace) -> tuple[str, str]:
 def _state_path(given: Namespace) -> tuple[str, str]:
     from perdure.process.locating import located  # noqa: PLC0415 - as before
 
-    found = located({**_context(given), "plan": given.plan}, given.which)
-    return f"{found.path}\n", found.reason
+    path, reason = located({**_context(given), "plan": given.plan}, given.which)
+    return f"{path}\n", reason
 
 
 def _offer_save_here(given: Namespace) -> tuple[str, str]:
@@ -68,8 +68,8 @@ def _offer_save_here(given: Namespace) -> tuple[str, str]:
     for name in ("confidence", "confidence_reason"):
         if getattr(given, name) is not None:
             candidate[name] = getattr(given, name)
-    found = offered(_context(given), candidate)
-    return json.dumps(found.candidates, indent=2, ensure_ascii=False) + "\n", found.reason
+    candidates, reason = offered(_context(given), candidate)
+    return json.dumps(candidates, indent=2, ensure_ascii=False) + "\n", reason
 
 
 def _body(file: str | None) -> str:

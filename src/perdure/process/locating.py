@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from perdure.app.projects import open_state, to_read
 from perdure.errors import (
@@ -14,15 +13,9 @@ from perdure.errors import (
 from perdure.harness.plans import resolve_active_plan
 from perdure.harness.projects import project_root
 from perdure.harness.state import StateDir, path_in
-from perdure.process.asked import Context, asked
+from perdure.process import Context, asked
 
 PLAN, PROGRESS = "plan", "progress"
-
-
-class Located(NamedTuple):
-    path: Path
-    reason: str = ""
-    """Why it is in the project, though its state is kept elsewhere."""
 
 
 def state_path(context: Context, which: str) -> Path:
@@ -32,20 +25,20 @@ def state_path(context: Context, which: str) -> Path:
     project. Any other `which`, a name that can be no plan, and a marker that leads to none are
     errors: to go on with another plan could undo somebody's work.
     """
-    return located(context, which).path
+    return located(context, which)[0]
 
 
-def located(context: Context, which: str) -> Located:
+def located(context: Context, which: str) -> tuple[Path, str]:
     """As `state_path`, with the reason if it is not where it should be."""
     if which not in {PLAN, PROGRESS}:
         raise InvalidValueError(
             f"{str(which)[:80]!a} is no file of a plan. Fix: ask for plan or progress."
         )
-    said = asked(context)
-    place, reason = _place(said.cwd)
-    plan = resolve_active_plan(place, said.plan)
+    cwd, _, named = asked(context)
+    place, reason = _place(cwd)
+    plan = resolve_active_plan(place, named)
     name = plan.plan_file if which == PLAN else plan.progress_file
-    return Located(Path(path_in(place, name)), reason)
+    return Path(path_in(place, name)), reason
 
 
 def _place(cwd: str) -> tuple[StateDir, str]:

@@ -2,21 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading, open_to_read
 from perdure.errors import ProjectError, StorageError, StorageSelectionError
 from perdure.harness.projects import resolve_project
 from perdure.model.uri import PROFILE, SLUG, Uri
-from perdure.process.asked import Context, asked
-
-
-class Offered(NamedTuple):
-    """Candidates, and why there are none."""
-
-    candidates: list[dict[str, object]]
-    reason: str = ""
+from perdure.process import Context, asked
 
 
 def offer_save_here(context: Context, candidate: object) -> list[dict[str, object]]:
@@ -25,22 +17,22 @@ def offer_save_here(context: Context, candidate: object) -> list[dict[str, objec
     Whether it is worth saving is not judged, and nothing in it is checked. Without a candidate, a
     memory or a project there is nothing to offer.
     """
-    return offered(context, candidate).candidates
+    return offered(context, candidate)[0]
 
 
-def offered(context: Context, candidate: object) -> Offered:
+def offered(context: Context, candidate: object) -> tuple[list[dict[str, object]], str]:
     """As `offer_save_here`, with the reason why there is nothing."""
     if not candidate or (isinstance(candidate, str) and not candidate.strip()):
-        return Offered([])
-    said = asked(context)
+        return [], ""
+    cwd, phase, _ = asked(context)
     try:
         reading = open_to_read(os.environ)
-        project = resolve_project(said.cwd, None).slug
+        project = resolve_project(cwd, None).slug
     except (StorageSelectionError, StorageError, ProjectError) as error:
-        return Offered([], str(error))
+        return [], str(error)
     copy = dict(candidate) if isinstance(candidate, Mapping) else {"body": candidate}
-    phase = {} if said.phase is None else {"phase": said.phase}
-    return Offered([{**copy, **phase, "project": project, "target": _target(reading, copy)}])
+    said = {} if phase is None else {"phase": phase}
+    return [{**copy, **said, "project": project, "target": _target(reading, copy)}], ""
 
 
 def _target(reading: Reading, candidate: Mapping[str, object]) -> str | None:

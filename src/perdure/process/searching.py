@@ -11,7 +11,7 @@ from perdure.engine.recall.result import Hit
 from perdure.errors import DamageError, StorageError
 from perdure.index.account.schema import Note
 from perdure.model import RequestContext
-from perdure.process.notes import (
+from perdure.process.recalling import (
     MOST_WAITING,
     Recalled,
     Scope,
@@ -26,10 +26,7 @@ _OF_PROJECT, _REMEMBERED = "Project", "Remembered"
 
 
 def searched(scope: Scope, query: str) -> Recalled:
-    """Return what is always loaded, then what answers the question: of the project, then other.
-
-    What is of another project is left out.
-    """
+    """Return what is always loaded, then what answers: of the project, then of no project."""
     hits, reasons = _hits(scope, query)
     notes, reason = notes_for(scope)
     always, _ = tiers_of(notes, scope)

@@ -1,17 +1,19 @@
 """What is printed: answers on stdout, for people or as JSON; all else on stderr."""
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import islice
+from enum import Enum
+from pathlib import Path
 from unicodedata import combining, east_asian_width
 
 import click
 
+from perdure import CID
 from perdure.errors import PerdureError
+from perdure.model import ContextNode, RelationEdge
+from perdure.model.values import plain
 
 Json = Mapping[str, object]
 
@@ -24,16 +26,6 @@ _OPTIONS = {"replace_learned": "replace", "role": "as_role", "session_id": "sess
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
 
-def tell(text: str) -> None:
-    """Print exactly this."""
-    click.echo(text.encode(errors="backslashreplace"), nl=False)
-
-
-def tell_text(text: str) -> None:
-    """Print a text: on a terminal what can be read of it, elsewhere every byte."""
-    tell(readable(text))
-
-
 def readable(text: str) -> str:
     """Return a text as it is or, if it is printed on a terminal, so that it does nothing to it."""
     if not sys.stdout.isatty():
@@ -41,15 +33,6 @@ def readable(text: str) -> str:
     from perdure.model.values import visible
 
     return visible(text)
-
-
-def tell_line(line: str) -> None:
-    tell(f"{line}\n")
-
-
-def tell_json(*objects: Json) -> None:
-    """Print each on a line of its own."""
-    tell("".join(f"{json.dumps(each)}\n" for each in objects))
 
 
 def message_of(error: PerdureError) -> str:
@@ -62,31 +45,7 @@ def message_of(error: PerdureError) -> str:
     return error.message(spelled).replace(", or pass --", ", or add --")
 
 
-def mention(line: str) -> None:
-    """Say something that is not the answer."""
-    click.echo(line, err=True)
-
-
 # ---------------------------------------------------------------- tables
-def tell_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
-    """Print the rows below their heads, and say whether there were any.
-
-    The last cell of each may be as long as it is.
-    """
-    widths = [len(head) for head in heads[:-1]]
-    waiting, above = iter(rows), [heads]
-    while some := list(islice(waiting, _AT_ONCE)):
-        for place, width in enumerate(widths):
-            longest = max(width_of(row[place]) for row in some)
-            widths[place] = max(width, min(longest, _WIDEST))
-        tell("".join(f"{_line(row, widths)}\n" for row in (*above, *some)))
-        above = []
-    return not above
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [padded_to(width, cell) for cell, width in zip(row, widths, strict=False)]
-    return "  ".join([*padded, row[-1]]).rstrip()
 
 
 def padded_to(width: int, text: str) -> str:
@@ -155,65 +114,35 @@ def _is_lively() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-@contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function of what is done and of the whole, which moves a bar on a terminal."""
-    if not animated():
-        yield lambda _done, _whole: None
-        return
-    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
-
-        def show(done: int, whole: int) -> None:
-            bar.length = max(whole, 1)
-            bar.update(done - bar.pos)
-
-        yield show
-
-
 def styled(text: str, **style: bool | str) -> str:
     return click.style(text, **style) if coloured() else text  # type: ignore[arg-type] # click's own names
 
 
-def tell_diff(changed: str) -> None:
-    """Print the unified diff of one text, on a terminal in colours."""
-    if not coloured():
-        tell(readable(changed))
-        return
-    old, new, *rest = readable(changed).removesuffix("\n").split("\n")
-    heads = [click.style(line, bold=True) for line in (old, new)]
-    tell("".join(f"{line}\n" for line in (*heads, *map(_coloured_line, rest))))
-
-
-def _coloured_line(line: str) -> str:
-    colour = _COLOURS.get(line[:1])
-    return click.style(line, fg=colour) if colour else line
-
-
 # ---------------------------------------------------------------- values
-def local_time(milliseconds: int) -> str:
-    moment = datetime.fromtimestamp(milliseconds // _THOUSAND, UTC).astimezone()
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+def local_time(moment: int | datetime) -> str:
+    """Return a time, or milliseconds since the epoch, in the zone of this machine."""
+    local = datetime.fromtimestamp(_milliseconds(moment) // _THOUSAND, UTC).astimezone()
+    return local.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def local_date(milliseconds: int) -> str:
-    return local_time(milliseconds)[:10]
+def local_date(moment: int | datetime) -> str:
+    return local_time(moment)[:10]
 
 
-def utc_time(milliseconds: int) -> str:
-    seconds, rest = divmod(milliseconds, _THOUSAND)
+def utc_time(moment: int | datetime) -> str:
+    """Return a time, or milliseconds since the epoch, as JSON has it."""
+    seconds, rest = divmod(_milliseconds(moment), _THOUSAND)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
 
 
-def milliseconds_of(moment: datetime) -> int:
-    return int(moment.timestamp() * _THOUSAND)
+def _milliseconds(moment: int | datetime) -> int:
+    return moment if isinstance(moment, int) else int(moment.timestamp() * _THOUSAND)
 
 
 def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun.removesuffix('y')}{_s(noun)}"
-
-
-def _s(noun: str) -> str:
-    return "ies" if noun.endswith("y") else "s"
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
 def sized(size: int) -> str:
@@ -225,3 +154,72 @@ def sized(size: int) -> str:
         if amount < _THOUSAND or unit == _UNITS[-1]:
             return f"{amount:.1f} {unit}"
     raise AssertionError
+
+
+def gist(node: ContextNode) -> str:
+    """Return what a node is about, in one line: its title, its abstract, else how it begins."""
+    title, abstract = node.title, _first_line(node.abstract)
+    begins = abstract or _first_line(node.content)
+    if begins.startswith(title.removesuffix("…")):
+        return begins
+    return f"{title}: {abstract}" if abstract else title
+
+
+def _first_line(text: str) -> str:
+    return next((" ".join(line.split()) for line in text.splitlines() if line.strip()), "")
+
+
+def picked(value: object, names: str) -> dict[str, object]:
+    """Return the named attributes of a value, as JSON has them.
+
+    `new=old` gives an attribute another name; of `name?`, an empty value is null.
+    """
+    found: dict[str, object] = {}
+    for each in names.split():
+        name, _, attribute = each.rstrip("?").partition("=")
+        said = _plain(getattr(value, attribute or name))
+        found[name] = (said or None) if each.endswith("?") else said
+    return found
+
+
+def _plain(value: object) -> object:
+    match value:
+        case datetime():
+            return utc_time(value)
+        case Enum():
+            return value.value
+        case CID() | Path():
+            return str(value)
+        case tuple() | list():
+            return list(map(_plain, value))
+        case Mapping():
+            return dict(value)
+    return value
+
+
+def told_node(node: ContextNode) -> dict[str, object]:
+    """Return what JSON says of a node, but for its texts and edges."""
+    return picked(node, "uri title abstract status version created_at updated_at problems")
+
+
+def told_whole(node: ContextNode) -> dict[str, object]:
+    """Return all that JSON says of a node itself."""
+    return {
+        **told_node(node),
+        **picked(node, "type=context_type category? owner_space overview content"),
+        "cid": str(CID.of(node.content.encode())),
+        "frontmatter": node.frontmatter,
+        "metadata": plain(node.metadata),
+    }
+
+
+def told_edge(edge: RelationEdge) -> dict[str, object]:
+    return picked(edge, "from_uri to_uri type=relation_type weight reason created_at")
+
+
+def told_edges(edges: Iterable[RelationEdge]) -> list[dict[str, object]]:
+    return [told_edge(edge) for edge in edges]
+
+
+def version_line(uri: str, version: int) -> str:
+    return f"{shown(uri)} version {version}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.app.switching import Target, open_migrating, roll_back, switch
+from perdure.app.setup import Target, open_migrating, roll_back, switch
 from perdure.engine.carrying.arriving import Arriving
 from perdure.engine.carrying.migrating import Migrated, Migrating
 from perdure.errors import (

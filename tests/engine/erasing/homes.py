@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perdure.app import Context
-from perdure.app.signing import signing_key
+from perdure.app.opening import signing_key
 from perdure.artifacts import IndexState
 from perdure.engine.erasing.receipts import Receipt, differences
 from perdure.engine.memory import Memory

@@ -12,7 +12,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.app.llm import answers_of
-from perdure.app.signing import signing_key
+from perdure.app.opening import signing_key
 from perdure.artifacts import ArtifactStore, Derived, Literal
 from perdure.artifacts.archiving import export, import_archive
 from perdure.artifacts.keys import SigningKey

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.app.learning import learning_by_rules
+from perdure.engine.extract.rules.extractors import extractors
 from perdure.engine.memory import Memory
+from perdure.engine.merge.comparing import compare
 from perdure.engine.saving.knowing import KnownNodes
-from perdure.engine.saving.saving import Saving
+from perdure.engine.saving.saving import Learning, Saving
 from perdure.engine.unmerging import Unmerging
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
@@ -112,7 +113,9 @@ def test_who_is_killed_while_undoing_loses_nothing_and_can_do_it_again(
     ground: Ground, tmp_path: Path
 ) -> None:
     with opened(ground) as memory:
-        saving = Saving(memory.nodes, KnownNodes(memory.nodes, lambda *_: {}), learning_by_rules())
+        saving = Saving(
+            memory.nodes, KnownNodes(memory.nodes, lambda *_: {}), Learning(extractors(), compare)
+        )
         saving.commit(JANUARY, "january", CALLER)
         saving.commit(MARCH, "march", CALLER)
     undisturbed = ground.copied(tmp_path / "undisturbed")

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from perdure.app.learning import learning_by_rules
+from perdure.engine.extract.rules.extractors import extractors
+from perdure.engine.merge.comparing import compare
 from perdure.engine.saving import saving
 from perdure.engine.saving.knowing import KnownNodes
-from perdure.engine.saving.saving import Saving
+from perdure.engine.saving.saving import Learning, Saving
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import said
@@ -44,7 +45,7 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
 
 def commit(memory: Opened) -> None:
     known = KnownNodes(memory.nodes, lambda *_: {})
-    saver = Saving(memory.nodes, known, learning_by_rules(), clock=lambda: LATER)
+    saver = Saving(memory.nodes, known, Learning(extractors(), compare), clock=lambda: LATER)
     saver.commit(TALK, "s", ANA)
 
 

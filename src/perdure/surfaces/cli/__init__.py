@@ -9,9 +9,9 @@ import sys
 import click
 
 from perdure.errors import PerdureError
-from perdure.surfaces.ending import INTERRUPTED
-from perdure.surfaces.lazy import HIDDEN, Commands, Later
-from perdure.surfaces.telling import mention, message_of, shown
+from perdure.surfaces import out
+from perdure.surfaces.lazy import HIDDEN, INTERRUPTED, Commands, Later
+from perdure.surfaces.telling import message_of, shown
 
 _HERE = "perdure.surfaces"
 _LINE_BREAK = r"\s*\n\s*"
@@ -124,7 +124,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except PerdureError as error:
-        mention(f"perdure: {shown(re.sub(_LINE_BREAK, ' ', message_of(error)))}")
+        out.mention(f"perdure: {shown(re.sub(_LINE_BREAK, ' ', message_of(error)))}")
         sys.exit(1)
 
 

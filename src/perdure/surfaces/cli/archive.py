@@ -3,10 +3,9 @@
 import click
 
 from perdure import Memory
-from perdure.surfaces.asking import ONE_OBJECT, as_json, with_reason
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.telling import tell_json, tell_line
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory, with_reason
 
 
 @click.command("archive", epilog=NAMES)
@@ -21,7 +20,4 @@ def archive_command(memory: Memory, node: str, reason: str, *, as_json: bool) ->
     takes it back into use.
     """
     uri = memory.archive(node, reason=reason)
-    if as_json:
-        tell_json({"uri": uri, "archived": True})
-    else:
-        tell_line(f"{uri} is archived")
+    out.answer({"uri": uri, "archived": True}, f"{uri} is archived", as_json=as_json)

@@ -21,22 +21,16 @@ from perdure import (
 from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
 from perdure.model import Uri
 from perdure.model.values import shown as briefly
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import with_memory
-from perdure.surfaces.cli.secrets import mention_number_masked
-from perdure.surfaces.ending import INTERRUPTED
-from perdure.surfaces.nodes.given import STDIN
-from perdure.surfaces.telling import (
-    counted,
-    mention,
-    progress,
-    shown,
-    shown_words,
-    tell_diff,
-    tell_json,
-    tell_line,
-    tell_table,
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
+    ONE_OBJECT,
+    STDIN,
+    as_json,
+    mention_number_masked,
+    with_memory,
 )
+from perdure.surfaces.lazy import INTERRUPTED
+from perdure.surfaces.telling import counted, picked, shown, shown_words
 
 _FAILED = "what was said is kept. Fix: mend what stands in the way, then commit it --again."
 _MOST_FAULTS = 20
@@ -86,16 +80,16 @@ def commit_command(
     _refuse_holes(talk)
     if talk.left_out:
         names = ", ".join(map(briefly, talk.left_out[:_MOST_FAULTS]))
-        mention(f"passed over, for no message has it: {names}")
+        out.mention(f"passed over, for no message has it: {names}")
     done = _committed(memory, session, talk, options)
     if as_json:
-        tell_json(_json(done, talk.left_out, dry_run=options["dry_run"]))
+        out.json(_json(done, talk.left_out, dry_run=options["dry_run"]))
     elif options["dry_run"]:
         _tell_plan(memory, done)
     else:
         _tell_commit(memory, done)
     if done.failed:
-        mention(_FAILED)
+        out.mention(_FAILED)
         raise click.exceptions.Exit(1)
 
 
@@ -109,9 +103,9 @@ def _refuse_holes(talk: Conversation) -> None:
     """Refuse a conversation of which something is missing: it would be taken for whole."""
     for fault in talk.faults[:_MOST_FAULTS]:
         more = ", or add --lenient to pass it over." if fault.is_passable else ""
-        mention(f"refused: {shown(str(fault))}{more}")
+        out.mention(f"refused: {shown(str(fault))}{more}")
     if len(talk.faults) > _MOST_FAULTS:
-        mention(f"and {len(talk.faults) - _MOST_FAULTS:,} more")
+        out.mention(f"and {len(talk.faults) - _MOST_FAULTS:,} more")
     if talk.faults:
         raise InvalidValueError(
             f"{counted(len(talk.faults), 'message')} can't be read; nothing was committed. "
@@ -143,7 +137,7 @@ def _committed(memory: Memory, session: str, talk: Conversation, options: Option
             "conversation, name it with --session ID."
         ) from error
     except KeyboardInterrupt:
-        mention(
+        out.mention(
             "stopped; nothing was written"
             if dry_run
             else "stopped; what is done is kept. Fix: run the same command again, and it goes on."
@@ -153,13 +147,13 @@ def _committed(memory: Memory, session: str, talk: Conversation, options: Option
 
 def _shown(messages: int) -> AbstractContextManager[Callable[[int, int], None]]:
     """Return what shows on stderr how much was learned from, if that takes long."""
-    return progress("learning") if messages > _LONG else nullcontext(lambda _done, _all: None)
+    return out.progress("learning") if messages > _LONG else nullcontext(lambda _done, _all: None)
 
 
 # ---------------------------------------------------------------- for people
 def _tell_commit(memory: Memory, done: SessionCommit) -> None:
-    tell_line(_archived(memory, done))
-    tell_line(_counts(done))
+    out.line(_archived(memory, done))
+    out.line(_counts(done))
     _tell_masked(done)
     _tell_left_out(done)
     _tell_failures(done)
@@ -167,15 +161,15 @@ def _tell_commit(memory: Memory, done: SessionCommit) -> None:
         row for each in done.plans if each.outcome in _WRITTEN for row in _rows(memory, done, each)
     ]
     for outcome, name, text in rows:
-        tell_line(f"  {outcome:10}  {name}  {text}")
+        out.line(f"  {outcome:10}  {name}  {text}")
     if rows:
-        mention(f"`perdure why {rows[0][1]}` says what it rests on")
+        out.mention(f"`perdure why {rows[0][1]}` says what it rests on")
 
 
 def _tell_plan(memory: Memory, done: SessionCommit) -> None:
-    mention("nothing is written; this is what would be")
-    tell_line(_archived(memory, done))
-    tell_line(_counts(done))
+    out.mention("nothing is written; this is what would be")
+    out.line(_archived(memory, done))
+    out.line(_counts(done))
     _tell_masked(done)
     _tell_left_out(done)
     rows = [
@@ -183,12 +177,12 @@ def _tell_plan(memory: Memory, done: SessionCommit) -> None:
         for each in done.plans
     ]
     if rows:
-        tell_line("")
-        tell_table(("outcome", "sure", "memory", "what was said, and why it goes there"), rows)
+        out.line("")
+        out.table(("outcome", "sure", "memory", "what was said, and why it goes there"), rows)
     for change in done.changes:
         if change.diff:
-            tell_line("")
-            tell_diff(change.diff)
+            out.line("")
+            out.diff(change.diff)
 
 
 def _archived(memory: Memory, done: SessionCommit) -> str:
@@ -222,15 +216,17 @@ def _tell_masked(done: SessionCommit) -> None:
 def _tell_left_out(done: SessionCommit) -> None:
     for each in done.left_out[:_MOST_FAULTS]:
         what = f"{shown_words(each.what)}: {shown_words(each.why)}"
-        mention(f"not kept of message {each.message + 1}: {what}")
+        out.mention(f"not kept of message {each.message + 1}: {what}")
     if len(done.left_out) > _MOST_FAULTS:
-        mention(f"and {len(done.left_out) - _MOST_FAULTS:,} more")
+        out.mention(f"and {len(done.left_out) - _MOST_FAULTS:,} more")
 
 
 def _tell_failures(done: SessionCommit) -> None:
     for each in done.plans:
         if each.outcome is Outcome.FAILED:
-            mention(f"not kept: {shown_words(each.candidate.content)}: {shown_words(each.reason)}")
+            out.mention(
+                f"not kept: {shown_words(each.candidate.content)}: {shown_words(each.reason)}"
+            )
 
 
 def _why(plan: Planned) -> str:
@@ -248,11 +244,7 @@ def _name(memory: Memory, uri: str) -> str:
 # ---------------------------------------------------------------- for programs
 def _json(done: SessionCommit, left_out: Iterable[str], *, dry_run: bool) -> dict[str, object]:
     return {
-        "session": done.session_id,
-        "uris": list(done.uris),
-        "messages": done.messages,
-        "added": done.added,
-        "replaced": done.replaced,
+        **picked(done, "session=session_id uris messages added replaced"),
         "dry_run": dry_run,
         "left_out": list(left_out),
         "not_kept": [
@@ -262,29 +254,18 @@ def _json(done: SessionCommit, left_out: Iterable[str], *, dry_run: bool) -> dic
         "counts": {**done.counts, _SUPERSEDED: done.superseded},
         "masked": {
             "secrets": done.masked,
-            "messages": [
-                {"message": each.message, "kinds": list(each.kinds)}
-                for each in done.masked_messages
-            ],
+            "messages": [picked(each, "message kinds") for each in done.masked_messages],
         },
         "plans": [_plan_json(each) for each in done.plans],
-        "changes": [
-            {"uri": each.uri, "before": each.before, "after": each.after, "diff": each.diff}
-            for each in done.changes
-        ],
+        "changes": [picked(each, "uri before after diff") for each in done.changes],
     }
 
 
 def _plan_json(plan: Planned) -> dict[str, object]:
     candidate = plan.candidate
     return {
-        "outcome": plan.outcome.value,
-        "uri": plan.uri or None,
-        "category": candidate.category,
-        "content": presentable(candidate.content),
-        "quote": presentable(candidate.quote),
-        "speaker": presentable(candidate.speaker),
-        "confidence": candidate.confidence,
+        **picked(plan, "outcome uri? superseded"),
+        **picked(candidate, "category confidence"),
+        **{name: presentable(getattr(candidate, name)) for name in ("content", "quote", "speaker")},
         "reason": presentable(plan.reason),
-        "superseded": list(plan.superseded),
     }

@@ -6,8 +6,8 @@ from itertools import islice
 
 import click
 
-from perdure.surfaces.cli.caller import Caller, caller_in
-from perdure.surfaces.telling import tell
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import Caller, caller_in
 
 _PROGRAM = "perdure"
 _VARIABLE = "_PERDURE_COMPLETE"
@@ -58,4 +58,4 @@ def completion_command(shell: str) -> None:
     if completion is None:
         raise click.UsageError(f"{shell} is not known. Fix: use one of {', '.join(SHELLS)}.")
     script = completion(click.Command(_PROGRAM), {}, _PROGRAM, _VARIABLE)
-    tell(script.source_template % script.source_vars())
+    out.tell(script.source_template % script.source_vars())

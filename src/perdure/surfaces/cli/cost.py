@@ -10,8 +10,9 @@ import click
 from perdure import Cost
 from perdure.app.llm import costs_here
 from perdure.model.values import read_moment
-from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
-from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_table
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
+from perdure.surfaces.telling import counted, picked, shown
 
 _ALL = "all"
 _CENT_OF_CENT = Decimal("0.0001")
@@ -49,18 +50,18 @@ def cost_command(by: str, since: datetime | None, *, as_json: bool) -> None:
     """
     totals = costs_here(os.environ, by, since)
     if as_json:
-        tell_json(*({by: each.name, **_json(each)} for each in totals))
+        out.json(*({by: each.name, **_json(each)} for each in totals))
         return
     if not totals:
-        mention("no language model was asked")
+        out.mention("no language model was asked")
         return
     rows = [_row(each) for each in totals]
     if len(totals) > 1:
         rows.append(_row(_sum(totals)))
-    tell_table((by, "calls", "remembered", "read", "written", "cost"), rows)
+    out.table((by, "calls", "remembered", "read", "written", "cost"), rows)
     unfinished = sum(each.open for each in totals)
     if unfinished:
-        mention(
+        out.mention(
             f"{counted(unfinished, 'call')} under way, or never ended: counted as the most that "
             "may be due"
         )
@@ -92,11 +93,5 @@ def _sum(totals: Sequence[Cost]) -> Cost:
 
 
 def _json(total: Cost) -> dict[str, object]:
-    return {
-        "calls": total.calls,
-        "remembered": total.remembered,
-        "unfinished": total.open,
-        "input_tokens": total.input_tokens,
-        "output_tokens": total.output_tokens,
-        "dollars": None if total.dollars is None else f"{total.dollars:f}",
-    }
+    counts = picked(total, "calls remembered unfinished=open input_tokens output_tokens")
+    return {**counts, "dollars": None if total.dollars is None else f"{total.dollars:f}"}

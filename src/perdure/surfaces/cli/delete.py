@@ -3,11 +3,18 @@
 import click
 
 from perdure import Memory
-from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, with_reason, without_asking
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.nodes.describing import gist
-from perdure.surfaces.telling import shown, tell_json, tell_line
+from perdure.surfaces.cli.options import (
+    NAMES,
+    ONE_OBJECT,
+    as_json,
+    ask_first,
+    with_memory,
+    with_reason,
+    without_asking,
+)
+from perdure.surfaces.telling import gist, shown
 
 
 @click.command("delete", epilog=NAMES)
@@ -26,7 +33,4 @@ def delete_command(memory: Memory, node: str, reason: str, *, yes: bool, as_json
         says = "something that can't be read" if found.node is None else shown(gist(found.node))
         ask_first(f"this removes {found.uri}: {says}", "nothing was removed")
     uri = memory.delete(node, reason=reason)
-    if as_json:
-        tell_json({"uri": uri, "deleted": True})
-    else:
-        tell_line(f"{uri} is deleted")
+    out.answer({"uri": uri, "deleted": True}, f"{uri} is deleted", as_json=as_json)

@@ -7,9 +7,10 @@ from dataclasses import asdict
 import click
 
 from perdure import Check, Checkup, Severity
-from perdure.app.checking import CAPABILITIES, check_up
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.telling import shown, styled, tell_json, tell_line
+from perdure.app.condition import CAPABILITIES, check_up
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+from perdure.surfaces.telling import shown, styled
 
 _SHOWN = {Severity.WARN, Severity.FAIL}
 _COLOURS = dict(zip(Severity, ("green", "cyan", "yellow", "red"), strict=True))
@@ -39,10 +40,10 @@ def doctor_command(context: click.Context, requires: str, *, every: bool, as_jso
         )
     found = check_up(os.environ, wanted)
     if as_json:
-        tell_json(_json(found))
+        out.json(_json(found))
     else:
         for line in _lines(found, every=every):
-            tell_line(line)
+            out.line(line)
     context.exit(0 if found.ok else 1)
 
 

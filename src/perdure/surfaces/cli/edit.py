@@ -3,12 +3,11 @@
 import click
 
 from perdure import Memory
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.nodes.describing import version_line
-from perdure.surfaces.nodes.editor import edited, find_editor
-from perdure.surfaces.telling import mention, tell_json, tell_line
+from perdure.surfaces.cli.editor import edited, find_editor
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.telling import version_line
 
 
 @click.command("edit", epilog=NAMES)
@@ -27,9 +26,10 @@ def edit_command(memory: Memory, node: str, reason: str, *, as_is: bool, as_json
     editor = find_editor("pipe the text into `perdure write NODE --version N`")
     with edited(editor, memory.uri(node).rpartition("/")[2]) as change:
         done = memory.edit(node, change, reason=reason, as_is=as_is)
-    if as_json:
-        tell_json({"uri": done.uri, "version": done.version, "written": done.written})
-    else:
-        tell_line(version_line(done.uri, done.version))
+    out.answer(
+        {"uri": done.uri, "version": done.version, "written": done.written},
+        version_line(done.uri, done.version),
+        as_json=as_json,
+    )
     if not done.written:
-        mention("it was not changed; nothing was written")
+        out.mention("it was not changed; nothing was written")

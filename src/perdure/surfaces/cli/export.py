@@ -5,9 +5,16 @@ from typing import Unpack
 
 import click
 
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import Caller, caller_in, caller_options, opened
-from perdure.surfaces.telling import counted, progress, shown, sized, tell_json, tell_line
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
+    ONE_OBJECT,
+    Caller,
+    as_json,
+    caller_in,
+    caller_options,
+    opened,
+)
+from perdure.surfaces.telling import counted, picked, shown, sized
 
 
 @click.command("export")
@@ -22,24 +29,15 @@ def export_command(folder: Path, *, as_json: bool, **named: Unpack[Caller]) -> N
     only what changed is written.
     """
     everything = named["account"] is named["user"] is named["as_role"] is None
-    with opened(caller_in(dict(named))) as memory, progress("exporting") as show:
+    with opened(caller_in(dict(named))) as memory, out.progress("exporting") as show:
         done = memory.export(folder, everything=everything, progress=show)
     if as_json:
-        tell_json(
-            {
-                "folder": str(folder),
-                "history": done.manifest.history,
-                "position": done.manifest.position,
-                "accounts": done.manifest.accounts,
-                "files": len(done.manifest.files),
-                "written": done.written,
-                "removed": done.removed,
-                "bytes": done.size,
-            }
-        )
+        said = picked(done.manifest, "history position accounts")
+        counts = {"files": len(done.manifest.files), **picked(done, "written removed bytes=size")}
+        out.json({"folder": str(folder), **said, **counts})
         return
     total = counted(len(done.manifest.files), "file")
     changed = f"{counted(done.written, 'file')} written, {done.removed} removed"
-    tell_line(
+    out.line(
         f"exported to {shown(str(folder))}: {total} ({changed}), history of {sized(done.size)}"
     )

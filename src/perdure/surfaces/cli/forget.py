@@ -9,10 +9,17 @@ import click
 from perdure import Erased, ErasurePlan, Forgotten, Memory
 from perdure.errors import ProofError
 from perdure.model.values import JSON
-from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.files import read_signed, writing
-from perdure.surfaces.telling import counted, mention, shown, sized, tell_json, tell_line
+from perdure.surfaces.cli.options import (
+    NAMES,
+    ONE_OBJECT,
+    as_json,
+    ask_first,
+    with_memory,
+    without_asking,
+)
+from perdure.surfaces.telling import counted, picked, shown, sized
 
 _LONGEST = 1 << 28
 _MOST = 10
@@ -65,14 +72,14 @@ def forget_command(
 def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
     done = memory.forget(node, reason=options["reason"], dry_run=options["dry_run"])
     if as_json:
-        tell_json({"archived": list(done.archived), "before": list(done.before)})
+        out.json({"archived": list(done.archived), "before": list(done.before)})
         return
     said = "would be archived" if options["dry_run"] else "is archived"
     for each in done.archived:
-        tell_line(f"{shown(each)} {said}")
+        out.line(f"{shown(each)} {said}")
     for each in done.before:
-        tell_line(f"{shown(each)} was archived before")
-    mention("`perdure unarchive NODE` brings it back; --erase removes it for good")
+        out.line(f"{shown(each)} was archived before")
+    out.mention("`perdure unarchive NODE` brings it back; --erase removes it for good")
 
 
 def _erase(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
@@ -104,14 +111,14 @@ def _tell_plan(would: Forgotten, *, as_json: bool) -> None:
     if would.plan is None:
         raise AssertionError
     if as_json:
-        tell_json({"erased": None, "plan": plan_json(would.plan)})
+        out.json({"erased": None, "plan": plan_json(would.plan)})
     elif would.plan.is_empty:
-        tell_line("nothing is left to erase")
+        out.line("nothing is left to erase")
         for line in stays(would.plan):
-            mention(line)
+            out.mention(line)
     else:
         for line in planned(would.plan):
-            tell_line(line)
+            out.line(line)
 
 
 def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
@@ -121,22 +128,22 @@ def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
         return
     if as_json:
         plan = None if done.plan is None else plan_json(done.plan)
-        tell_json({"erased": erased_json(erased), "plan": plan})
+        out.json({"erased": erased_json(erased), "plan": plan})
         return
     for line in told_of(erased):
-        tell_line(line)
-    tell_line(f"receipt {shown(options['receipt'] or str(erased.path))}")
+        out.line(line)
+    out.line(f"receipt {shown(options['receipt'] or str(erased.path))}")
 
 
 # ---------------------------------------------------------------- receipts
 def _verify(memory: Memory, path: str, key: str | None, *, as_json: bool) -> None:
     said, found = memory.verify_receipt(read_signed(path, "receipt", _LONGEST), key)
     if as_json:
-        tell_json({"signed": True, "said": said, "differences": list(found)})
+        out.json({"signed": True, "said": said, "differences": list(found)})
     else:
         _tell_said(said)
         for each in found:
-            tell_line(f"but {shown(each)}")
+            out.line(f"but {shown(each)}")
     if found:
         raise ProofError(
             f"the receipt is signed, but {counted(len(found), 'thing')} here "
@@ -149,8 +156,8 @@ def _tell_said(told: Mapping[str, JSON]) -> None:
     uris, contents = told.get("uris"), told.get("contents")
     names = ", ".join(shown(str(each)) for each in uris) if isinstance(uris, list) else "-"
     count = len(contents) if isinstance(contents, list) else 0
-    tell_line(f"signed: {names} was erased at {shown(str(told.get('time')))}")
-    tell_line(f"    {counted(count, 'content')}, by {shown(str(told.get('by')))}")
+    out.line(f"signed: {names} was erased at {shown(str(told.get('time')))}")
+    out.line(f"    {counted(count, 'content')}, by {shown(str(told.get('by')))}")
 
 
 # ---------------------------------------------------------------- what is printed
@@ -215,30 +222,17 @@ def _some(noun: str, keys: Sequence[str]) -> Iterator[str]:
 
 def plan_json(plan: ErasurePlan) -> dict[str, object]:
     return {
-        "uris": list(plan.uris),
-        "former": list(plan.former),
-        "owner_space": plan.owner_space,
-        "files": list(plan.files),
-        "versions": plan.versions,
-        "contents": [str(cid) for cid in plan.contents],
-        "bytes": plan.size,
-        "derived": dict(plan.derived),
-        "kept": [{"cid": str(kept.cid), "key": kept.key} for kept in plan.kept],
+        **picked(plan, "uris former owner_space files versions contents bytes=size derived"),
+        **picked(plan, "leading elsewhere names withheld"),
+        "kept": [picked(kept, "cid key") for kept in plan.kept],
         "moved": [{"from": old, "to": new} for old, new in plan.moved],
-        "quoted": [{"uri": each.uri, "file": each.where} for each in plan.quoted],
-        "leading": list(plan.leading),
-        "elsewhere": list(plan.elsewhere),
-        "names": list(plan.names),
-        "withheld": plan.withheld,
+        "quoted": [picked(each, "uri file=where") for each in plan.quoted],
     }
 
 
 def erased_json(erased: Erased) -> dict[str, object]:
     return {
-        "versions": erased.versions,
-        "contents": [str(cid) for cid in erased.contents],
-        "kept": [{"cid": str(kept.cid), "key": kept.key} for kept in erased.kept],
+        **picked(erased, "versions contents derived receipt=path"),
+        "kept": [picked(kept, "cid key") for kept in erased.kept],
         "moved": [{"from": old, "to": new} for old, new in erased.moved],
-        "derived": dict(erased.derived),
-        "receipt": str(erased.path),
     }

@@ -8,8 +8,9 @@ import click
 from perdure import Garbage
 from perdure.app import open_log
 from perdure.errors import AccessRefusedError
-from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, parse_moment
-from perdure.surfaces.telling import counted, local_time, mention, sized, tell_json, tell_line
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, Moment, as_json, parse_moment
+from perdure.surfaces.telling import counted, local_time, sized
 
 
 @click.command("gc")
@@ -41,9 +42,9 @@ def gc_command(before: Moment | None, *, dry_run: bool, yes: bool, as_json: bool
     if as_json:
         cids = [str(cid) for cid in found.cids]
         counts = {"horizon": found.horizon, "contents": len(cids), "bytes": found.size}
-        tell_json({"done": not dry_run, **counts, "cids": cids})
+        out.json({"done": not dry_run, **counts, "cids": cids})
     else:
-        tell_line(sentence)
+        out.line(sentence)
 
 
 def _ask(sentence: str) -> None:
@@ -52,7 +53,7 @@ def _ask(sentence: str) -> None:
             "nothing was erased: there is nobody to ask. Fix: add --yes; --dry-run shows what "
             "would go."
         )
-    mention(sentence)
+    out.mention(sentence)
     click.confirm("This can't be undone. Go on?", abort=True, err=True)
 
 

@@ -9,30 +9,19 @@ import click
 
 from perdure import CID, Event, Log, Version
 from perdure.app import adopt_history, open_log
-from perdure.errors import InvalidCIDError
-from perdure.surfaces.asking import (
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
     ONE_OBJECT,
     Moment,
     as_json,
     at_moment,
     is_number,
+    mention_edits,
+    parse_cid,
 )
-from perdure.surfaces.cli.caller import mention_edits
 from perdure.surfaces.lazy import Commands, Later
-from perdure.surfaces.telling import (
-    local_date,
-    local_time,
-    mention,
-    readable,
-    shown,
-    tell_diff,
-    tell_json,
-    tell_line,
-    tell_table,
-    tell_text,
-    utc_time,
-)
+from perdure.surfaces.telling import local_date, local_time, picked, readable, shown, utc_time
 
 Rest = ParamSpec("Rest")
 
@@ -82,7 +71,7 @@ def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest,
             if sweep:
                 mention_edits(log.record_edits())
             elif log.refusal is not None:
-                mention(f"the texts can't be had: {log.refusal}")
+                out.mention(f"the texts can't be had: {log.refusal}")
             command(log, *args, **kwargs)
 
     return run
@@ -90,14 +79,7 @@ def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest,
 
 def _parse_version(text: str) -> int | CID:
     """Return a version as the user names it: by its number, or by its content."""
-    return int(text) if is_number(text) else _parse_cid(text)
-
-
-def _parse_cid(text: str) -> CID:
-    try:
-        return CID.parse(text)
-    except InvalidCIDError as error:
-        raise click.BadParameter(str(error)) from error
+    return int(text) if is_number(text) else parse_cid(text)
 
 
 # ---------------------------------------------------------------- log
@@ -127,11 +109,11 @@ def log_command(
     found = log.entries(key, after=after, limit=limit)
     if as_json:
         for event in found:
-            tell_json(_json(event))
+            out.json(_json(event))
         return
     number = "position" if key is None else "version"
-    if not tell_table((number, "time", "actor", "origin", "key", "reason"), map(_row, found)):
-        mention(f"nothing is recorded {f'after {after}' if after else 'yet'}")
+    if not out.table((number, "time", "actor", "origin", "key", "reason"), map(_row, found)):
+        out.mention(f"nothing is recorded {f'after {after}' if after else 'yet'}")
 
 
 def _row(event: Event) -> tuple[str, ...]:
@@ -148,15 +130,9 @@ def _json(event: Event) -> dict[str, object]:
     return {
         "key": event.key,
         **number,
-        "position": event.position,
-        "commit": event.commit,
+        **picked(event, "position commit"),
         "time": utc_time(event.time),
-        "actor": event.actor,
-        "origin": event.origin,
-        "reason": event.reason,
-        "removed": event.unbound,
-        "cid": None if event.cid is None else str(event.cid),
-        "derived_from": [str(cid) for cid in event.derived_from],
+        **picked(event, "actor origin reason removed=unbound cid derived_from"),
         "more": _plain(event.circumstances.more),
     }
 
@@ -178,7 +154,7 @@ def _plain(value: object) -> object:
 @click.command("show")
 @click.argument("key")
 @click.option("--version", type=click.IntRange(min=1), metavar="N", help="By its number.")
-@click.option("--cid", type=_parse_cid, metavar="CID", help="By its content.")
+@click.option("--cid", type=parse_cid, metavar="CID", help="By its content.")
 @at_moment
 @as_json(ONE_OBJECT)
 @_with_log
@@ -194,9 +170,9 @@ def show_command(  # noqa: PLR0913 - one for each option
     found = log.version(key, version or cid, at=at)
     text = log.text(found)
     if as_json:
-        tell_json({**_json(found), "text": text})
+        out.json({**_json(found), "text": text})
     else:
-        tell_text(text)
+        out.text(text)
 
 
 # ---------------------------------------------------------------- diff
@@ -216,11 +192,11 @@ def diff_command(
     first, last, changed = log.diff(key, old, new)
     if as_json:
         begin = None if first is None else first.number
-        tell_json({"key": last.key, "from": begin, "to": last.number, "diff": changed})
+        out.json({"key": last.key, "from": begin, "to": last.number, "diff": changed})
     elif changed:
-        tell_diff(changed)
+        out.diff(changed)
     else:
-        mention("no difference")
+        out.mention("no difference")
 
 
 # ---------------------------------------------------------------- blame
@@ -233,10 +209,10 @@ def blame_command(log: Log, key: str, *, as_json: bool) -> None:
     blamed = log.blame(key)
     if as_json:
         lines = enumerate(blamed, 1)
-        tell_json(*({"line": n, "text": line.text, **_json(line.version)} for n, line in lines))
+        out.json(*({"line": n, "text": line.text, **_json(line.version)} for n, line in lines))
         return
     rows = [(*_writer(line.version), readable(line.text.removesuffix("\n"))) for line in blamed]
-    tell_table(("version", "date", "actor", "origin", "line"), rows)
+    out.table(("version", "date", "actor", "origin", "line"), rows)
 
 
 def _writer(version: Version) -> tuple[str, ...]:
@@ -262,11 +238,11 @@ def restore_command(  # noqa: PLR0913 - one for each option
     """
     made, source, written = log.restore(key, version, reason=reason, force=force)
     if as_json:
-        tell_json({**_json(made), "restored": source.number, "written": written})
+        out.json({**_json(made), "restored": source.number, "written": written})
     elif written:
-        tell_line(f"{shown(key)}: wrote version {made.number}, the text of version {source.number}")
+        out.line(f"{shown(key)}: wrote version {made.number}, the text of version {source.number}")
     else:
-        tell_line(f"{shown(key)}: version {made.number} has that text already; nothing to write")
+        out.line(f"{shown(key)}: version {made.number} has that text already; nothing to write")
 
 
 # ---------------------------------------------------------------- adopt
@@ -280,8 +256,8 @@ def adopt_command(folder: str, *, as_json: bool) -> None:
     """
     aside = adopt_history(os.environ, folder)
     if as_json:
-        tell_json({"adopted": True, "put_aside": None if aside is None else str(aside)})
+        out.json({"adopted": True, "put_aside": None if aside is None else str(aside)})
         return
-    tell_line(f"this memory has the history of {folder} now")
+    out.line(f"this memory has the history of {folder} now")
     if aside is not None:
-        tell_line(f"the one that it had begun is kept in {aside}")
+        out.line(f"the one that it had begun is kept in {aside}")

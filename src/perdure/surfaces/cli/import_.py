@@ -10,18 +10,16 @@ import click
 from perdure import Imported, import_formats, is_export
 from perdure.app import import_memory
 from perdure.errors import InvalidValueError
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import caller_in, caller_options, opened
-from perdure.surfaces.cli.secrets import mention_number_masked
-from perdure.surfaces.telling import (
-    counted,
-    mention,
-    progress,
-    shown,
-    tell_json,
-    tell_line,
-    tell_table,
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
+    ONE_OBJECT,
+    as_json,
+    caller_in,
+    caller_options,
+    mention_number_masked,
+    opened,
 )
+from perdure.surfaces.telling import counted, picked, shown
 
 _EXPORT = "perdure"
 """The format of a memory that was exported; it is taken in whole, and not item by item."""
@@ -66,10 +64,10 @@ def import_command(path: Path, *, as_json: bool, **options: Any) -> None:  # noq
     if options["format"] == _EXPORT or (options["format"] is None and is_export(path)):
         _import_memory(path, dry_run=dry_run, as_json=as_json)
         return
-    with opened(caller) as memory, progress("importing") as show:
+    with opened(caller) as memory, out.progress("importing") as show:
         done = memory.import_from(path, progress=show, **options)
     if as_json:
-        tell_json(_json(done, dry_run=dry_run))
+        out.json(_json(done, dry_run=dry_run))
     else:
         _tell(done, dry_run=dry_run, archive_gone=options["archive_gone"])
     if done.refused:
@@ -81,20 +79,20 @@ def import_command(path: Path, *, as_json: bool, **options: Any) -> None:  # noq
 
 def _tell(done: Imported, *, dry_run: bool, archive_gone: bool) -> None:
     if dry_run:
-        mention("nothing is written; this is what would be")
+        out.mention("nothing is written; this is what would be")
     rows = [(kind, *map(str, states.values())) for kind, states in done.totals().items()]
-    if not tell_table((done.format, *next(iter(done.totals().values()), ())), rows):
-        tell_line("there is nothing to import")
+    if not out.table((done.format, *next(iter(done.totals().values()), ())), rows):
+        out.line("there is nothing to import")
     if archive_gone and done.gone:
-        tell_line(f"{counted(done.gone, 'document')} without a file put away")
+        out.line(f"{counted(done.gone, 'document')} without a file put away")
     if done.learned:
         told = ", ".join(f"{count} {name}" for name, count in done.learned.items())
-        tell_line(f"learned: {told}")
+        out.line(f"learned: {told}")
     mention_number_masked(done.masked, [])
     for finding in done.findings:
-        mention(f"{'refused' if finding.refused else 'told'}: {shown(str(finding))}")
+        out.mention(f"{'refused' if finding.refused else 'told'}: {shown(str(finding))}")
     if done.more:
-        mention(f"and {done.more:,} more")
+        out.mention(f"and {done.more:,} more")
 
 
 def _json(done: Imported, *, dry_run: bool) -> dict[str, object]:
@@ -102,16 +100,13 @@ def _json(done: Imported, *, dry_run: bool) -> dict[str, object]:
         "format": done.format,
         "dry_run": dry_run,
         "counts": done.totals(),
-        "refused": done.refused,
-        "gone": done.gone,
-        "learned": dict(done.learned),
-        "masked": done.masked,
+        **picked(done, "refused gone learned masked"),
         "findings": [asdict(each) for each in done.findings],
     }
 
 
 def _import_memory(folder: Path, *, dry_run: bool, as_json: bool) -> None:
-    with progress("importing") as show:
+    with out.progress("importing") as show:
         done = import_memory(os.environ, folder, dry_run=dry_run, progress=show)
     number = counted(done.files, "file")
     if done.how is None:
@@ -119,8 +114,8 @@ def _import_memory(folder: Path, *, dry_run: bool, as_json: bool) -> None:
     else:
         sentence = f"{_ARRIVED[done.how.value]}: wrote {number}"
     if not as_json:
-        tell_line(sentence)
+        out.line(sentence)
     elif done.how is None:
-        tell_json({"dry_run": True, "position": done.position, "files": done.files})
+        out.json({"dry_run": True, "position": done.position, "files": done.files})
     else:
-        tell_json({**asdict(done), "how": done.how.value})
+        out.json({**asdict(done), "how": done.how.value})

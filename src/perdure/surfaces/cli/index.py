@@ -6,18 +6,9 @@ import click
 
 from perdure import IndexProof, ListedIndex, Memory
 from perdure.errors import DamageError
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import with_memory
-from perdure.surfaces.telling import (
-    counted,
-    mention,
-    progress,
-    shown,
-    sized,
-    tell_json,
-    tell_line,
-    tell_table,
-)
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.telling import counted, picked, shown, sized
 
 _MOST_NAMED = 3
 
@@ -38,15 +29,15 @@ def _status(memory: Memory, *, as_json: bool) -> None:
     found = memory.index.status()
     facts = {k: v for k, v in asdict(found).items() if k not in {"indexes", "hints"}}
     if as_json:
-        tell_json({**facts, "indexes": [_listed_json(each) for each in found.indexes]})
+        out.json({**facts, "indexes": [_listed_json(each) for each in found.indexes]})
         return
-    tell_table(("what", "is"), ((name, shown(str(value))) for name, value in facts.items()))
-    tell_line("")
-    tell_table(("places", "size", "finished", "answers", "index"), map(_listed_row, found.indexes))
+    out.table(("what", "is"), ((name, shown(str(value))) for name, value in facts.items()))
+    out.line("")
+    out.table(("places", "size", "finished", "answers", "index"), map(_listed_row, found.indexes))
     for hint in found.hints:
-        mention(hint.text)
+        out.mention(hint.text)
     if not found.hints and (found.behind or not found.built):
-        mention("the next recall brings it up to date, or `perdure index rebuild` now")
+        out.mention("the next recall brings it up to date, or `perdure index rebuild` now")
 
 
 def _listed_row(each: ListedIndex) -> tuple[str, ...]:
@@ -55,13 +46,7 @@ def _listed_row(each: ListedIndex) -> tuple[str, ...]:
 
 
 def _listed_json(each: ListedIndex) -> dict[str, object]:
-    return {
-        "index": each.name,
-        "places": each.places,
-        "bytes": each.size,
-        "finished": each.position > 0,
-        "answers": each.answers,
-    }
+    return {**picked(each, "index=name places bytes=size answers"), "finished": each.position > 0}
 
 
 @index_command.command("rebuild")
@@ -72,15 +57,16 @@ def _rebuild(memory: Memory, *, as_json: bool) -> None:
 
     Vectors that were made before are not made again.
     """
-    with progress("indexing") as show:
+    with out.progress("indexing") as show:
         done = memory.index.rebuild(progress=show)
     failed = {uri: str(error) for uri, error in done.failed.items()}
-    if as_json:
-        tell_json({"indexed": len(done.places), "position": done.position, "failed": failed})
-    else:
-        tell_line(f"indexed {counted(len(done.places), 'place')}")
+    out.answer(
+        {"indexed": len(done.places), "position": done.position, "failed": failed},
+        f"indexed {counted(len(done.places), 'place')}",
+        as_json=as_json,
+    )
     for uri, error in failed.items():
-        mention(f"left out: {uri}: {shown(error)}")
+        out.mention(f"left out: {uri}: {shown(error)}")
 
 
 @index_command.command("verify")
@@ -93,17 +79,17 @@ def _verify(memory: Memory, *, heal: bool, as_json: bool) -> None:
     Every record is made again and compared. The root is one digest of all that the index should
     hold: it is the same wherever the memories and the model are the same.
     """
-    with progress("comparing") as show:
+    with out.progress("comparing") as show:
         proof = memory.index.verify(heal=heal, progress=show)
     if as_json:
-        tell_json(_json(proof, healed=heal))
+        out.json(_json(proof, healed=heal))
     else:
         _tell(proof, healed=heal)
     if proof.notes:
         names = ", ".join(map(memory.name, proof.notes[:_MOST_NAMED]))
         more = "" if len(proof.notes) <= _MOST_NAMED else ", …"
         number = counted(len(proof.notes), "text")
-        mention(
+        out.mention(
             f"{number} in no index, being no node yet: {names}{more}. "
             "Fix: run `perdure repair --apply`"
         )
@@ -126,38 +112,33 @@ def _prune(memory: Memory, *, as_json: bool) -> None:
     """
     gone = memory.index.prune()
     if as_json:
-        tell_json({"removed": [{"index": name, "bytes": size} for name, size in gone]})
+        out.json({"removed": [{"index": name, "bytes": size} for name, size in gone]})
         return
     for name, size in gone:
-        tell_line(f"removed {shown(name)}, {sized(size)}")
+        out.line(f"removed {shown(name)}, {sized(size)}")
     if not gone:
-        tell_line("there is nothing to remove")
+        out.line("there is nothing to remove")
 
 
 def _tell(proof: IndexProof, *, healed: bool) -> None:
     for difference in proof.differences:
-        tell_line(f"{difference.kind.value}: {difference.uri}")
+        out.line(f"{difference.kind.value}: {difference.uri}")
     if proof.damage:
-        tell_line(f"damaged: {shown(proof.damage)}")
+        out.line(f"damaged: {shown(proof.damage)}")
     for uri, error in proof.failed:
-        mention(f"left out: {uri}: {shown(error)}")
+        out.mention(f"left out: {uri}: {shown(error)}")
     if proof.holds:
         records = counted(proof.records, "record")
-        tell_line(f"ok: {records} of {counted(proof.places, 'place')}, root {proof.root}")
+        out.line(f"ok: {records} of {counted(proof.places, 'place')}, root {proof.root}")
     elif healed:
         done = f"healed {counted(len(proof.differences), 'place')}"
-        tell_line(f"{'made anew' if proof.damage else done}, root {proof.root}")
+        out.line(f"{'made anew' if proof.damage else done}, root {proof.root}")
 
 
 def _json(proof: IndexProof, *, healed: bool) -> dict[str, object]:
     return {
-        "ok": proof.holds,
+        **picked(proof, "ok=holds root places records damage? notes"),
         "healed": healed and not proof.holds,
-        "root": proof.root,
-        "places": proof.places,
-        "records": proof.records,
-        "differences": [{"uri": d.uri, "kind": d.kind.value} for d in proof.differences],
+        "differences": [picked(each, "uri kind") for each in proof.differences],
         "failed": dict(proof.failed),
-        "damage": proof.damage or None,
-        "notes": list(proof.notes),
     }

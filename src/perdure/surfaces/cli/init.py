@@ -4,10 +4,11 @@ import os
 
 import click
 
-from perdure.app.beginning import Begun, backends, begin
-from perdure.app.beginning import find_vault as obsidian_vault
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.telling import shown, tell_json, tell_line
+from perdure.app.setup import Begun, backends, begin
+from perdure.app.setup import find_vault as obsidian_vault
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+from perdure.surfaces.telling import picked, shown
 
 NEXT = (
     'perdure save "I like my tea without milk"',
@@ -40,7 +41,7 @@ def init_command(
     _check(vault, backend)
     begun = begin(os.environ, vault=vault, backend=backend, force=force)
     if as_json:
-        tell_json(_json(begun))
+        out.json(_json(begun))
         return
     _tell(begun)
 
@@ -61,13 +62,13 @@ def _check(vault: str | None, backend: str | None) -> None:
 
 # ---------------------------------------------------------------- telling
 def _tell(begun: Begun) -> None:
-    tell_line(f"config   {shown(str(begun.file))}: {_done(begun)}")
+    out.line(f"config   {shown(str(begun.file))}: {_done(begun)}")
     where = f" at {shown(begun.whereabouts)}" if begun.whereabouts else ""
-    tell_line(f"storage  {begun.protocol}{where}: opened, and can be written")
-    tell_line(f"history  {shown(str(begun.history))}")
-    tell_line("\nNext:")
+    out.line(f"storage  {begun.protocol}{where}: opened, and can be written")
+    out.line(f"history  {shown(str(begun.history))}")
+    out.line("\nNext:")
     for command in NEXT:
-        tell_line(f"  {command}")
+        out.line(f"  {command}")
 
 
 def _done(begun: Begun) -> str:
@@ -80,12 +81,8 @@ def _done(begun: Begun) -> str:
 def _json(begun: Begun) -> dict[str, object]:
     return {
         "home": str(begun.config.home),
-        "config": str(begun.file),
+        **picked(begun, "config=file was_there protocol storage=whereabouts history"),
         "written": not begun.was_there or bool(begun.changed),
-        "was_there": begun.was_there,
         "changed": [".".join(place) for place in begun.changed],
-        "protocol": begun.protocol,
-        "storage": begun.whereabouts,
-        "history": str(begun.history),
         "next": list(NEXT),
     }

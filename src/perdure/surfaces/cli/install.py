@@ -7,8 +7,9 @@ import click
 
 from perdure.agents.entries import AGENTS
 from perdure.agents.install import plan_installation
-from perdure.surfaces.asking import ask_first
-from perdure.surfaces.telling import mention, shown, tell_diff, tell_line
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ask_first
+from perdure.surfaces.telling import shown
 
 _HINTS = {
     "claude-code": "start Claude Code anew; `/hooks` and `/mcp` show it",
@@ -31,20 +32,20 @@ def install_command(agent: str, *, dry_run: bool, uninstall: bool, yes: bool) ->
     plan = plan_installation(agent, os.environ, uninstall=uninstall)
     if not plan.changes:
         done = "is not there, and nothing was" if uninstall else "is there already, and nothing was"
-        mention(f"it {done} changed")
+        out.mention(f"it {done} changed")
         return
     for change in plan.changes:
         if told := change.diff():
-            tell_diff(told)
+            out.diff(told)
     if dry_run:
-        mention("nothing is written; this is what would be")
+        out.mention("nothing is written; this is what would be")
         return
     if not yes:
         ask_first("this changes files of your agent, as shown above", "nothing was written")
     for change, backup in plan.apply():
         kept = f"; as it was, it is in {shown(str(backup))}" if backup else ""
         verb = "removed" if change.content is None else "wrote"
-        tell_line(f"{verb} {shown(str(change.found.path))}{kept}")
-    mention("start it anew" if uninstall else f"now {_HINTS[agent]}")
+        out.line(f"{verb} {shown(str(change.found.path))}{kept}")
+    out.mention("start it anew" if uninstall else f"now {_HINTS[agent]}")
     if not uninstall and find_spec("mcp") is None:
-        mention("note: the server needs an extra. Fix: pip install '.[mcp]' from a checkout")
+        out.mention("note: the server needs an extra. Fix: pip install '.[mcp]' from a checkout")

@@ -3,10 +3,12 @@
 import click
 
 from perdure import Memory, Problem
-from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
-from perdure.surfaces.telling import counted, mention, shown, styled, tell_json, tell_line
+from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, as_json, with_memory
+from perdure.surfaces.telling import counted, picked, shown, styled
+
+_FIELDS = "file line? code error=is_error what fix uri?"
 
 
 @click.command("lint", epilog=NAMES)
@@ -22,12 +24,12 @@ def lint_command(memory: Memory, folder: str | None, *, as_json: bool) -> None:
     """
     found = memory.lint(folder)
     if as_json:
-        tell_json(*map(_json, found.problems))
+        out.json(*(picked(each, _FIELDS) for each in found.problems))
     else:
         for problem in found.problems:
-            tell_line(_line(problem))
+            out.line(_line(problem))
         warnings = len(found.problems) - found.errors
-        mention(
+        out.mention(
             f"{counted(found.notes, 'note')}: {counted(found.errors, 'error')}, "
             f"{counted(warnings, 'warning')}"
         )
@@ -40,15 +42,3 @@ def _line(problem: Problem) -> str:
     where = f"{problem.file}:{problem.line}" if problem.line else problem.file
     said = f"{shown(problem.what)}. Fix: {shown(problem.fix)}"
     return f"{shown(where)}: {level} {problem.code}: {said}"
-
-
-def _json(problem: Problem) -> dict[str, object]:
-    return {
-        "file": problem.file,
-        "line": problem.line or None,
-        "code": problem.code,
-        "error": problem.is_error,
-        "what": problem.what,
-        "fix": problem.fix,
-        "uri": problem.uri or None,
-    }

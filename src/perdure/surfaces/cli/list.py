@@ -7,24 +7,31 @@ from collections.abc import Sequence
 import click
 
 from perdure import Entry, Memory, SessionInfo
-from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
-from perdure.surfaces.nodes.describing import day, gist, stamp, told_node
+from perdure.surfaces.cli.options import (
+    NAMES,
+    OBJECT_PER_LINE,
+    Moment,
+    as_json,
+    at_moment,
+    with_memory,
+)
 from perdure.surfaces.telling import (
     counted,
     cut_to,
-    mention,
+    gist,
+    local_date,
+    picked,
     shown,
     sized,
-    tell_json,
-    tell_table,
+    told_node,
     width_of,
 )
 
 _LEAST_GIST = 20
 _SESSIONS = "sessions"
-_OF_SESSIONS = ("id", "title", "date", "messages", "bytes")
+_OF_SESSIONS = "id title date messages bytes"
 _BROKEN = " (an edit by hand broke it; `perdure repair` says how)"
 
 
@@ -48,16 +55,12 @@ def list_command(
         _tell_sessions(found, reading.sessions(), as_json=as_json)
         return
     if as_json:
-        tell_json(*map(entry_json, found))
+        out.json(*map(entry_json, found))
         return
-    rows = [_row(each) for each in found]
     heads = ("name", "version", "updated", "what it says")
-    columns = zip(heads, *rows, strict=False)
-    room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
-    fitted = ((*row, cut_to(room, gist_of(each))) for row, each in zip(rows, found, strict=True))
-    if not tell_table(heads, fitted):
+    if not _tell_fitted(heads, [(*_row(each), gist_of(each)) for each in found]):
         name = memory.name(memory.uri(folder))
-        mention(f"nothing {'archived ' if archived else ''}is in {name}")
+        out.mention(f"nothing {'archived ' if archived else ''}is in {name}")
 
 
 def _tell_sessions(
@@ -68,9 +71,12 @@ def _tell_sessions(
     known = {each.uri: each for each in sessions if each.uri in entries}
     others = [entry for uri, entry in entries.items() if uri not in known]
     if as_json:
-        rest = dict.fromkeys(_OF_SESSIONS)
-        tell_json(
-            *({**entry_json(entries[uri]), **_session_json(each)} for uri, each in known.items()),
+        rest = dict.fromkeys(_OF_SESSIONS.split())
+        out.json(
+            *(
+                {**entry_json(entries[uri]), **picked(each, _OF_SESSIONS)}
+                for uri, each in known.items()
+            ),
             *({**entry_json(entry), **rest} for entry in others),
         )
         return
@@ -79,27 +85,26 @@ def _tell_sessions(
         *((*_row(entry), "", gist_of(entry)) for entry in others),
     ]
     heads = ("name", "date", "messages", "size", "title")
+    if not _tell_fitted(heads, rows):
+        out.mention(f"nothing is in {_SESSIONS}")
+
+
+def _tell_fitted(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Print a table whose last column is cut to the terminal; say whether it has rows."""
     columns = zip(heads[:-1], *(row[:-1] for row in rows), strict=False)
     room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
-    if not tell_table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows)):
-        mention(f"nothing is in {_SESSIONS}")
+    return out.table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows))
 
 
 def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, str, str, str, str]:
     size = sized(info.bytes)
-    return f"{entry.name}/", day(info.date), str(info.messages), size, shown(info.title)
-
-
-def _session_json(info: SessionInfo) -> dict[str, object]:
-    """Return what JSON has of a session beyond what it has of a folder."""
-    told = (info.id, info.title, stamp(info.date), info.messages, info.bytes)
-    return dict(zip(_OF_SESSIONS, told, strict=True))
+    return f"{entry.name}/", local_date(info.date), str(info.messages), size, shown(info.title)
 
 
 def _row(entry: Entry) -> tuple[str, str, str]:
     if entry.node is None:
         return f"{entry.name}/", "", ""
-    return entry.name, str(entry.node.version), day(entry.node.updated_at)
+    return entry.name, str(entry.node.version), local_date(entry.node.updated_at)
 
 
 def gist_of(entry: Entry) -> str:

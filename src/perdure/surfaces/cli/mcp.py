@@ -7,7 +7,7 @@ import click
 
 from perdure.errors import PackageMissingError
 from perdure.model import Role
-from perdure.surfaces.cli.caller import caller_in, caller_options
+from perdure.surfaces.cli.options import caller_in, caller_options
 
 
 @click.command("mcp")

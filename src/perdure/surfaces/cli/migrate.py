@@ -7,9 +7,10 @@ from typing import TypedDict, Unpack
 import click
 
 from perdure import Migrated, MigrationPlan
-from perdure.app.switching import Target, backends, open_migrating, roll_back, switch
-from perdure.surfaces.asking import ONE_OBJECT, as_json, ask_first, without_asking
-from perdure.surfaces.telling import counted, mention, progress, shown, sized, tell_json, tell_line
+from perdure.app.setup import Target, backends, open_migrating, roll_back, switch
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, ask_first, without_asking
+from perdure.surfaces.telling import counted, shown, sized
 
 _MOST = 10
 
@@ -43,10 +44,10 @@ def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
     """
     if wishes["rollback"]:
         roll_back(os.environ)
-        tell_json({"rolled_back": True}) if as_json else tell_line("the config is as it was before")
+        out.json({"rolled_back": True}) if as_json else out.line("the config is as it was before")
         return
     target = _target(wishes)
-    with open_migrating(os.environ, target) as migrating, progress("copying") as show:
+    with open_migrating(os.environ, target) as migrating, out.progress("copying") as show:
         if wishes["verify"]:
             _tell_done(migrating.verify(), target, switched=False, as_json=as_json)
             return
@@ -93,23 +94,23 @@ def _planned(plan: MigrationPlan) -> list[str]:
 def _tell_plan(plan: MigrationPlan, *, as_json: bool) -> None:
     if not as_json:
         for line in _planned(plan):
-            tell_line(line)
+            out.line(line)
         return
     fields = asdict(plan)
-    tell_json({("bytes" if name == "size" else name): fields[name] for name in fields})
+    out.json({("bytes" if name == "size" else name): fields[name] for name in fields})
 
 
 def _tell_done(done: Migrated, target: Target, *, switched: bool, as_json: bool) -> None:
     if as_json:
-        tell_json({**asdict(done), "switched": switched})
+        out.json({**asdict(done), "switched": switched})
         return
     same = f"{counted(done.texts, 'text')} and {counted(done.versions, 'version')}"
-    tell_line(f"the same on both sides: {same}, {counted(done.position, 'entry')} of history")
+    out.line(f"the same on both sides: {same}, {counted(done.position, 'entry')} of history")
     if switched:
-        tell_line("from now on the other one is used; `perdure migrate --rollback` undoes that")
+        out.line("from now on the other one is used; `perdure migrate --rollback` undoes that")
         return
     said = ", ".join(
         f"[{'.'.join(tables)}] {name} = {value!a}"
         for (*tables, name), value in target.entries().items()
     )
-    mention(f"to use it, add --switch, or let the config say {said}")
+    out.mention(f"to use it, add --switch, or let the config say {said}")

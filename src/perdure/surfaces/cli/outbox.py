@@ -6,16 +6,16 @@ import click
 
 from perdure import Memory
 from perdure.model import OutboxEvent
-from perdure.surfaces.asking import (
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
     ONE_OBJECT,
     as_json,
     ask_first,
+    with_memory,
     without_asking,
 )
-from perdure.surfaces.cli.caller import with_memory
-from perdure.surfaces.nodes.describing import stamp, time
-from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
+from perdure.surfaces.telling import counted, local_time, picked, shown
 
 
 @click.group("outbox")
@@ -66,15 +66,12 @@ def _purge(memory: Memory, events: tuple[str, ...], *, yes: bool, as_json: bool)
 
 
 def _tell_number(done: str, number: int, *, as_json: bool) -> None:
-    if as_json:
-        tell_json({done: number})
-    else:
-        tell_line(f"{done} {counted(number, 'event')}")
+    out.answer({done: number}, f"{done} {counted(number, 'event')}", as_json=as_json)
 
 
 def _tell(memory: Memory, events: Iterable[OutboxEvent], *, as_json: bool) -> None:
     if as_json:
-        tell_json(*(_json(event) for event in events))
+        out.json(*(_json(event) for event in events))
         return
     rows = (
         (
@@ -82,25 +79,18 @@ def _tell(memory: Memory, events: Iterable[OutboxEvent], *, as_json: bool) -> No
             event.event_type.value,
             event.status.value,
             str(event.retry_count),
-            time(event.created_at),
+            local_time(event.created_at),
             memory.name(event.uri),
             shown(event.last_error) if event.last_error else "",
         )
         for event in events
     )
-    if not tell_table(("event", "type", "status", "tries", "since", "node", "last error"), rows):
-        mention("there is none")
+    if not out.table(("event", "type", "status", "tries", "since", "node", "last error"), rows):
+        out.mention("there is none")
 
 
 def _json(event: OutboxEvent) -> dict[str, object]:
     return {
-        "event_id": event.event_id,
-        "type": event.event_type.value,
-        "uri": event.uri,
-        "owner_space": event.owner_space,
-        "status": event.status.value,
-        "tries": event.retry_count,
-        "created_at": stamp(event.created_at),
-        "next_retry_at": None if event.next_retry_at is None else stamp(event.next_retry_at),
-        "last_error": event.last_error or None,
+        **picked(event, "event_id type=event_type uri owner_space status tries=retry_count"),
+        **picked(event, "created_at next_retry_at last_error?"),
     }

@@ -23,16 +23,9 @@ from perdure.harness import (
     switch_plan,
 )
 from perdure.harness.state import read_in
-from perdure.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
-from perdure.surfaces.telling import (
-    counted,
-    mention,
-    shown,
-    tell_json,
-    tell_line,
-    tell_table,
-    tell_text,
-)
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from perdure.surfaces.telling import counted, shown
 
 Rest = ParamSpec("Rest")
 Asking = Callable[Concatenate[ProjectState, Rest], None]
@@ -83,7 +76,7 @@ def list_(opened: ProjectState, *, as_json: bool) -> None:
     active = resolve_active_plan(opened.place)
     plans = list_plans(opened.place)
     if as_json:
-        tell_json(*(told(each, opened, active) for each in plans))
+        out.json(*(told(each, opened, active) for each in plans))
         return
     rows = (
         (
@@ -95,8 +88,8 @@ def list_(opened: ProjectState, *, as_json: bool) -> None:
         )
         for each in plans
     )
-    if not tell_table(("active", "plan", "open", "done", "title"), rows):
-        mention("there is no plan. Fix: `perdure plan start NAME` begins one.")
+    if not out.table(("active", "plan", "open", "done", "title"), rows):
+        out.mention("there is no plan. Fix: `perdure plan start NAME` begins one.")
 
 
 @plan_command.command("show")
@@ -108,9 +101,9 @@ def show(opened: ProjectState, name: str | None, *, as_json: bool) -> None:
     active = resolve_active_plan(opened.place)
     found = _found(opened, active if name is None else _plan(name))
     if as_json:
-        tell_json({**told(found, opened, active), "text": found.text})
+        out.json({**told(found, opened, active), "text": found.text})
     else:
-        tell_text(found.text)
+        out.text(found.text)
 
 
 @plan_command.command("start")
@@ -166,10 +159,11 @@ def finish(opened: ProjectState, *, anyway: bool, as_json: bool) -> None:
 def clear(opened: ProjectState, *, as_json: bool) -> None:
     """Let no named plan be active, whatever the marker says."""
     clear_plan(opened.place, opened.device)
-    if as_json:
-        tell_json({"project": opened.project.slug, "active": DEFAULT.called})
-    else:
-        tell_line("no named plan is active")
+    out.answer(
+        {"project": opened.project.slug, "active": DEFAULT.called},
+        "no named plan is active",
+        as_json=as_json,
+    )
 
 
 @plan_command.command("brief")
@@ -183,12 +177,12 @@ def brief(opened: ProjectState, *, as_json: bool) -> None:
         return
     if as_json:
         progress = path_in(opened.place, plan.progress_file)
-        tell_json({**told(found, opened, plan), "progress": progress})
+        out.json({**told(found, opened, plan), "progress": progress})
         return
-    tell_line(f"Project: {opened.project.slug}")
-    tell_line(f"Plan: {_path(opened, plan)} ({found.open} open, {found.done} done)")
-    tell_line(f"Progress: {path_in(opened.place, plan.progress_file)}")
-    tell_line(f"Next: {shown(found.next)}")
+    out.line(f"Project: {opened.project.slug}")
+    out.line(f"Plan: {_path(opened, plan)} ({found.open} open, {found.done} done)")
+    out.line(f"Progress: {path_in(opened.place, plan.progress_file)}")
+    out.line(f"Next: {shown(found.next)}")
 
 
 def told(found: PlanText, opened: ProjectState, active: Plan | None) -> dict[str, object]:
@@ -205,10 +199,7 @@ def told(found: PlanText, opened: ProjectState, active: Plan | None) -> dict[str
 
 
 def _tell(opened: ProjectState, found: PlanText, line: str, *, as_json: bool) -> None:
-    if as_json:
-        tell_json(told(found, opened, resolve_active_plan(opened.place)))
-    else:
-        tell_line(line)
+    out.answer(told(found, opened, resolve_active_plan(opened.place)), line, as_json=as_json)
 
 
 def _plan(name: str) -> Plan:

@@ -8,17 +8,10 @@ import click
 from perdure import CID, Proven, check_proof
 from perdure.app import open_log, open_signing_key
 from perdure.errors import InvalidCIDError
-from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, parse_moment
+from perdure.surfaces import out
 from perdure.surfaces.cli.files import STANDARD, read_signed, writing
-from perdure.surfaces.telling import (
-    local_time,
-    mention,
-    shown,
-    tell,
-    tell_json,
-    tell_line,
-    utc_time,
-)
+from perdure.surfaces.cli.options import ONE_OBJECT, Moment, as_json, parse_moment
+from perdure.surfaces.telling import local_time, picked, shown, utc_time
 
 _LONGEST = 1 << 21
 _DIGESTS = {"SHA2_256": "sha256", "BLAKE3": "blake3"}
@@ -64,12 +57,12 @@ def prove_command(
     """
     if public_key:
         mine = str(open_signing_key(os.environ).public)
-        tell_json({"public_key": mine}) if as_json else tell_line(mine)
+        out.json({"public_key": mine}) if as_json else out.line(mine)
     elif check is not None:
         if key is None:
             raise click.UsageError("--check needs --key PUBLICKEY. Fix: ask the owner for it.")
         proven = check_proof(read_signed(check, "proof", _LONGEST), key, what)
-        tell_json(_json(proven)) if as_json else _tell(proven)
+        out.json(_json(proven)) if as_json else _tell(proven)
     elif what is None:
         raise click.UsageError("Missing KEY or CID. Fix: say what is to be proved.")
     elif key is not None:
@@ -96,21 +89,21 @@ def _prove(what: str, options: Options, *, as_json: bool) -> None:
             file.write(proof.text.encode())
     if as_json:
         where = {"proof": proof.text} if output == STANDARD else {"output": output}
-        tell_json({**_json(proof.proven), "public_key": proof.public_key, **where})
+        out.json({**_json(proof.proven), "public_key": proof.public_key, **where})
     elif output == STANDARD:
-        tell(proof.text)
+        out.tell(proof.text)
     else:
-        mention(f"wrote {shown(output)}; whoever has it checks it with:")
-        mention(f"perdure history prove --check {shown(output)} --key {proof.public_key}")
+        out.mention(f"wrote {shown(output)}; whoever has it checks it with:")
+        out.mention(f"perdure history prove --check {shown(output)} --key {proof.public_key}")
 
 
 def _tell(proven: Proven) -> None:
-    tell_line(f"proven: {_sentence(proven)}")
-    tell_line(f"    at {local_time(proven.time)}, by the clock of its owner")
-    tell_line(f"    as entry {proven.position} of {proven.size} in the log {proven.origin}")
+    out.line(f"proven: {_sentence(proven)}")
+    out.line(f"    at {local_time(proven.time)}, by the clock of its owner")
+    out.line(f"    as entry {proven.position} of {proven.size} in the log {proven.origin}")
     if proven.cid is not None:
-        tell_line(f"    content {proven.cid}")
-        tell_line(f"    {_DIGESTS[proven.cid.hash.name]} {proven.cid.digest.hex()}")
+        out.line(f"    content {proven.cid}")
+        out.line(f"    {_DIGESTS[proven.cid.hash.name]} {proven.cid.digest.hex()}")
 
 
 def _sentence(proven: Proven) -> str:
@@ -121,11 +114,5 @@ def _sentence(proven: Proven) -> str:
 
 
 def _json(proven: Proven) -> dict[str, object]:
-    return {
-        "key": proven.name,
-        "cid": None if proven.cid is None else str(proven.cid),
-        "position": proven.position,
-        "time": utc_time(proven.time),
-        "entries": proven.size,
-        "origin": proven.origin,
-    }
+    said = picked(proven, "key=name cid position entries=size origin")
+    return {**said, "time": utc_time(proven.time)}

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import click
 
-from perdure.app.projects import queue_of
+from perdure.app.projects import Queued, queue_of
 from perdure.harness.plans import PlanText
-from perdure.harness.queue import Queued
-from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
-from perdure.surfaces.telling import mention, shown, tell_json, tell_table
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
+from perdure.surfaces.telling import shown
 
 
 @click.command("queue")
@@ -25,11 +25,11 @@ def queue_command(*, everything: bool, as_json: bool) -> None:
         if everything or plan.open or not plan.tasks
     ]
     if as_json:
-        tell_json(*(_json(each, plan) for each, plan in rows))
-    elif not tell_table(("project", "plan", "open", "done", "next"), map(_row, rows)):
-        mention("nothing is to do")
+        out.json(*(_json(each, plan) for each, plan in rows))
+    elif not out.table(("project", "plan", "open", "done", "next"), map(_row, rows)):
+        out.mention("nothing is to do")
     for problem in _problems(found):
-        mention(problem)
+        out.mention(problem)
 
 
 def _row(row: tuple[Queued, PlanText]) -> tuple[str, ...]:

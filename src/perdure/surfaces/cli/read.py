@@ -9,11 +9,10 @@ import click
 from perdure import Edges, Memory, PastMemory
 from perdure.model import ContextNode, RelationEdge
 from perdure.model.values import plain
-from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.nodes.describing import time, told_edges, told_whole
-from perdure.surfaces.telling import mention, shown, styled, tell, tell_json, tell_text
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, Moment, as_json, at_moment, with_memory
+from perdure.surfaces.telling import local_time, shown, styled, told_edges, told_whole
 
 _INDENT = " " * 10
 
@@ -37,15 +36,15 @@ def read_command(
     if as_json:
         edges = reading.relations(found.uri)
         related = {"edges": told_edges(edges.outgoing), "incoming": told_edges(edges.incoming)}
-        tell_json({**told_whole(found), "key": reading.key(found.uri), **related})
+        out.json({**told_whole(found), "key": reading.key(found.uri), **related})
     elif whole:
         edges = reading.relations(found.uri)
-        tell("".join(f"{line}\n" for line in _lines(reading, found, edges)))
-        tell_text(f"\n{_ended(found.content)}" if found.content else "")
+        out.tell("".join(f"{line}\n" for line in _lines(reading, found, edges)))
+        out.text(f"\n{_ended(found.content)}" if found.content else "")
     else:
-        tell_text(_ended(found.content) if sys.stdout.isatty() else found.content)
+        out.text(_ended(found.content) if sys.stdout.isatty() else found.content)
     for problem in found.problems:
-        mention(f"problem: {shown(problem)}")
+        out.mention(f"problem: {shown(problem)}")
 
 
 def _ended(content: str) -> str:
@@ -57,8 +56,8 @@ def _lines(reading: Memory | PastMemory, node: ContextNode, edges: Edges) -> Ite
     yield _line("uri", node.uri)
     yield _line("key", reading.key(node.uri))
     yield _line("version", str(node.version))
-    yield _line("created", time(node.created_at))
-    yield _line("updated", time(node.updated_at))
+    yield _line("created", local_time(node.created_at))
+    yield _line("updated", local_time(node.updated_at))
     for name, text in (("abstract", node.abstract), ("overview", node.overview)):
         if text:
             yield _line(name, text)

@@ -3,27 +3,22 @@
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 
 import click
 
 from perdure import HintKind, Hit, Memory, RecallResult
-from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, at_moment, parse_time
-from perdure.surfaces.cli.caller import with_memory
-from perdure.surfaces.nodes.describing import stamp, time
-from perdure.surfaces.telling import (
-    coloured,
-    counted,
-    mention,
-    shown,
-    styled,
-    tell,
-    tell_json,
-    tell_line,
-    tell_text,
-    wrapped,
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
+    ONE_OBJECT,
+    Moment,
+    as_json,
+    at_moment,
+    parse_time,
+    with_memory,
 )
+from perdure.surfaces.telling import coloured, counted, local_time, picked, shown, styled, wrapped
 
 _MODEL_MENTIONED = "told-of-models"
 """A file in the home: the hint that no model is installed is printed once."""
@@ -32,6 +27,10 @@ _MORE = "…"
 _LAPSED = "does not hold"
 _MOST_LINES = 6
 _NARROWEST = 40
+_OF_A_HIT = (
+    "uri cid title date snippet score parts lines speaker? session_id? message_indexes category? "
+    "owner_space valid_from valid_until holds"
+)
 
 
 @click.command("recall")
@@ -81,9 +80,9 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
         filters={} if category is None else {"category": category},
     )
     if as_json:
-        tell_json(_json(result, explain=explain))
+        out.json(_json(result, explain=explain))
     elif budget is not None:
-        tell_text(result.context)
+        out.text(result.context)
         if explain:
             _explain_beside(memory, result)
     else:
@@ -94,31 +93,33 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
 def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
     words = _pattern(result.words)
     for number, hit in enumerate(result.hits, 1):
-        tell("".join(f"{line}\n" for line in _lines(memory, number, hit, words, explain=explain)))
+        out.tell(
+            "".join(f"{line}\n" for line in _lines(memory, number, hit, words, explain=explain))
+        )
     if explain:
         for step in result.trace:
-            tell_line(f"{styled(step.name, bold=True)}: {shown(step.told)}")
+            out.line(f"{styled(step.name, bold=True)}: {shown(step.told)}")
 
 
 def _explain_beside(memory: Memory, result: RecallResult) -> None:
     """Explain the hits on stderr, so that it does not get into a prompt."""
     for number, hit in enumerate(result.hits, 1):
-        mention(f"{number:>2} {_cited(memory, hit)}")
+        out.mention(f"{number:>2} {_cited(memory, hit)}")
         for line in _explained(hit):
-            mention(_INDENT + line)
+            out.mention(_INDENT + line)
     for step in result.trace:
-        mention(f"{step.name}: {shown(step.told)}")
+        out.mention(f"{step.name}: {shown(step.told)}")
 
 
 def _mention(memory: Memory, result: RecallResult, budget: int | None) -> None:
     if result.left_out:
         found = result.left_out + len(result.hits)
-        mention(f"note: {result.left_out} of {found} hits did not fit into {budget} tokens")
+        out.mention(f"note: {result.left_out} of {found} hits did not fit into {budget} tokens")
     elif not result.hits:
-        mention("nothing was found")
+        out.mention("nothing was found")
     for hint in result.hints:
         if hint.kind is not HintKind.NO_MODEL or _is_new(memory.home / _MODEL_MENTIONED):
-            mention(f"note: {shown(hint.text)}")
+            out.mention(f"note: {shown(hint.text)}")
     if result.index_lag:
         _mention_lag(memory, result.index_lag)
 
@@ -127,14 +128,14 @@ def _mention_lag(memory: Memory, index_lag: int) -> None:
     lag = memory.lag()
     if behind := max(0, index_lag - lag.retrying - lag.dead):
         changes = counted(behind, "change")
-        mention(f"note: {changes} not in the index yet. Fix: run `perdure worker --once`")
+        out.mention(f"note: {changes} not in the index yet. Fix: run `perdure worker --once`")
     if lag.retrying:
-        again = "" if lag.next_retry is None else f", from {time(lag.next_retry)} on"
+        again = "" if lag.next_retry is None else f", from {local_time(lag.next_retry)} on"
         changes = counted(lag.retrying, "change")
-        mention(f"note: {changes} failed to get into the index, to be tried again{again}")
+        out.mention(f"note: {changes} failed to get into the index, to be tried again{again}")
     if lag.dead:
         failed = f"note: {counted(lag.dead, 'change')} failed too often to get into the index"
-        mention(f"{failed}. Fix: see `perdure outbox dead`, then run `perdure outbox requeue`")
+        out.mention(f"{failed}. Fix: see `perdure outbox dead`, then run `perdure outbox requeue`")
 
 
 def _is_new(mark: Path) -> bool:
@@ -213,40 +214,12 @@ def _highlighted(line: str, words: re.Pattern[str] | None) -> str:
 
 def _json(result: RecallResult, *, explain: bool) -> dict[str, object]:
     answer: dict[str, object] = {
-        "query": result.query,
-        "semantic": result.semantic,
-        "index_lag": result.index_lag,
-        "left_out": result.left_out,
-        "hints": [{"kind": hint.kind.value, "text": hint.text} for hint in result.hints],
-        "hits": [_json_of(hit) for hit in result.hits],
+        **picked(result, "query semantic index_lag left_out"),
+        "hints": [picked(hint, "kind text") for hint in result.hints],
+        "hits": [picked(hit, _OF_A_HIT) for hit in result.hits],
     }
     if result.context:
         answer |= {"context": result.context, "tokens": result.tokens}
     if explain:
-        answer["trace"] = [{"step": step.name, "told": step.told} for step in result.trace]
+        answer["trace"] = [picked(step, "step=name told") for step in result.trace]
     return answer
-
-
-def _json_of(hit: Hit) -> dict[str, object]:
-    return {
-        "uri": hit.uri,
-        "cid": hit.cid,
-        "title": hit.title,
-        "date": _stamp(hit.date),
-        "snippet": hit.snippet,
-        "score": hit.score,
-        "parts": dict(hit.parts),
-        "lines": hit.lines,
-        "speaker": hit.speaker or None,
-        "session_id": hit.session_id or None,
-        "message_indexes": list(hit.message_indexes),
-        "category": hit.category or None,
-        "owner_space": hit.owner_space,
-        "valid_from": _stamp(hit.valid_from),
-        "valid_until": _stamp(hit.valid_until),
-        "holds": hit.holds,
-    }
-
-
-def _stamp(time: datetime | None) -> str | None:
-    return None if time is None else stamp(time)

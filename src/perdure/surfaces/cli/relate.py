@@ -4,11 +4,10 @@ import click
 
 from perdure import Memory
 from perdure.model import RelationEdge
-from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.nodes.describing import told_edge
-from perdure.surfaces.telling import mention, shown, tell_json, tell_line, tell_table
+from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, as_json, with_memory
+from perdure.surfaces.telling import shown, told_edge
 
 
 @click.command("relate", epilog=NAMES)
@@ -47,10 +46,10 @@ def relate_command(  # noqa: PLR0913 - one for each option
     else:
         edges = (memory.relate(node, to, kind, weight=weight, reason=reason),)
     if as_json:
-        tell_json(*({**told_edge(edge), "removed": remove} for edge in edges))
+        out.json(*({**told_edge(edge), "removed": remove} for edge in edges))
         return
     for edge in edges:
-        tell_line(("removed: " if remove else "") + _sentence(memory, edge))
+        out.line(("removed: " if remove else "") + _sentence(memory, edge))
 
 
 def _sentence(memory: Memory, edge: RelationEdge) -> str:
@@ -63,7 +62,7 @@ def _tell_all(memory: Memory, node: str, *, as_json: bool) -> None:
     edges = memory.relations(node)
     every = [("out", edge) for edge in edges.outgoing] + [("in", edge) for edge in edges.incoming]
     if as_json:
-        tell_json(*({"direction": way, **told_edge(edge)} for way, edge in every))
+        out.json(*({"direction": way, **told_edge(edge)} for way, edge in every))
         return
     rows = (
         (
@@ -75,5 +74,5 @@ def _tell_all(memory: Memory, node: str, *, as_json: bool) -> None:
         )
         for way, edge in every
     )
-    if not tell_table(("", "node", "type", "weight", "reason"), rows):
-        mention(f"{memory.name(memory.uri(node))} has no relations")
+    if not out.table(("", "node", "type", "weight", "reason"), rows):
+        out.mention(f"{memory.name(memory.uri(node))} has no relations")

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import click
 
 from perdure import Deleted, Finding, Memory
-from perdure.surfaces.asking import OBJECT_PER_LINE, as_json
-from perdure.surfaces.cli.caller import mention_edits, with_memory
-from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line, tell_table
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, mention_edits, with_memory
+from perdure.surfaces.telling import counted, picked, shown
 
 
 @click.command("repair")
@@ -25,15 +25,15 @@ def repair_command(memory: Memory, *, apply: bool, as_json: bool) -> None:
     for edits in memory.edits():
         mention_edits(edits)
     if as_json:
-        tell_json(*(_json(finding, applied=apply) for finding in done.findings))
+        out.json(*(_json(finding, applied=apply) for finding in done.findings))
         return
     for each in done.ended:
-        tell_line(f"ended the deletion of {_tenant(each)}")
+        out.line(f"ended the deletion of {_tenant(each)}")
     rows = ((each.state.value, memory.name(each.uri), _about(each)) for each in done.findings)
-    if tell_table(("state", "node", "done" if apply else "what --apply does"), rows):
+    if out.table(("state", "node", "done" if apply else "what --apply does"), rows):
         _sum_up(done.findings, applied=apply)
     elif not done.ended:
-        tell_line("ok: nothing is wrong")
+        out.line("ok: nothing is wrong")
 
 
 def _about(finding: Finding) -> str:
@@ -43,11 +43,11 @@ def _about(finding: Finding) -> str:
 
 def _sum_up(found: Sequence[Finding], *, applied: bool) -> None:
     if not applied:
-        mention(f"{counted(len(found), 'finding')}; nothing was changed")
+        out.mention(f"{counted(len(found), 'finding')}; nothing was changed")
         return
     left = sum(finding.is_left for finding in found)
     more = f"; {left} only you can settle" if left else ""
-    mention(f"mended {len(found) - left}{more}")
+    out.mention(f"mended {len(found) - left}{more}")
 
 
 def _tenant(deleted: Deleted) -> str:
@@ -56,10 +56,5 @@ def _tenant(deleted: Deleted) -> str:
 
 
 def _json(finding: Finding, *, applied: bool) -> dict[str, object]:
-    return {
-        "uri": finding.uri,
-        "state": finding.state.value,
-        "action": finding.action.value,
-        "detail": finding.detail,
-        "applied": applied and not finding.is_left,
-    }
+    done = applied and not finding.is_left
+    return {**picked(finding, "uri state action detail"), "applied": done}

@@ -15,8 +15,11 @@ from perdure.harness import (
     unregister_repo,
 )
 from perdure.harness.projects import roots_of
-from perdure.surfaces.asking import OBJECT_PER_LINE, ONE_OBJECT, as_json
-from perdure.surfaces.telling import mention, shown, tell_json, tell_line, tell_table
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from perdure.surfaces.telling import picked, shown
+
+_FIELDS = "slug remote? roots"
 
 
 @click.group("repo")
@@ -36,10 +39,7 @@ def register(folder: str, *, as_json: bool) -> None:
         project = resolve_project(folder, backend)
         repo = Repo(project.slug, remote_of(project), roots_of(project))
         known = register_repo(backend, repo)
-    if as_json:
-        tell_json(_json(known))
-    else:
-        tell_line(f"{known.slug} is registered")
+    out.answer(picked(known, _FIELDS), f"{known.slug} is registered", as_json=as_json)
 
 
 @repo_command.command("list")
@@ -48,11 +48,11 @@ def list_(*, as_json: bool) -> None:
     """List the repositories that are known."""
     repos = list_repos(open_storage(os.environ))
     if as_json:
-        tell_json(*map(_json, repos))
+        out.json(*(picked(repo, _FIELDS) for repo in repos))
         return
     rows = ((repo.slug, shown(repo.remote), shown(", ".join(repo.roots))) for repo in repos)
-    if not tell_table(("project", "remote", "checked out at"), rows):
-        mention("no repository is registered. Fix: run `perdure repo register` in one.")
+    if not out.table(("project", "remote", "checked out at"), rows):
+        out.mention("no repository is registered. Fix: run `perdure repo register` in one.")
 
 
 @repo_command.command("unregister")
@@ -66,11 +66,4 @@ def unregister(slug: str, *, as_json: bool) -> None:
         raise AbsentError(
             f"no repository {slug[:80]!a} is registered. Fix: `perdure repo list` shows them."
         )
-    if as_json:
-        tell_json({"slug": slug})
-    else:
-        tell_line(f"{slug} is unregistered")
-
-
-def _json(repo: Repo) -> dict[str, object]:
-    return {"slug": repo.slug, "remote": repo.remote or None, "roots": list(repo.roots)}
+    out.answer({"slug": slug}, f"{slug} is unregistered", as_json=as_json)

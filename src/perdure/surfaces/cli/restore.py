@@ -3,22 +3,23 @@
 import click
 
 from perdure import CID, Memory
-from perdure.errors import InvalidCIDError
-from perdure.surfaces.asking import ONE_OBJECT, Moment, as_json, parse_moment
-from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.describing import version_line
-from perdure.surfaces.telling import mention, tell_json, tell_line
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
+    NAMES,
+    ONE_OBJECT,
+    Moment,
+    as_json,
+    parse_cid,
+    parse_moment,
+    with_memory,
+)
+from perdure.surfaces.telling import version_line
 
 _CID_BEGINS = "baf"
 
 
 def _cid_or_moment(text: str) -> CID | Moment:
-    if not text.startswith(_CID_BEGINS):
-        return parse_moment(text)
-    try:
-        return CID.parse(text)
-    except InvalidCIDError as error:
-        raise click.BadParameter(str(error)) from error
+    return parse_cid(text) if text.startswith(_CID_BEGINS) else parse_moment(text)
 
 
 @click.command("restore", epilog=NAMES)
@@ -37,8 +38,8 @@ def restore_command(memory: Memory, node: str, then: CID | Moment, *, as_json: b
     now = memory.restore(node, then)
     written = now.version != before
     if as_json:
-        tell_json({"uri": now.uri, "version": now.version, "written": written})
+        out.json({"uri": now.uri, "version": now.version, "written": written})
         return
-    tell_line(version_line(now.uri, now.version))
+    out.line(version_line(now.uri, now.version))
     if not written:
-        mention("it was so already; nothing was written")
+        out.mention("it was so already; nothing was written")

@@ -3,9 +3,16 @@
 import click
 
 from perdure import Fate, Memory, RewindStep
-from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, parse_moment
-from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.telling import counted, mention, tell_json, tell_line, tell_table
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
+    NAMES,
+    OBJECT_PER_LINE,
+    Moment,
+    as_json,
+    parse_moment,
+    with_memory,
+)
+from perdure.surfaces.telling import counted, picked
 
 
 @click.command("rewind", epilog=NAMES)
@@ -26,16 +33,16 @@ def rewind_command(
     """
     done = memory.rewind(then, folder, dry_run=not apply)
     if as_json:
-        tell_json(*(_json(step, applied=apply) for step in done.steps))
+        out.json(*(_json(step, applied=apply) for step in done.steps))
         return
     rows = ((memory.name(each.uri), _fate(each)) for each in done.steps)
-    if not tell_table(("node", "done" if apply else "what --apply does"), rows):
-        tell_line("ok: nothing has changed since")
+    if not out.table(("node", "done" if apply else "what --apply does"), rows):
+        out.line("ok: nothing has changed since")
         return
     left = len(done.of(Fate.LEFT))
     changed = counted(len(done.steps) - left, "node")
     more = f"; {left} left as it was" if left else ""
-    mention(
+    out.mention(
         f"{changed} rewound{more}" if apply else f"{changed} to rewind{more}; nothing was changed"
     )
 
@@ -46,9 +53,7 @@ def _fate(step: RewindStep) -> str:
 
 def _json(step: RewindStep, *, applied: bool) -> dict[str, object]:
     return {
-        "uri": step.uri,
-        "fate": step.fate.value,
-        "reason": step.reason or None,
+        **picked(step, "uri fate reason?"),
         "version": step.node.version if step.node else None,
         "applied": applied and step.fate is not Fate.LEFT,
     }

@@ -8,12 +8,19 @@ import click
 
 from perdure import Memory
 from perdure.model.values import JSON
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import with_memory
-from perdure.surfaces.cli.secrets import masked_json, mention_masked
-from perdure.surfaces.nodes.describing import version_line
-from perdure.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
-from perdure.surfaces.telling import mention, tell_json, tell_line
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
+    ONE_OBJECT,
+    STDIN,
+    TakesText,
+    as_json,
+    masked_json,
+    mention_masked,
+    piped,
+    with_memory,
+    with_meta,
+)
+from perdure.surfaces.telling import version_line
 
 _CATEGORY = "note"
 
@@ -61,22 +68,22 @@ def save_command(  # noqa: PLR0913 - one for each option
     if as_json:
         answer = {"uri": saved, "version": saved.version, "written": saved.written}
         masked = masked_json(saved.masked)
-        tell_json({**answer, "created": saved.created, "changed": saved.changed, "masked": masked})
+        out.json({**answer, "created": saved.created, "changed": saved.changed, "masked": masked})
     else:
-        tell_line(version_line(saved, saved.version))
+        out.line(version_line(saved, saved.version))
     if not saved.written:
-        mention("it is known already; nothing was written")
+        out.mention("it is known already; nothing was written")
     mention_masked(saved.masked)
     if saved.changed:
         name = memory.name(saved)
-        mention(f"it was not kept to the letter, for safety: `perdure read {name}` shows it")
+        out.mention(f"it was not kept to the letter, for safety: `perdure read {name}` shows it")
 
 
 @contextmanager
 def _given(text: str | None) -> Iterator[Callable[[str], str]]:
     """Yield a function that returns the text to save: the argument, stdin, or from an editor."""
     if text is None and sys.stdin.isatty():
-        from perdure.surfaces.nodes.editor import edited, find_editor
+        from perdure.surfaces.cli.editor import edited, find_editor
 
         with edited(find_editor("give the text behind `perdure save`"), "memory") as typed:
             yield typed

@@ -5,10 +5,10 @@ import os
 import click
 
 from perdure.app.projects import state_modes
-from perdure.harness.modes import NAMES
-from perdure.surfaces.asking import ONE_OBJECT, as_json
+from perdure.harness.state import NAMES
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json
 from perdure.surfaces.cli.plan import in_folder
-from perdure.surfaces.telling import mention, tell_json, tell_line
 
 _OLD = "vault"
 
@@ -25,10 +25,10 @@ def state_mode_command(mode: str | None, cwd: str, *, here: bool, as_json: bool)
     in the .harness folder of each checkout.
     """
     if mode == _OLD:
-        mention("vault is the old name of backend, which is what is written")
+        out.mention("vault is the old name of backend, which is what is written")
     now = state_modes(os.environ, cwd, mode, here=here)
     if as_json:
-        tell_json(now._asdict())
+        out.json(now._asdict())
     else:
         by = "this checkout" if now.checkout else "this machine" if now.machine else "the default"
-        tell_line(f"{now.mode}, by {by}")
+        out.line(f"{now.mode}, by {by}")

@@ -8,10 +8,10 @@ from urllib.parse import unquote
 import click
 
 from perdure import StatusPart
-from perdure.app.standing import status
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import caller_in, caller_options
-from perdure.surfaces.telling import counted, mention, shown, sized, styled, tell_json, tell_line
+from perdure.app.condition import status
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, caller_in, caller_options
+from perdure.surfaces.telling import counted, shown, sized, styled
 
 _WIDTH = 9
 _NEWLY = "the next recall brings it up to date"
@@ -30,28 +30,29 @@ def status_command(*, exact: bool, as_json: bool, **caller: Any) -> None:  # noq
     parts = status(os.environ, caller_in(caller), exact=exact)
     broken = [part for part in parts if part.trouble]
     if as_json:
-        tell_json({"ok": not broken, **{part.name: _json(part) for part in parts}})
+        out.json(
+            {
+                "ok": not broken,
+                **{part.name: {**part.facts, "trouble": part.trouble or None} for part in parts},
+            }
+        )
     else:
         for part in parts:
             _tell(part)
     click.get_current_context().exit(1 if broken else 0)
 
 
-def _json(part: StatusPart) -> dict[str, object]:
-    return {**part.facts, "trouble": part.trouble or None}
-
-
 def _tell(part: StatusPart) -> None:
     if part.trouble:
         bad = styled("FAIL", fg="red", bold=True)
-        tell_line(f"{part.name:{_WIDTH}} {bad} {shown(part.trouble)}")
+        out.line(f"{part.name:{_WIDTH}} {bad} {shown(part.trouble)}")
         return
     first, *rest = _SENTENCES[part.name](part.facts)
-    tell_line(f"{part.name:{_WIDTH}} {first}")
+    out.line(f"{part.name:{_WIDTH}} {first}")
     for line in rest:
-        tell_line(f"{'':{_WIDTH}} {line}")
+        out.line(f"{'':{_WIDTH}} {line}")
     if part.name == "outbox" and part.facts["dead"]:
-        mention("`perdure outbox dead` lists those that failed too often")
+        out.mention("`perdure outbox dead` lists those that failed too often")
 
 
 Facts = Mapping[str, Any]

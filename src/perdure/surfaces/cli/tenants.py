@@ -3,15 +3,16 @@
 import click
 
 from perdure import Memory, TenantKind
-from perdure.surfaces.asking import (
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
     ONE_OBJECT,
     as_json,
     ask_first,
+    with_memory,
     without_asking,
 )
-from perdure.surfaces.cli.caller import with_memory
-from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line
+from perdure.surfaces.telling import counted, shown
 
 
 def _create(kind: TenantKind) -> click.Command:
@@ -21,10 +22,7 @@ def _create(kind: TenantKind) -> click.Command:
     @with_memory
     def create(memory: Memory, name: str, *, as_json: bool) -> None:
         uri = memory.tenants.create(kind, name)
-        if as_json:
-            tell_json({"id": name, "uri": uri})
-        else:
-            tell_line(f"{uri} is made")
+        out.answer({"id": name, "uri": uri}, f"{uri} is made", as_json=as_json)
 
     return create
 
@@ -36,12 +34,12 @@ def _list(kind: TenantKind) -> click.Command:
     def list_(memory: Memory, *, as_json: bool) -> None:
         names = memory.tenants.list(kind)
         if as_json:
-            tell_json(*({"id": each, "uri": memory.tenants.uri(kind, each)} for each in names))
+            out.json(*({"id": each, "uri": memory.tenants.uri(kind, each)} for each in names))
             return
         for name in names:
-            tell_line(shown(name))
+            out.line(shown(name))
         if not names:
-            mention(f"there is no {kind} yet")
+            out.mention(f"there is no {kind} yet")
 
     return list_
 
@@ -57,10 +55,11 @@ def _delete(kind: TenantKind) -> click.Command:
         if not yes:
             ask_first(f"this removes {uri} and all that is in it", "nothing was removed")
         gone = memory.tenants.delete(kind, name)
-        if as_json:
-            tell_json({"id": name, "uri": uri, "deleted": dict(gone.counts)})
-        else:
-            tell_line(f"{uri} is deleted, with {counted(gone.counts.get('nodes', 0), 'node')}")
+        out.answer(
+            {"id": name, "uri": uri, "deleted": dict(gone.counts)},
+            f"{uri} is deleted, with {counted(gone.counts.get('nodes', 0), 'node')}",
+            as_json=as_json,
+        )
 
     return delete
 

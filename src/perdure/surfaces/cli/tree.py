@@ -7,11 +7,18 @@ import click
 from perdure import Entry, Memory
 from perdure.model import Uri
 from perdure.model.request import spelled
-from perdure.surfaces.asking import OBJECT_PER_LINE, Moment, as_json, at_moment
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.list import entry_json, gist_of, room_beside
-from perdure.surfaces.telling import counted, cut_to, padded_to, styled, tell, tell_json, width_of
+from perdure.surfaces.cli.options import (
+    NAMES,
+    OBJECT_PER_LINE,
+    Moment,
+    as_json,
+    at_moment,
+    with_memory,
+)
+from perdure.surfaces.telling import counted, cut_to, padded_to, styled, width_of
 
 _WIDEST_NAME = 60
 
@@ -28,17 +35,17 @@ def tree_command(memory: Memory, folder: str, at: Moment | None, *, as_json: boo
     """
     found = (memory if at is None else memory.at(at)).tree(folder)
     if as_json:
-        tell_json(*(entry_json(each) for each in _every(found.below)))
+        out.json(*(entry_json(each) for each in _every(found.below)))
         return
     lines = list(_lines(found.below, ""))
     widest = min(max((width_of(name) for name, _ in lines), default=0), _WIDEST_NAME)
     room = room_beside(widest + 2)
-    tell(f"{styled(found.name, bold=True)}\n")
+    out.tell(f"{styled(found.name, bold=True)}\n")
     for name, entry in lines:
         gist = cut_to(room, gist_of(entry))
         dim = styled(gist, dim=True) if entry.node is None else gist
-        tell(f"{padded_to(widest, name)}  {dim}\n")
-    tell(f"\n{counted(found.nodes, 'node')}\n")
+        out.tell(f"{padded_to(widest, name)}  {dim}\n")
+    out.tell(f"\n{counted(found.nodes, 'node')}\n")
 
 
 def _every(entries: Sequence[Entry]) -> Iterator[Entry]:

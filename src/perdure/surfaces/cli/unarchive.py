@@ -3,10 +3,9 @@
 import click
 
 from perdure import Memory
-from perdure.surfaces.asking import ONE_OBJECT, as_json, with_reason
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import archived_names
-from perdure.surfaces.telling import tell_json, tell_line
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory, with_reason
 
 
 @click.command("unarchive", epilog=NAMES)
@@ -17,7 +16,4 @@ from perdure.surfaces.telling import tell_json, tell_line
 def unarchive_command(memory: Memory, node: str, reason: str, *, as_json: bool) -> None:
     """Take an archived node back into use."""
     uri = memory.unarchive(node, reason=reason)
-    if as_json:
-        tell_json({"uri": uri, "archived": False})
-    else:
-        tell_line(f"{uri} is in use again")
+    out.answer({"uri": uri, "archived": False}, f"{uri} is in use again", as_json=as_json)

@@ -3,10 +3,9 @@
 import click
 
 from perdure import Memory
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import NAMES, with_memory
-from perdure.surfaces.nodes.describing import version_line
-from perdure.surfaces.telling import shown_words, tell_json, tell_line
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.telling import shown_words, version_line
 
 
 @click.command("unmerge", epilog=NAMES)
@@ -25,11 +24,11 @@ def unmerge_command(memory: Memory, node: str, statement: str, *, as_json: bool)
     now, apart = memory.read(done.uri), memory.read(done.apart)
     if as_json:
         back = list(done.back)
-        tell_json({"uri": now.uri, "version": now.version, "apart": apart.uri, "back": back})
+        out.json({"uri": now.uri, "version": now.version, "apart": apart.uri, "back": back})
         return
-    tell_line(version_line(now.uri, now.version))
-    tell_line(f"{memory.name(apart.uri)} is now by itself: {shown_words(apart.content)}")
+    out.line(version_line(now.uri, now.version))
+    out.line(f"{memory.name(apart.uri)} is now by itself: {shown_words(apart.content)}")
     if done.back:
-        tell_line(
+        out.line(
             f"{memory.name(now.uri)} says again what was superseded: {shown_words(now.content)}"
         )

@@ -3,9 +3,10 @@
 import click
 
 from perdure import Memory, WatchKind, WatchReport
-from perdure.surfaces.cli.caller import mention_edits, with_memory
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import mention_edits, with_memory
 from perdure.surfaces.cli.worker import until_told
-from perdure.surfaces.telling import counted, mention, shown, tell_line
+from perdure.surfaces.telling import counted, shown
 
 
 @click.command("watch")
@@ -27,11 +28,11 @@ def _tell(memory: Memory, report: WatchReport) -> None:
     name, what = report.names[0], report.kind.value
     match report.kind:
         case WatchKind.WATCHING:
-            tell_line(f"{what} {shown(name)}")
+            out.line(f"{what} {shown(name)}")
         case WatchKind.LEFT_OUT | WatchKind.LEFT_ALONE:
-            mention(f"{what}: {shown(name)}: {shown(report.reason)}")
+            out.mention(f"{what}: {shown(name)}: {shown(report.reason)}")
         case WatchKind.UNREADABLE | WatchKind.OLDER_COUNTS:
-            mention(f"{memory.name(name)} {what}: {shown(report.reason)}")
+            out.mention(f"{memory.name(name)} {what}: {shown(report.reason)}")
         case _:
             names = ", ".join(map(memory.name, report.names))
-            tell_line(f"{counted(len(report.names), what)}: {names}")
+            out.line(f"{counted(len(report.names), what)}: {names}")

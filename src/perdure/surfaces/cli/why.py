@@ -12,19 +12,18 @@ from perdure import Claim, Former, Memory, Merged, Provenance, Quote, Said, Vers
 from perdure.errors import InvalidUriError
 from perdure.model import Action, RelationEdge, Uri
 from perdure.model.values import shortened
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.nodes.describing import day, stamp, time, told_edges
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory
 from perdure.surfaces.telling import (
     counted,
+    local_date,
     local_time,
-    mention,
+    picked,
     shown,
     shown_words,
     styled,
-    tell,
-    tell_json,
+    told_edges,
     utc_time,
     width_of,
     wrapped,
@@ -50,13 +49,16 @@ def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
     """
     found = memory.why(node)
     for problem in found.problems:
-        mention(f"problem: {shown(problem)}")
+        out.mention(f"problem: {shown(problem)}")
     if as_json:
-        tell_json(_json(found))
+        out.json(_json(found))
     else:
-        tell("".join(f"{line}\n" for line in _lines(_Reasons(memory, found).tree())))
+        tree = _Reasons(memory, found).tree()
+        out.line(styled(tree.text, bold=True))
+        for line in _hanging(tree.below, ""):
+            out.line(line)
     if not found.holds:
-        mention("some of it can't be proved any more; see what is marked NOT PROVED")
+        out.mention("some of it can't be proved any more; see what is marked NOT PROVED")
 
 
 # ---------------------------------------------------------------- for people
@@ -69,13 +71,8 @@ class _Twig:
     style: str = ""
 
 
-def _lines(tree: _Twig) -> Iterator[str]:
-    """Yield a tree line by line; on a terminal, no line is wider than that is."""
-    yield styled(tree.text, bold=True)
-    yield from _hanging(tree.below, "")
-
-
 def _hanging(twigs: Sequence[_Twig], before: str) -> Iterator[str]:
+    """Yield a tree line by line; on a terminal, no line is wider than that is."""
     for twig in twigs:
         last = twig is twigs[-1]
         under = before + ("    " if last else "│   ")
@@ -115,7 +112,7 @@ class _Reasons:
             *_part("relations", [*self._edges()]),
             *_part("versions of its text", [*self._versions()]),
         )
-        head = f"{self._name(found.uri)}, version {found.version} of {time(found.updated_at)}"
+        head = f"{self._name(found.uri)}, version {found.version} of {local_time(found.updated_at)}"
         return _Twig(head, parts)
 
     # ------------------------------------------------------------ what it is
@@ -168,7 +165,7 @@ class _Reasons:
         return f"what went into it{'; `perdure unmerge` takes it out' if can else ''}"
 
     def _merged(self, merged: Merged) -> _Twig:
-        when = f" of {time(merged.when)}" if merged.when else ""
+        when = f" of {local_time(merged.when)}" if merged.when else ""
         what = (
             f'"{shown_words(merged.text)}"' if merged.text else "something that is no longer there"
         )
@@ -218,7 +215,7 @@ def _part(name: str, twigs: Sequence[_Twig]) -> Iterator[_Twig]:
 
 def _learned(claim: Claim) -> str:
     sure = f", {claim.confidence:.0%} sure" if claim.confidence is not None else ""
-    when = f", last said {day(claim.when)}" if claim.when else ""
+    when = f", last said {local_date(claim.when)}" if claim.when else ""
     topic = f", topic {shown(claim.topic)}" if claim.topic else ""
     return f"learned from what was said{sure}{when}{topic}"
 
@@ -251,19 +248,11 @@ def _version(version: Version) -> str:
 # ---------------------------------------------------------------- for programs
 def _json(found: Provenance) -> dict[str, object]:
     return {
-        "uri": found.uri,
-        "title": found.title,
-        "kind": found.kind.value,
-        "version": found.version,
-        "created_at": stamp(found.created_at),
-        "updated_at": stamp(found.updated_at),
-        "holds": found.holds,
-        "messages": found.messages,
-        "source": found.source or None,
+        **picked(found, "uri title kind version created_at updated_at holds messages source?"),
         "statements": [_claim_json(each) for each in found.claims],
         "merges": [_merged_json(each) for each in found.merges],
         "superseded": [_former_json(each) for each in found.superseded],
-        "superseded_by": [{"uri": each.uri, "reason": each.reason} for each in found.superseded_by],
+        "superseded_by": [picked(each, "uri reason") for each in found.superseded_by],
         "edges": told_edges(found.edges),
         "incoming": told_edges(found.incoming),
         "versions": [_version_json(each) for each in found.versions],
@@ -273,16 +262,11 @@ def _json(found: Provenance) -> dict[str, object]:
 
 def _claim_json(claim: Claim) -> dict[str, object]:
     return {
+        **picked(claim, "cid extracted when confidence topic? out_of_reach"),
         "text": presentable(claim.text),
-        "cid": claim.cid,
-        "extracted": claim.extracted,
         "since": claim.since.isoformat() if claim.since else None,
-        "when": _stamp(claim.when),
-        "confidence": claim.confidence,
-        "topic": claim.topic or None,
         "holds": claim.holds if claim.extracted else None,
         "said": [_said_json(each) for each in claim.said],
-        "out_of_reach": claim.out_of_reach,
     }
 
 
@@ -292,51 +276,26 @@ def _said_json(each: Said) -> dict[str, object]:
         "speaker": presentable(each.speaker),
         "wording": presentable(each.wording) or None,
         "quotes": [
-            {
-                "message": quote.message,
-                "quote": presentable(quote.text),
-                "holds": quote.holds,
-                "trouble": quote.trouble or None,
-            }
+            {**picked(quote, "message holds trouble?"), "quote": presentable(quote.text)}
             for quote in each.quotes
         ],
     }
 
 
 def _merged_json(merged: Merged) -> dict[str, object]:
-    return {
-        "version": merged.version,
-        "action": merged.action,
-        "statement": merged.statement or None,
-        "text": presentable(merged.text) or None,
-        "time": _stamp(merged.when),
-        "former": list(merged.former),
-        "undoable": merged.undoable,
-    }
+    said = picked(merged, "version action statement? time=when former undoable")
+    return {**said, "text": presentable(merged.text) or None}
 
 
 def _former_json(former: Former) -> dict[str, object]:
     return {
-        "uri": former.uri,
+        **picked(former, "uri reason valid_from valid_until"),
         "text": presentable(former.text),
-        "reason": former.reason,
-        "valid_from": _stamp(former.valid_from),
-        "valid_until": _stamp(former.valid_until),
         "statements": [_claim_json(each) for each in former.claims],
         "superseded": [_former_json(each) for each in former.superseded],
     }
 
 
 def _version_json(version: Version) -> dict[str, object]:
-    return {
-        "version": version.number,
-        "time": utc_time(version.time),
-        "actor": version.actor,
-        "origin": version.origin,
-        "reason": version.reason,
-        "cid": None if version.cid is None else str(version.cid),
-    }
-
-
-def _stamp(moment: datetime | None) -> str | None:
-    return stamp(moment) if moment else None
+    said = picked(version, "version=number actor origin reason cid")
+    return {**said, "time": utc_time(version.time)}

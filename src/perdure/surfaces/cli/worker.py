@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import click
 
 from perdure import Memory, WorkKind, WorkReport
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import with_memory
-from perdure.surfaces.telling import counted, mention, shown, tell_json, tell_line
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.telling import counted, shown
 
 _MOST_NAMED = 3
 
@@ -31,9 +31,9 @@ def worker_command(memory: Memory, *, once: bool, as_json: bool) -> None:
     total = done.round
     if as_json:
         counts = {"done": total.done, "failed": total.failed, "dead": total.dead}
-        tell_json({**counts, "indexed": total.indexed})
+        out.json({**counts, "indexed": total.indexed})
     else:
-        tell_line(
+        out.line(
             f"{counted(total.done, 'event')} done, {total.failed} to be tried again, "
             f"{total.dead} dead; {counted(total.indexed, 'place')} indexed"
         )
@@ -47,28 +47,28 @@ def _mention(memory: Memory, report: WorkReport) -> None:
     match report.kind:
         case WorkKind.ACCOUNT_FAILED:
             for error in report.errors.values():
-                mention(f"{account}: {shown(error)}")
+                out.mention(f"{account}: {shown(error)}")
         case WorkKind.EVENTS_FAILED:
-            mention(f"{account}: {some} failed, {more} dead")
+            out.mention(f"{account}: {some} failed, {more} dead")
             _mention_first(memory, report)
         case WorkKind.EMBEDDING:
-            mention(embedded)
+            out.mention(embedded)
         case WorkKind.INTERRUPTED | WorkKind.FINISHED as kind:
             for uri, error in report.errors.items():
-                mention(f"found by words only: {uri}: {shown(error)}")
+                out.mention(f"found by words only: {uri}: {shown(error)}")
             if report.errors:
-                mention("`perdure index verify --heal` tries these again")
+                out.mention("`perdure index verify --heal` tries these again")
             if kind is WorkKind.FINISHED:
-                mention(f"{account}: the new vectors are made, and answer from now on")
+                out.mention(f"{account}: the new vectors are made, and answer from now on")
             else:
-                mention(f"{embedded}; the next worker goes on from there")
+                out.mention(f"{embedded}; the next worker goes on from there")
 
 
 def _mention_first(memory: Memory, report: WorkReport) -> None:
     for uri, error in list(report.errors.items())[:_MOST_NAMED]:
-        mention(f"  {memory.name(uri)}: {shown(error)}")
+        out.mention(f"  {memory.name(uri)}: {shown(error)}")
     if len(report.errors) > _MOST_NAMED:
-        mention(f"  and {len(report.errors) - _MOST_NAMED} more: `perdure outbox list`")
+        out.mention(f"  and {len(report.errors) - _MOST_NAMED} more: `perdure outbox list`")
 
 
 @contextmanager

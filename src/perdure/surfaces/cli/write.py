@@ -7,13 +7,21 @@ import click
 
 from perdure import Memory
 from perdure.model.values import JSON
-from perdure.surfaces.asking import ONE_OBJECT, as_json
-from perdure.surfaces.cli.caller import NAMES, with_memory
+from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.secrets import masked_json, mention_masked, with_secrets
-from perdure.surfaces.nodes.describing import version_line
-from perdure.surfaces.nodes.given import STDIN, TakesText, piped, with_meta
-from perdure.surfaces.telling import mention, tell_json, tell_line
+from perdure.surfaces.cli.options import (
+    NAMES,
+    ONE_OBJECT,
+    STDIN,
+    TakesText,
+    as_json,
+    masked_json,
+    mention_masked,
+    piped,
+    with_memory,
+    with_meta,
+)
+from perdure.surfaces.telling import version_line
 
 
 class Options(TypedDict):
@@ -37,7 +45,8 @@ class Options(TypedDict):
     "--version", type=click.IntRange(min=1), metavar="N", help="Follow this version, and no other."
 )
 @click.option("--replace", is_flag=True, help="Follow whatever version is there.")
-@with_secrets
+@click.option("--mask-secrets", is_flag=True, help="Write it without the secrets that are in it.")
+@click.option("--as-is", is_flag=True, help="Write it to the letter, with the secrets in it.")
 @as_json(ONE_OBJECT)
 @with_memory
 def write_command(
@@ -60,22 +69,19 @@ def write_command(
         raise click.UsageError("--version and --replace contradict each other. Fix: give one.")
     if options["mask_secrets"] and options["as_is"]:
         raise click.UsageError("--mask-secrets and --as-is contradict each other. Fix: give one.")
-    content = _content(text, is_optional=bool(meta) or _is_given(options))
+    others = meta or None, options["abstract"], options["overview"]
+    content = _content(text, is_optional=any(each is not None for each in others))
     done = memory.write(node, content, metadata=dict(meta), **options)
     if as_json:
         answer = {"uri": done.uri, "version": done.version, "written": done.written}
-        tell_json({**answer, "created": done.created, "masked": masked_json(done.masked)})
+        out.json({**answer, "created": done.created, "masked": masked_json(done.masked)})
     else:
-        tell_line(version_line(done.uri, done.version))
+        out.line(version_line(done.uri, done.version))
     if not done.written:
-        mention("it says that already; nothing was written")
+        out.mention("it says that already; nothing was written")
     mention_masked(done.masked)
     for name in done.cut:
-        mention(f"the {name} was too long; what is written ends in [cut]")
-
-
-def _is_given(options: Options) -> bool:
-    return options["abstract"] is not None or options["overview"] is not None
+        out.mention(f"the {name} was too long; what is written ends in [cut]")
 
 
 def _content(text: str | None, *, is_optional: bool) -> str | None:

@@ -26,10 +26,10 @@ from perdure.app import open_memory
 from perdure.errors import ClosedError, InvalidValueError
 from perdure.model import RequestContext
 from perdure.model.values import JSON, shortened, visible
+from perdure.surfaces import out
 from perdure.surfaces.mcp import schema
 from perdure.surfaces.mcp.refusing import without_paths
-from perdure.surfaces.nodes.describing import gist, stamp
-from perdure.surfaces.telling import counted, mention, sized, utc_time
+from perdure.surfaces.telling import counted, gist, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
 _MOST_NOTES = 3
@@ -75,7 +75,7 @@ class Tools:
             warnings = memory.warnings()
             memory.close()
             if warnings:
-                mention(warnings)
+                out.mention(warnings)
 
     # ------------------------------------------------------------ the tools
     def recall(  # noqa: PLR0913, PLR0917 - a name for each, as a model sees them
@@ -280,8 +280,8 @@ def _part(node: ContextNode, offset: int, budget: int) -> schema.Read:
             category=node.category,
             text=text[offset:end],
             version=node.version,
-            created_at=stamp(node.created_at),
-            updated_at=stamp(node.updated_at),
+            created_at=utc_time(node.created_at),
+            updated_at=utc_time(node.updated_at),
             offset=offset,
             next_offset=end if end < len(text) else None,
             problems=tuple(shortened(visible(each), _LONGEST_GIST) for each in node.problems),
@@ -310,7 +310,7 @@ def _entry(found: Entry, session: SessionInfo | None) -> schema.Entry:
         name=found.name,
         kind="folder" if found.is_folder else "memory",
         says=says,
-        updated_at=stamp(changed) if changed else "",
+        updated_at=utc_time(changed) if changed else "",
         version=node.version if node else 0,
     )
 

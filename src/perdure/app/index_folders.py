@@ -1,0 +1,390 @@
+"""The folders of what is derived: indexes of each embedder and of the past, and abstracts."""
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from os import utime
+from pathlib import Path
+from shutil import rmtree
+from time import time
+from typing import Any, Protocol, cast
+
+from perdure.config import SQLITE, EmbeddingSettings
+from perdure.context.reading import Reach
+from perdure.engine.past import KEPT, Origin
+from perdure.engine.whole_file import write_whole
+from perdure.errors import DamageError, NotTextError, PerdureError, PluginError
+from perdure.index.account.file import SUFFIX, turn
+from perdure.index.account.schema import FORMAT
+from perdure.index.contract import KeptIndex
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import IndexRecord, Uri
+from perdure.model.uri import name_of, segment_of
+from perdure.plugins import Group, create, offered
+from perdure.storage import Locator
+from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.way import Way
+
+FILE = "embedder.json"
+_MOST = 10_000
+_TEXTS = ("provider", "base_url", "model")
+_OTHERS = 0o077
+
+
+def keep_settings(folder: Path, settings: EmbeddingSettings) -> None:
+    """Write down the settings, whole or not at all, for nobody else to read; and that it is now."""
+    told = {name: getattr(settings, name) for name in (*_TEXTS, "dimension")}
+    content = f"{json.dumps(told, indent=2)}\n".encode()
+    path = folder / FILE
+    if _content(path) == content:
+        os.utime(path)
+        return
+    write_whole(path, content)
+
+
+def last_used(folder: Path) -> float:
+    """Return when somebody last had these settings; 0 if nobody knows."""
+    try:
+        return (folder / FILE).lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def kept_settings(folder: Path) -> EmbeddingSettings:
+    """Return the settings that were written down; `DamageError` if there are none to trust."""
+    content = _content(folder / FILE)
+    if content is None:
+        raise DamageError(f"they have no {FILE} of their own. Fix: make new vectors.")
+    with suppress(ValueError, RecursionError):
+        match json.loads(content):
+            case {"dimension": int() | None, **texts} as told if set(texts) == set(_TEXTS):
+                is_number = not isinstance(told["dimension"], bool)
+                if is_number and all(isinstance(text, str) for text in texts.values()):
+                    return EmbeddingSettings(**told)
+    raise DamageError(f"their {FILE} can't be understood. Fix: make new vectors.")
+
+
+def _content(path: Path) -> bytes | None:
+    """Return what a plain file of ours says that nobody else could change or read; else None."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        plain = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        if not plain or found.st_mode & _OTHERS or found.st_size > _MOST:
+            return None
+        return os.read(descriptor, _MOST)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+_GONE = ".gone"
+_OF = "+"
+"""Between the format and the provider in a folder's name; neither part has it unquoted."""
+
+
+def suffix_of(provider: str) -> str:
+    """Return how the folder names of a provider's indexes end."""
+    return f"-{FORMAT}" if provider == SQLITE else f"-{FORMAT}{_OF}{segment_of(provider)}"
+
+
+def open_index(folder: Path, way: Way | None = None) -> "OpenIndex":
+    """Open the index in a folder, whose name ends with the suffix of its provider."""
+    _, of, segment = folder.name.rpartition(_OF)
+    if not of:
+        return SqliteIndex(str(folder), way)
+    provider = name_of(segment) or segment
+    if provider not in offered(Group.INDEX):
+        raise PluginError(
+            f"{folder} was made by the index {provider!a}, which is not installed any more. "
+            "Fix: install its package again, or remove the folder with `perdure index prune`."
+        )
+    return open_installed(provider, folder)
+
+
+def open_installed(provider: str, folder: Path) -> "OpenIndex":
+    """Open the index of an installed package; `PluginError` if it can't be used."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    index = create(Group.INDEX, provider, KeptIndex, str(folder))  # type: ignore[type-abstract] # only for isinstance
+    return cast("OpenIndex", _Installed(index, folder))
+
+
+class OpenIndex(KeptIndex, Protocol):
+    """What a memory asks of its index besides the contract."""
+
+    def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+        """Let one process or thread at a time make the index; say whether it is this one."""
+
+    def places(self, account_id: str) -> int:
+        """Return how many URIs have records."""
+
+    def size(self, account_id: str) -> int:
+        """Return how many bytes are kept for an account."""
+
+    def vectors(self, account_id: str, owner_space: str) -> list[tuple[IndexRecord, bytes]]:
+        """Return the records of an owner with their vectors, as far as they can be had."""
+
+    def scrub(self, account_id: str) -> None:
+        """Leave no byte of records that were removed."""
+
+
+class _Installed:
+    """An index of an installed package; what the contract lacks is answered by its verbs."""
+
+    def __init__(self, index: KeptIndex, folder: Path) -> None:
+        self._index = index
+        self._folder = folder
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the verbs of the contract
+        return getattr(self._index, name)
+
+    def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+        name = f"{self._folder.name}.{segment_of(account_id)}{SUFFIX}"
+        return turn(self._folder.with_name(name), wait=wait)
+
+    def places(self, account_id: str) -> int:
+        return len(self._index.stamps(account_id))
+
+    def size(self, account_id: str) -> int:
+        """Return the bytes of the whole folder: which of them are an account's is not known."""
+        return _size(self._folder) if self._index.owner_spaces(account_id) else 0
+
+    def vectors(self, *_: str) -> list[tuple[IndexRecord, bytes]]:
+        return []
+
+    def scrub(self, account_id: str) -> None:
+        self._index.delete_account_data(account_id)
+
+
+class Shelf:
+    """Opens each index once, and knows which ones there are."""
+
+    def __init__(self, folder: Path, way: Way) -> None:
+        self.folder = folder
+        self._way = way
+        self._open: dict[str, OpenIndex] = {}
+
+    def open(self, name: str) -> OpenIndex:
+        if name not in self._open:
+            self._open[name] = open_index(self.folder / name, self._way)
+        return self._open[name]
+
+    def close(self) -> None:
+        for index in self._open.values():
+            index.close()
+
+    def names(self) -> list[str]:
+        """Return the names of the indexes that there are by now, whoever made them."""
+        return sorted(path.name for path in self.folder.glob("*") if path.is_dir())
+
+    def every(self) -> list[OpenIndex]:
+        return [self.open(name) for name in self.names()]
+
+    def name_of(self, index: KeptIndex) -> str:
+        """Return the name of an index that was opened here."""
+        return next(name for name, each in self._open.items() if each is index)
+
+    def remove(self, name: str) -> int:
+        """Remove an index, for all accounts; return how many bytes it had."""
+        if name in self._open:
+            self._open.pop(name).close()
+        return removed(self.folder / name)
+
+
+def removed(folder: Path) -> int:
+    """Remove a folder, so that nobody finds half of it; return how many bytes it had."""
+    size = _size(folder)
+    away = folder.with_name(f"{folder.name}{_GONE}")
+    folder.rename(away)
+    rmtree(away, ignore_errors=True)
+    return size
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+_UNFINISHED = ".unfinished"
+_AN_HOUR = 3600
+
+
+class SqliteMoments:
+    """The indexes of moments in files, beside that of the present."""
+
+    def __init__(
+        self, folder: Path, present: Path, way: Way | None = None, provider: str = SQLITE
+    ) -> None:
+        self._folder = folder
+        self._provider = provider
+        self._present = present
+        self._way = way or Way(folder)
+
+    def open(self, position: int) -> KeptIndex:
+        """Open the index of a moment, and throw away those that nobody asked for in a while."""
+        folder = self._at(position)
+        self._way.free(folder)
+        with suppress(OSError):  # then it is read, if it is there
+            self._tidy(folder)
+        if self._provider != SQLITE:
+            return open_installed(self._provider, folder)
+        return SqliteIndex(str(folder), self._way)
+
+    def unkept(self) -> KeptIndex:
+        """Return an empty index for a moment that can't be kept."""
+        from perdure.index.stores.memory import MemoryIndex
+
+        return MemoryIndex()
+
+    def _tidy(self, folder: Path) -> None:
+        """Make the folder of a moment, and remove what nobody needs any more."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        utime(folder)
+        every = [path for path in self._folder.iterdir() if path.name.isdigit()]
+        others = [path for path in every if path != folder]
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in others[KEPT - 1 :]:
+            rmtree(old, ignore_errors=True)
+        for left in folder.glob(f"*{_UNFINISHED}"):
+            if left.stat().st_mtime < time() - _AN_HOUR:
+                rmtree(left, ignore_errors=True)
+
+    def near(self, account_id: str, position: int) -> list[Origin]:
+        """Return the finished built-in indexes of an account, the nearest to a position first."""
+        if self._provider != SQLITE:
+            return []
+        others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
+        found = [
+            Origin(int(folder.name))
+            for folder in others
+            if folder.name == str(_cursor(folder, account_id))
+        ]
+        if now := _cursor(self._present, account_id):
+            found.append(Origin(now, is_present=True))
+        return sorted(found, key=lambda origin: abs(origin.position - position))
+
+    @contextmanager
+    def duplicated(self, account_id: str, origin: Origin, position: int) -> Iterator[SqliteIndex]:
+        """Give a duplicate of an index; when all went well, it becomes that of the moment."""
+        source = self._present if origin.is_present else self._at(origin.position)
+        work = self._at(position) / f"{secrets.token_hex(8)}{_UNFINISHED}"
+        try:
+            with SqliteIndex(str(source)) as index:
+                made = index.duplicate(account_id, str(work))
+            with made:
+                yield made
+                is_finished = made.cursor(account_id) == position
+            if is_finished:
+                SqliteIndex(str(self._at(position))).adopt(account_id, made)
+        finally:
+            rmtree(work, ignore_errors=True)
+
+    def _at(self, position: int) -> Path:
+        return self._folder / str(position)
+
+
+def _cursor(folder: Path, account_id: str) -> int:
+    """Return how far the index in a folder is; 0 also if it can't be read."""
+    try:
+        with SqliteIndex(str(folder)) as index:
+            return index.cursor(account_id)
+    except PerdureError:
+        return 0
+
+
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class Abstracts:
+    """The tier beside the index. Nothing of it is held open, and what is in its way put aside.
+
+    To look takes next to nothing, for it is done with every save; to write, as long as elsewhere.
+    """
+
+    def __init__(self, folder: Path, home: str, way: Way) -> None:
+        self._folder = folder
+        self._home = home
+        self._way = way
+
+    def read(self, locator: Locator) -> str:
+        """Return a text; `NotTextError` if something else is there, or above it."""
+        try:
+            with open(os.open(f"{self._folder}/{locator.key}", _FLAGS), "rb") as file:  # noqa: PTH123 - no link is followed
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise IsADirectoryError(locator.key)
+                return file.read().decode()
+        except FileNotFoundError:
+            raise
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotTextError(f"{locator.key!a} is no text. Fix: none, it is replaced.") from error
+
+    def write_all(self, changes: Mapping[Locator, str | None]) -> None:
+        for text in changes:
+            self._way.free_file(self._folder / text.key)
+        DeviceLocalBackend(str(self._folder), home=self._home).write_all(changes)
+
+
+class EveryIndex:
+    """The indexes of all embedders; those that are there when somebody is to be forgotten."""
+
+    def __init__(self, every: Callable[[], Sequence[KeptIndex]]) -> None:
+        self._every = every
+
+    def delete_account_data(self, account_id: str) -> int:
+        return sum(index.delete_account_data(account_id) for index in self._every())
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        return sum(index.delete_by_owner_space(account_id, owner_space) for index in self._every())
+
+
+class AbstractsData:
+    """What was written down of folders. A session's goes when nobody has the session any more."""
+
+    def __init__(self, folder: Path, reach: Reach) -> None:
+        self._folder = folder
+        self._reach = reach
+
+    def delete_account_data(self, account_id: str) -> int:
+        return self._remove(Uri(account_id))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        kind, _, owner = owner_space.partition(":")
+        sessions = self._folder.joinpath(Uri(account_id, ("sessions",)).key).glob("*")
+        keys = [path.relative_to(self._folder).as_posix() for path in sessions]
+        places = filter(None, map(Uri.of_key, keys))
+        gone = [each for each in places if self._reach.session_owner(each) in {None, owner_space}]
+        return sum(map(self._remove, (Uri(account_id, (f"{kind}s", owner)), *gone)))
+
+    def _remove(self, place: Uri) -> int:
+        """Remove what is below a folder; return 1 if there was something."""
+        path = self._folder / place.key
+        there = path.exists()
+        rmtree(path, ignore_errors=True)
+        return int(there)
+
+
+class PastData:
+    """The indexes of the past, which go wholly when somebody is to be forgotten."""
+
+    def __init__(self, folder: Path, let_go: Callable[[], None]) -> None:
+        self._folder = folder
+        self._let_go = let_go
+
+    def delete_account_data(self, account_id: str) -> int:
+        del account_id
+        return self._forget()
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        del account_id, owner_space
+        return self._forget()
+
+    def _forget(self) -> int:
+        self._let_go()
+        rmtree(self._folder, ignore_errors=True)
+        return 0

@@ -1,0 +1,404 @@
+"""Set up a home: edit its config, make sure that its store works, and switch its backend."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+
+from perdure.app.opening import arriving_into, history_folder, open_recorded, recorded_of
+from perdure.config import FILE_NAME, Config, ConfigFile, config_of, load_config, read_file
+from perdure.engine.carrying.migrating import Migrated, Migrating
+from perdure.engine.whole_file import write_whole
+from perdure.errors import (
+    AbsentError,
+    ConcurrentModificationError,
+    ConfigError,
+    DamageError,
+    DirectoryNotEmptyError,
+    StorageFaultError,
+    StorageSelectionError,
+)
+from perdure.faults import explain
+from perdure.storage import (
+    ABSENT,
+    Locator,
+    StorageBackend,
+    content_hash,
+    registry,
+    select_backend,
+)
+from perdure.storage.contract import is_directory
+
+Place = tuple[str, ...]
+Entries = Mapping[Place, str]
+"""Texts by their places: table, table in it, key."""
+
+_ONLY_US = 0o700
+_VALUE = r"""(\s*=\s*)("[^"\\]*"|'[^']*')"""
+
+
+def otherwise(file: ConfigFile, entries: Entries) -> list[Place]:
+    """Return the entries that the file has, with other values."""
+    said = file.parse()
+    return [at for at, value in entries.items() if _said(said, at) not in {None, value}]
+
+
+def spliced(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
+    """Return the text with these entries, and which changed; else `ConfigError`."""
+    text, changed = file.text, []
+    for place, value in entries.items():
+        before = ConfigFile(file.path, text)
+        if _said(before.parse(), place) != value:
+            text = _with(before, place, value)
+            _refuse_harm(before, text, place, value)
+            changed.append(place)
+    return text, tuple(changed)
+
+
+def _with(file: ConfigFile, place: Place, value: str) -> str:
+    end = "\r\n" if "\r\n" in file.text else "\n"
+    lines = file.text.split(end)
+    *tables, key = place
+    at = file.line_of(place)
+    if at is not None:
+        lines[at - 1] = _replaced(lines[at - 1], key, value)
+        return end.join(lines)
+    entry = f"{key} = {_quoted(value)}"
+    head = f"[{'.'.join(tables)}]"
+    for number, line in enumerate(lines):
+        if line.partition("#")[0].replace(" ", "").strip() == head:
+            return end.join([*lines[: number + 1], entry, *lines[number + 1 :]])
+    above = file.text.rstrip()
+    return f"{above}{end * 2 if above else ''}{head}{end}{entry}{end}"
+
+
+def _replaced(line: str, key: str, value: str) -> str:
+    found = re.search(rf"""(["']?){re.escape(key)}\1{_VALUE}""", line)
+    if found is None:
+        return line
+    return line[: found.start(3)] + _quoted(value) + line[found.end(3) :]
+
+
+def _quoted(value: str) -> str:
+    """Return a text as TOML has it, in which JSON's way of quoting is one."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _refuse_harm(before: ConfigFile, text: str, place: Place, value: str) -> None:
+    """Look whether what was spliced says what it should, and nothing else anew."""
+    with suppress(tomllib.TOMLDecodeError):
+        if tomllib.loads(text) == _set(before.parse(), place, value):
+            return
+    *tables, key = place
+    raise ConfigError(
+        f"{before.path} is written in a way that can't be changed for you. "
+        f"Fix: set {key} = {_quoted(value)} in [{'.'.join(tables)}] yourself."
+    )
+
+
+def _said(tables: object, place: Sequence[str]) -> object:
+    for name in place:
+        tables = tables.get(name) if isinstance(tables, dict) else None
+    return tables
+
+
+def _set(tables: dict[str, object], place: Place, value: str) -> dict[str, object]:
+    name, *rest = place
+    if not rest:
+        return {**tables, name: value}
+    below = tables.get(name, {})
+    return {**tables, name: _set(below if isinstance(below, dict) else {}, tuple(rest), value)}
+
+
+# ---------------------------------------------------------------- the disk
+@contextmanager
+def alone_in(home: Path) -> Iterator[None]:
+    """Let one process at a time set up a home, which is made if it is not there."""
+    descriptor = None
+    try:
+        home.mkdir(mode=_ONLY_US, parents=True, exist_ok=True)
+        descriptor = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        flock(descriptor, LOCK_EX)
+    except OSError as error:
+        if descriptor is not None:
+            os.close(descriptor)
+        raise explain(error, str(home.parent), home.name) from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def put(file: ConfigFile, text: str) -> None:
+    """Make `text` the config file, whole and durably, if it is still as it was read.
+
+    A link is followed: some keep all their config files in one place, and link to them.
+    """
+
+    def place(beside: Path, path: Path) -> None:
+        edited = ConcurrentModificationError(
+            f"{path} was changed by somebody else just now, and is left as it is. Fix: try again."
+        )
+        is_there = path.exists()
+        if (path.read_bytes() if is_there else b"") != file.text.encode():
+            raise edited
+        if is_there:
+            beside.replace(path)
+            return
+        try:
+            os.link(beside, path)  # which never takes the place of what came meanwhile
+        except FileExistsError:
+            raise edited from None
+
+    path = Path(os.path.realpath(file.path))
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    write_whole(path, text.encode(), mode=mode, place=place)
+
+
+_FOLDER = Locator(".perdure-init")
+"""A folder that belongs to a tool, as its dot says: no sweep looks into it."""
+_PROBE = _FOLDER.child("check.md")
+"""Written, read and removed again. What a crash left of it is removed by the next."""
+PROBED = "Perdure looks whether it can write here; this may be removed.\n"
+
+_BACKEND: Place = ("storage", "backend")
+_VAULT: Place = ("storage", "vault", "path")
+
+_LISTS = (".config/obsidian/obsidian.json", "Library/Application Support/obsidian/obsidian.json")
+"""Where Obsidian keeps the list of its vaults, below a user's home."""
+
+TEMPLATE = """\
+# What Perdure is to do otherwise than it does by itself. All of it can be left out.
+
+# Where memories are kept: "device-local", a folder of Perdure's own, or "vault", a folder of
+# yours that others may write and sync too. Without a word here, MEMORY_VAULT_PATH in the
+# environment chooses a vault, and nothing chooses device-local.
+#
+# [storage]
+# backend = "vault"
+#
+# [storage.vault]
+# path = "~/Notes/Agent"
+
+# Who turns texts into vectors: "auto" takes the local model if it is installed, "none" goes by
+# words alone.
+#
+# [embedding]
+# provider = "auto"
+"""
+
+
+def backends() -> tuple[str, ...]:
+    """Return the names of the backends that can be configured."""
+    return registry.protocols()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What was done to set up a home."""
+
+    config: Config
+    file: Path
+    was_there: bool
+    changed: tuple[Place, ...]
+    protocol: str
+    whereabouts: str
+    history: Path
+    """Where every version is kept."""
+
+
+def begin(
+    environ: Mapping[str, str],
+    *,
+    vault: str | None = None,
+    backend: str | None = None,
+    force: bool = False,
+) -> Begun:
+    """Make sure that there is a config file that names this storage, and a store that works.
+
+    The store is opened and written first: nothing is configured that could not be used. What the
+    file says otherwise is an error, unless it is to be changed by force.
+    """
+    wanted: dict[Place, str] = {} if backend is None else {_BACKEND: backend}
+    if vault is not None:
+        wanted = {_BACKEND: "vault", _VAULT: str(Path(vault).expanduser().absolute())}
+    path = wanted.get(_VAULT)
+    if path is not None and os.path.lexists(path) and not Path(path).is_dir():
+        raise ConfigError(
+            f"the vault {path!a} is no folder. Fix: name the folder that the notes are in."
+        )
+    *_, config = _planned(environ, wanted, force=force)
+    try:
+        select_backend(config.storage)  # who is refused finds nothing made
+    except StorageSelectionError:
+        if not config.home.is_dir():
+            raise
+        # Else somebody may be trying to write there just now; alone, it is looked at again.
+    with alone_in(config.home):
+        file, text, changed, config = _planned(environ, wanted, force=force)
+        was_there = os.path.lexists(file.path)
+        storage = select_backend(config.storage)
+        _try_writing(storage)
+        with recorded_of(config) as recorded:
+            recorded.history.position()
+            history = history_folder(config.home, recorded.identity)
+        if changed or not was_there:
+            put(file, text)
+    return Begun(
+        config,
+        file.path,
+        was_there,
+        changed,
+        config.storage.protocol,
+        storage.whereabouts,
+        history,
+    )
+
+
+def find_vault() -> str:
+    """Return the one vault that Obsidian has on this machine; `AbsentError` unless it is one."""
+    vaults = sorted({path for each in _LISTS for path in _listed(Path.home() / each)})
+    if len(vaults) == 1:
+        return vaults[0]
+    said = ", ".join(map(ascii, vaults))
+    what = f"Obsidian has several vaults: {said}" if vaults else "Obsidian knows of no vault here"
+    raise AbsentError(f"{what}. Fix: name the folder with --vault.")
+
+
+def _listed(file: Path) -> list[str]:
+    with suppress(OSError, ValueError, RecursionError):
+        match json.loads(file.read_bytes()):
+            case {"vaults": dict(vaults)}:
+                paths = (each.get("path") for each in vaults.values() if isinstance(each, dict))
+                return [path for path in paths if isinstance(path, str) and Path(path).is_dir()]
+    return []
+
+
+def _planned(
+    environ: Mapping[str, str], wanted: Entries, *, force: bool
+) -> tuple[ConfigFile, str, tuple[Place, ...], Config]:
+    """Return the config file as it is, its text to be, what changes, and what it says then."""
+    file = read_file(environ)
+    for place in [] if force else otherwise(file, wanted):
+        *tables, key = place
+        raise file.refuse(
+            place,
+            f"{key} in [{'.'.join(tables)}] is another already, and is left as it is",
+            f"add --force to make it {wanted[place]!a}, or leave the option out",
+        )
+    is_there = os.path.lexists(file.path)
+    text, changed = spliced(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
+    return file, text, changed, config_of(ConfigFile(file.path, text), environ)
+
+
+def _try_writing(backend: StorageBackend) -> None:
+    """Write, read and remove a text, by the verbs that every write goes through."""
+    _clear(backend)
+    backend.write(_PROBE, PROBED, expect=ABSENT)
+    try:
+        if backend.read(_PROBE) != PROBED:
+            raise StorageFaultError(
+                f"what was written to {backend.whereabouts!a} is not what is read there. "
+                "Fix: check the disk."
+            )
+    finally:
+        _clear(backend)
+
+
+def _clear(backend: StorageBackend) -> None:
+    """Remove what we wrote, and nothing else."""
+    with suppress(AbsentError, ConcurrentModificationError):
+        backend.remove(_PROBE, expect=content_hash(PROBED))
+    if is_directory(backend, _FOLDER):
+        with suppress(AbsentError, DirectoryNotEmptyError):
+            backend.remove(_FOLDER)
+
+
+_NOTE = "migration.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a memory is to go."""
+
+    backend: str
+    vault: str | None = None
+    """The folder of a vault; else as the config says."""
+
+    def config(self, config: Config) -> Config:
+        """Return the config as it would be with this backend."""
+        options = {name: dict(table) for name, table in config.storage.options.items()}
+        if self.vault is not None:
+            options["vault"] = {**options.get("vault", {}), "path": self._path}
+        storage = replace(config.storage, backend=self.backend, options=options)
+        return replace(config, storage=storage)
+
+    def entries(self) -> Entries:
+        """Return what the config must say."""
+        said: dict[Place, str] = {("storage", "backend"): self.backend}
+        if self.vault is not None:
+            said["storage", "vault", "path"] = self._path
+        return said
+
+    @property
+    def _path(self) -> str:
+        return str(Path(self.vault or "").expanduser().absolute())
+
+
+@contextmanager
+def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migrating]:
+    """Open the memory of this user, and the place that it is to go to."""
+    config = load_config(environ)
+    with open_recorded(environ) as source, arriving_into(target.config(config)) as arriving:
+        yield Migrating(source, arriving, config.home / "histories")
+
+
+# ---------------------------------------------------------------- the config
+def switch(environ: Mapping[str, str], target: Target, done: Migrated) -> None:
+    """Let the config name the other backend; what it said is kept, so that it can be undone."""
+    path = load_config(environ).home / FILE_NAME
+    before = path.read_bytes().decode() if path.exists() else None
+    file = ConfigFile(path, before or "")
+    after, _ = spliced(file, target.entries())
+    note = {"config": before, "history": done.history, "position": done.position}
+    write_whole(path.with_name(_NOTE), json.dumps(note).encode())
+    put(file, after)
+
+
+def roll_back(environ: Mapping[str, str]) -> None:
+    """Let the config say again what it said before; not if something was written since."""
+    path = load_config(environ).home / FILE_NAME
+    note = path.with_name(_NOTE)
+    said = _noted(note)
+    with open_recorded(environ) as recorded:
+        now = recorded.history.position()
+        if now != said["position"] or recorded.history.store.history.hex() != said["history"]:
+            raise ConcurrentModificationError(
+                f"the memory went on to entry {now} since it was migrated at {said['position']}; "
+                "to go back would leave that behind. Nothing was changed. Fix: `perdure migrate` "
+                "back to where it was, with --switch."
+            )
+    if said["config"] is None:
+        path.unlink(missing_ok=True)
+    else:
+        put(ConfigFile(path, path.read_bytes().decode()), str(said["config"]))
+    note.unlink()
+
+
+def _noted(note: Path) -> dict[str, object]:
+    try:
+        match json.loads(note.read_bytes()):
+            case {"config": str() | None, "history": str(), "position": int()} as said:
+                return dict(said)
+    except FileNotFoundError as error:
+        raise AbsentError(
+            "no switch was made that could be undone. Fix: none is needed."
+        ) from error
+    except (ValueError, RecursionError):
+        pass
+    raise DamageError(f"{str(note)!a} can't be understood. Fix: correct the config by hand.")

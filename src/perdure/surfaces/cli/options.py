@@ -1,0 +1,279 @@
+"""What commands take: moments, texts, the memory they work on, and the caller it is opened for."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar
+
+import click
+
+from perdure.app import caller_for, open_memory
+from perdure.errors import AccessRefusedError, InvalidCIDError, InvalidValueError, NotTextError
+from perdure.model import RequestContext, Role
+from perdure.model.values import JSON
+from perdure.surfaces import out
+from perdure.surfaces.telling import counted, picked, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from perdure import CID, Edits, Memory, Note
+
+Moment = int | date
+"""A position, or a time (a `datetime` is a `date` too)."""
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+ONE_OBJECT = "one JSON object"
+OBJECT_PER_LINE = "one JSON object per line"
+
+_LAST_OF_A_SECOND = timedelta(milliseconds=999)
+
+
+def as_json(what: str) -> Callable[[Command], Command]:
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {what}.")
+
+
+# ---------------------------------------------------------------- moments
+def parse_moment(text: str) -> Moment:
+    """Read what the user takes for a moment."""
+    return int(text) if is_number(text) else _parse_time(text, "moment", ", or a position")
+
+
+def parse_cid(text: str) -> "CID":
+    """Read what the user takes for the CID of a content."""
+    from perdure import CID
+
+    try:
+        return CID.parse(text)
+    except InvalidCIDError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def parse_time(text: str) -> date:
+    """Read what the user takes for a date or a time."""
+    if is_number(text):
+        raise click.BadParameter("a position is no time. Fix: write a date or a time.")
+    return _parse_time(text, "time", "")
+
+
+def _parse_time(text: str, what: str, more: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        pass
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!a} is not a {what}. Fix: write a date as 2026-03-01, a time as "
+            f"2026-03-01T10:00:00Z{more}."
+        ) from error
+    # Times are shown to the second, and all of that second is meant when one is typed again.
+    return time if time.microsecond else time + _LAST_OF_A_SECOND
+
+
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def at_moment(command: Command) -> Command:
+    return click.option(
+        "--at",
+        type=parse_moment,
+        metavar="MOMENT",
+        help="As it was then: a date, a time or a position.",
+    )(command)
+
+
+def with_reason(command: Command) -> Command:
+    return click.option(
+        "--reason", metavar="TEXT", default="", help="Why; it stands in the history."
+    )(command)
+
+
+# ---------------------------------------------------------------- leave
+def without_asking(command: Command) -> Command:
+    return click.option("--yes", "-y", is_flag=True, help="Don't ask.")(command)
+
+
+def ask_first(plan: str, refusal: str) -> None:
+    """Tell a plan and ask for leave; without anybody to ask, refuse."""
+    if not sys.stdin.isatty():
+        raise AccessRefusedError(f"{refusal}: there is nobody to ask. Fix: add --yes.")
+    out.mention(plan)
+    click.confirm("Go on?", abort=True, err=True)
+
+
+Rest = ParamSpec("Rest")
+
+NAMES = (
+    "A NODE is named as preference/indentation, profile, skills/NAME, resources/NAME or "
+    "sessions/ID/NAME, and a FOLDER likewise, or either by its whole URI, ctx://..."
+)
+_MOST_NAMED = 3
+_MOST_MASKED = 10
+
+
+class Caller(TypedDict):
+    """The options that name a caller."""
+
+    account: str | None
+    user: str | None
+    agent: str | None
+    session: str
+    as_role: str | None
+
+
+def caller_options(command: Command) -> Command:
+    """Add the options that name the caller."""
+    options = (
+        click.option(
+            "--as-role",
+            type=click.Choice([role.value for role in Role]),
+            help="What you may do; root or, with --user, member.",
+        ),
+        click.option("--session", metavar="ID", default="", help="In which session you are."),
+        click.option("--agent", metavar="ID", help="Whose skills; agent default."),
+        click.option("--user", metavar="ID", help="On behalf of whom, and whose memories; yours."),
+        click.option("--account", metavar="ID", help="In which account; local."),
+    )
+    for option in options:
+        command = option(command)
+    return command
+
+
+def caller_in(options: dict[str, Any]) -> RequestContext:
+    """Take the options that name the caller out of a command's options."""
+    named = {name: options.pop(name) for name in Caller.__annotations__}
+    return caller_for(os.environ, role=named.pop("as_role"), **named)
+
+
+def with_memory(
+    command: "Callable[Concatenate[Memory, Rest], None]",
+) -> Callable[Rest, None]:
+    """Give a command the memory of its caller, and the options that name the caller."""
+
+    @wraps(command)
+    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
+        with opened(caller_in(kwargs)) as memory:
+            command(memory, *args, **kwargs)
+
+    return caller_options(run)
+
+
+@contextmanager
+def opened(caller: RequestContext) -> "Iterator[Memory]":
+    """Open the memory for a caller; what else happened in it is printed at the end."""
+    with open_memory(os.environ, caller) as memory:
+        try:
+            yield memory
+        finally:
+            for edits in memory.edits():
+                mention_edits(edits)
+            if warnings := memory.warnings():
+                out.mention(warnings)
+
+
+def mention_edits(edits: "Edits") -> None:
+    if edits.recorded:
+        names = [
+            shown(each.locator.key)
+            + ("" if each.kind.value == "edited" else f" ({each.kind.value})")
+            for each in edits.recorded[:_MOST_NAMED]
+        ]
+        number = counted(len(edits.recorded), "edit")
+        more = _and_more(len(edits.recorded))
+        out.mention(f"recorded {number} made outside Perdure: {', '.join(names)}{more}")
+    if edits.lost:
+        names = [shown(each.key) for each in edits.lost[:_MOST_NAMED]]
+        out.mention(
+            f"not text any more, and left alone: {', '.join(names)}{_and_more(len(edits.lost))}"
+        )
+
+
+def _and_more(number: int) -> str:
+    return f" and {number - _MOST_NAMED} more" if number > _MOST_NAMED else ""
+
+
+STDIN = "-"
+_MOST_BYTES = 1_000_000
+
+
+def parse_meta(text: str) -> tuple[str, JSON]:
+    """Read `key=text` or, with anything that JSON can say, `key:=value`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.rstrip(":"):
+        raise click.BadParameter(f"{text!a} is no key=value. Fix: write it so.")
+    if not key.endswith(":"):
+        return key, value
+    try:
+        return key.removesuffix(":"), json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(
+            f"{value!a} is no JSON. Fix: write {key.removesuffix(':')}={value} for a text."
+        ) from error
+
+
+def with_meta(command: Command) -> Command:
+    return click.option(
+        "--meta",
+        type=parse_meta,
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Something of your own, kept with it; KEY:=VALUE is JSON, and KEY:=null takes it "
+        "away.",
+    )(command)
+
+
+class TakesText(click.Command):
+    """Takes a text that begins with a dash, as a list in Markdown does, for a text."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        valued = {name for option in options if not option.is_flag for name in option.opts}
+        given = args[: args.index("--")] if "--" in args else args
+        for at, arg in enumerate(given):
+            if _is_dashed_text(arg) and (at == 0 or args[at - 1] not in valued):
+                return super().parse_args(ctx, [*args[:at], *args[at + 1 :], "--", arg])
+        return super().parse_args(ctx, args)
+
+
+def _is_dashed_text(arg: str) -> bool:
+    """Whether it begins like an option, and has a space where no option has one."""
+    return arg.startswith("-") and any(c.isspace() for c in arg.partition("=")[0])
+
+
+def piped() -> str:
+    """Return what comes on stdin."""
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InvalidValueError(
+            f"more than {_MOST_BYTES:,} bytes came on stdin. Fix: split it into several nodes."
+        )
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise NotTextError("what came on stdin is no text. Fix: give it as UTF-8.") from error
+
+
+def mention_masked(notes: "Iterable[Note]") -> None:
+    """Print where secrets were masked, and of which kind; never the secrets."""
+    places = [f"{each.where}, line {each.line} ({each.secret})" for each in notes if each.secret]
+    mention_number_masked(len(places), places)
+
+
+def mention_number_masked(number: int, places: list[str]) -> None:
+    if number:
+        were = "was" if number == 1 else "were"
+        more = f" and {len(places) - _MOST_MASKED} more" if len(places) > _MOST_MASKED else ""
+        listed = ": " + ", ".join(places[:_MOST_MASKED]) if places else ""
+        out.mention(f"{counted(number, 'secret')} {were} masked{listed}{more}")
+
+
+def masked_json(notes: "Iterable[Note]") -> list[dict[str, object]]:
+    return [picked(each, "where line kind=secret") for each in notes if each.secret]

@@ -1,1 +1,0 @@
-"""The verbs of the command line for nodes, and for those who own them."""
