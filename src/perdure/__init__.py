@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
     from perdure.artifacts.proof import Proven
     from perdure.engine.answering import Lag
+    from perdure.engine.arriving import Migrated, MigrationPlan
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.browse import Edges, Entry
-    from perdure.engine.carrying.folder import is_export
-    from perdure.engine.carrying.migrating import Migrated, MigrationPlan
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
+    from perdure.engine.exporting import is_export
     from perdure.engine.health import Check, Checkup, Severity, StatusPart
-    from perdure.engine.importing.choosing import import_formats
-    from perdure.engine.importing.importing import Imported
+    from perdure.engine.importing.importing import Imported, import_formats
     from perdure.engine.lint import Problem
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
+    from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.repair import Finding, Repaired
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from perdure.engine.validate.texts import Note, presentable
     from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
     from perdure.engine.watch import WatchKind, WatchReport
-    from perdure.engine.why.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.work import Worked, WorkKind, WorkReport
     from perdure.engine.write import Written
     from perdure.errors import (
@@ -146,12 +145,11 @@ else:
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
             "engine.conversation": "Conversation read_conversation session_id_for",
-            "engine.carrying.folder": "is_export",
-            "engine.carrying.migrating": "Migrated MigrationPlan",
+            "engine.arriving": "Migrated MigrationPlan",
             "engine.edits": "Edits",
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
-            "engine.importing.choosing": "import_formats",
-            "engine.importing.importing": "Imported",
+            "engine.exporting": "is_export",
+            "engine.importing.importing": "Imported import_formats",
             "engine.health": "Check Checkup Severity StatusPart",
             "engine.lint": "Problem",
             "engine.llm.ledger": "Cost",
@@ -165,7 +163,7 @@ else:
             "engine.saving.outcome": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note presentable",
-            "engine.why.provenance": "Claim Former Merged Provenance Quote Said",
+            "engine.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.upkeep": "IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep",
             "engine.watch": "WatchKind WatchReport",

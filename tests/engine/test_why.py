@@ -11,7 +11,7 @@ from perdure.engine.extract.evidence import Evidence, cid_of
 from perdure.engine.merge import pages
 from perdure.engine.merge.grounds import Grounds, Saying, as_metadata
 from perdure.engine.merge.merges import Merge, with_merge
-from perdure.engine.why.provenance import Claim, Kind, Quote
+from perdure.engine.provenance import Claim, Kind, Quote
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, of, opened

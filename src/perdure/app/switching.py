@@ -9,7 +9,7 @@ from pathlib import Path
 from perdure.app.configuring import Entries, Place, put, spliced
 from perdure.app.opening import arriving_into, open_recorded
 from perdure.config import FILE_NAME, Config, ConfigFile, load_config
-from perdure.engine.carrying.migrating import Migrated, Migrating
+from perdure.engine.arriving import Migrated, Migrating
 from perdure.engine.whole_file import write_whole
 from perdure.errors import AbsentError, ConcurrentModificationError, DamageError
 from perdure.storage import registry

@@ -11,10 +11,10 @@ from perdure.artifacts import CID
 from perdure.engine.answering import Lag
 from perdure.engine.browse import Edges, Entry
 from perdure.engine.building import Caught
-from perdure.engine.carrying.exporting import Exported
 from perdure.engine.edits import Edits
 from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.erasing.receipts import Checked
+from perdure.engine.exporting import Exported
 from perdure.engine.health import Checkup, StatusPart
 from perdure.engine.importing.importing import Imported
 from perdure.engine.lint import Linted
@@ -22,6 +22,7 @@ from perdure.engine.llm.ledger import Cost
 from perdure.engine.memory import Memory
 from perdure.engine.namespaces import Deleted, TenantKind
 from perdure.engine.past import When
+from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound
@@ -32,7 +33,6 @@ from perdure.engine.unmerging import Unmerged
 from perdure.engine.upkeep import Counting, IndexProof, IndexStatus
 from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
 from perdure.engine.watch import WatchReport
-from perdure.engine.why.provenance import Provenance
 from perdure.engine.work import Worked, WorkReport
 from perdure.engine.write import Written
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext

@@ -28,10 +28,10 @@ from perdure.model.values import JSON, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
-    from perdure.engine.carrying.exporting import Exported
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
+    from perdure.engine.exporting import Exported
     from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.importing.importing import Imported
     from perdure.engine.lint import Linted
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
     from perdure.engine.past import Pasts
+    from perdure.engine.provenance import Provenance
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Rewound
     from perdure.engine.save import Saved
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from perdure.engine.upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
-    from perdure.engine.why.provenance import Provenance
     from perdure.engine.work import Worked, WorkReport
     from perdure.engine.write import Written
     from perdure.model import RelationEdge
@@ -551,7 +551,7 @@ class Memory(Readable):
 
         Evidence is looked up each time. What the caller may not see is counted, or left out.
         """
-        from perdure.engine.why.asking import Asking
+        from perdure.engine.provenance import Asking
 
         asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
         return asking.why(self.read(uri))
@@ -608,8 +608,7 @@ class Memory(Readable):
         in on another machine. The folder is empty, or an earlier export, of which only what
         changed is written. If it is interrupted, do it again.
         """
-        from perdure.engine.carrying.exporting import Exporting
-        from perdure.engine.carrying.reaching import Reachable
+        from perdure.engine.exporting import Exporting, Reachable
 
         recorded = self._parts.recorded
         if everything:
