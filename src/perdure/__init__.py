@@ -16,6 +16,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure import errors
+from perdure.errors import *  # noqa: F403 - all of them are public
 from perdure.exports import exports
 
 if TYPE_CHECKING:
@@ -55,83 +57,6 @@ if TYPE_CHECKING:
     from perdure.engine.watch import WatchKind, WatchReport
     from perdure.engine.work import Worked, WorkKind, WorkReport
     from perdure.engine.write import Written
-    from perdure.errors import (
-        AbsentError,
-        AccessDeniedError,
-        AccessRefusedError,
-        ActivePlanError,
-        AnswerMalformedError,
-        AnswerRefusedError,
-        AnswerTruncatedError,
-        ArchiveError,
-        ArtifactError,
-        BeforeSnapshotError,
-        BrokenNodeError,
-        CapabilityMismatchError,
-        ClosedError,
-        ConcurrentModificationError,
-        ConfigError,
-        ContextError,
-        CycleError,
-        DamageError,
-        DeterminismError,
-        DirectoryInTheWayError,
-        DirectoryNotEmptyError,
-        EmbeddingError,
-        EndpointError,
-        EvidenceError,
-        FileAboveError,
-        FileInTheWayError,
-        FuturePositionError,
-        HarnessError,
-        InstallError,
-        InvalidArtifactError,
-        InvalidCIDError,
-        InvalidLocatorError,
-        InvalidUriError,
-        InvalidValueError,
-        LanguageModelError,
-        LeaseError,
-        LinkRefusedError,
-        LockLostError,
-        LockTimeout,
-        ModelDamagedError,
-        ModelNotInstalledError,
-        NodeExistsError,
-        NodeNotFoundError,
-        NotTextError,
-        OperationError,
-        OptionError,
-        OverBudgetError,
-        PackageMissingError,
-        PerdureError,
-        PersonalWriteRefusedError,
-        PlanNameError,
-        PluginError,
-        ProjectError,
-        ProofError,
-        ProtocolError,
-        RepoRegistryError,
-        RequestRefusedError,
-        RetentionError,
-        SecretRefusedError,
-        ServiceUnreachableError,
-        SlugTakenError,
-        StaleIndexError,
-        StateError,
-        StateModeError,
-        StateUnavailableError,
-        StorageError,
-        StorageFaultError,
-        StorageFullError,
-        StorageSelectionError,
-        StorageUnavailableError,
-        UnknownContentError,
-        UnknownSnapshotError,
-        UnreadableSourceError,
-        UnregisteredError,
-        VersionMismatchError,
-    )
     from perdure.model import ContextNode
     from perdure.model.messages import LeftOut
     from perdure.storage.history import BlamedLine, Event, Version
@@ -169,34 +94,6 @@ else:
             "engine.watch": "WatchKind WatchReport",
             "engine.work": "WorkKind WorkReport Worked",
             "engine.write": "Written",
-            "errors": (
-                "AbsentError AccessDeniedError AccessRefusedError "
-                "ActivePlanError AnswerMalformedError AnswerRefusedError "
-                "AnswerTruncatedError ArchiveError ArtifactError "
-                "BeforeSnapshotError BrokenNodeError CapabilityMismatchError "
-                "ClosedError ConcurrentModificationError ConfigError "
-                "ContextError CycleError DamageError "
-                "DeterminismError DirectoryInTheWayError DirectoryNotEmptyError "
-                "EmbeddingError EndpointError EvidenceError "
-                "FileAboveError FileInTheWayError FuturePositionError "
-                "HarnessError InstallError InvalidArtifactError "
-                "InvalidCIDError InvalidLocatorError InvalidUriError "
-                "InvalidValueError LanguageModelError LeaseError "
-                "LinkRefusedError LockLostError LockTimeout "
-                "ModelDamagedError ModelNotInstalledError NodeExistsError "
-                "NodeNotFoundError NotTextError "
-                "OperationError OptionError OverBudgetError "
-                "PackageMissingError PerdureError PersonalWriteRefusedError "
-                "PlanNameError PluginError ProjectError "
-                "ProofError ProtocolError RepoRegistryError "
-                "RequestRefusedError RetentionError SecretRefusedError "
-                "ServiceUnreachableError SlugTakenError StaleIndexError "
-                "StateError StateModeError StateUnavailableError "
-                "StorageError StorageFaultError StorageFullError "
-                "StorageSelectionError StorageUnavailableError UnknownContentError "
-                "UnknownSnapshotError UnreadableSourceError UnregisteredError "
-                "VersionMismatchError "
-            ),
             "model": "ContextNode",
             "model.messages": "LeftOut",
             "storage.history": "BlamedLine Event Version",
@@ -206,55 +103,27 @@ else:
 __all__ = [
     "CID",
     "INTRODUCTION",
-    "AbsentError",
-    "AccessDeniedError",
-    "AccessRefusedError",
-    "ActivePlanError",
-    "AnswerMalformedError",
-    "AnswerRefusedError",
-    "AnswerTruncatedError",
-    "ArchiveError",
-    "ArtifactError",
     "AsyncMemory",
     "AsyncPastMemory",
-    "BeforeSnapshotError",
     "BlamedLine",
-    "BrokenNodeError",
-    "CapabilityMismatchError",
     "Check",
     "Checkup",
     "Claim",
-    "ClosedError",
-    "ConcurrentModificationError",
-    "ConfigError",
-    "ContextError",
     "ContextNode",
     "Conversation",
     "Cost",
-    "CycleError",
-    "DamageError",
     "Deleted",
-    "DeterminismError",
-    "DirectoryInTheWayError",
-    "DirectoryNotEmptyError",
     "Edges",
     "Edits",
-    "EmbeddingError",
-    "EndpointError",
     "Entry",
     "Erased",
     "ErasurePlan",
     "Event",
-    "EvidenceError",
     "Fate",
-    "FileAboveError",
-    "FileInTheWayError",
     "Finding",
     "Forgotten",
     "Former",
-    "FuturePositionError",
     "Garbage",
-    "HarnessError",
     "Hint",
     "HintKind",
     "Hit",
@@ -262,85 +131,38 @@ __all__ = [
     "IndexProof",
     "IndexStatus",
     "IndexUpkeep",
-    "InstallError",
-    "InvalidArtifactError",
-    "InvalidCIDError",
-    "InvalidLocatorError",
-    "InvalidUriError",
-    "InvalidValueError",
     "Lag",
-    "LanguageModelError",
-    "LeaseError",
     "LeftOut",
-    "LinkRefusedError",
     "ListedIndex",
-    "LockLostError",
-    "LockTimeout",
     "Log",
     "Memory",
     "Merged",
     "Migrated",
     "MigrationPlan",
-    "ModelDamagedError",
-    "ModelNotInstalledError",
-    "NodeExistsError",
-    "NodeNotFoundError",
-    "NotTextError",
     "Note",
-    "OperationError",
-    "OptionError",
     "OutboxUpkeep",
     "Outcome",
-    "OverBudgetError",
-    "PackageMissingError",
     "PastMemory",
-    "PerdureError",
-    "PersonalWriteRefusedError",
-    "PlanNameError",
     "Planned",
-    "PluginError",
     "Problem",
-    "ProjectError",
     "Proof",
-    "ProofError",
-    "ProtocolError",
     "Proven",
     "Provenance",
     "Quote",
     "RecallResult",
     "Repaired",
-    "RepoRegistryError",
-    "RequestRefusedError",
-    "RetentionError",
     "RewindStep",
     "Rewound",
     "Said",
     "Saved",
-    "SecretRefusedError",
-    "ServiceUnreachableError",
     "SessionCommit",
     "SessionInfo",
     "Severity",
-    "SlugTakenError",
-    "StaleIndexError",
-    "StateError",
-    "StateModeError",
-    "StateUnavailableError",
     "StatusPart",
-    "StorageError",
-    "StorageFaultError",
-    "StorageFullError",
-    "StorageSelectionError",
-    "StorageUnavailableError",
     "TenantKind",
     "Tenants",
-    "UnknownContentError",
-    "UnknownSnapshotError",
-    "UnreadableSourceError",
-    "UnregisteredError",
     "Verified",
     "Version",
-    "VersionMismatchError",
     "WatchKind",
     "WatchReport",
     "WorkKind",
@@ -357,6 +179,7 @@ __all__ = [
     "session_id_for",
     "tokens_in",
 ]
+__all__ += errors.__all__
 
 
 def open(  # noqa: PLR0913 - a name for each
