@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
     from perdure.engine.exporting import is_export
-    from perdure.engine.health import Check, Checkup, Severity, StatusPart
     from perdure.engine.importing.importing import Imported, import_formats
     from perdure.engine.lint import Problem
     from perdure.engine.llm.ledger import Cost
@@ -42,21 +41,24 @@ if TYPE_CHECKING:
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.restore import Fate, RewindStep, Rewound
-    from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.upkeep import (
+        Check,
+        Checkup,
         IndexProof,
         IndexStatus,
         IndexUpkeep,
         ListedIndex,
         OutboxUpkeep,
+        Severity,
+        StatusPart,
     )
     from perdure.engine.validate.texts import Note, presentable
     from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
     from perdure.engine.watch import WatchKind, WatchReport
-    from perdure.engine.work import Worked, WorkKind, WorkReport
-    from perdure.engine.write import Written
+    from perdure.engine.worker import Worked, WorkKind, WorkReport
+    from perdure.engine.write import Saved, Written
     from perdure.model import ContextNode
     from perdure.model.messages import LeftOut
     from perdure.storage.history import BlamedLine, Event, Version
@@ -75,7 +77,6 @@ else:
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
-            "engine.health": "Check Checkup Severity StatusPart",
             "engine.lint": "Problem",
             "engine.llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
@@ -84,16 +85,18 @@ else:
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.repair": "Finding Repaired",
             "engine.restore": "Fate RewindStep Rewound",
-            "engine.save": "Saved",
             "engine.saving.outcome": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note presentable",
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.versions": "Garbage Log Proof Verified check_proof",
-            "engine.upkeep": "IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep",
+            "engine.upkeep": (
+                "Check Checkup IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep "
+                "Severity StatusPart"
+            ),
             "engine.watch": "WatchKind WatchReport",
-            "engine.work": "WorkKind WorkReport Worked",
-            "engine.write": "Written",
+            "engine.worker": "WorkKind WorkReport Worked",
+            "engine.write": "Saved Written",
             "model": "ContextNode",
             "model.messages": "LeftOut",
             "storage.history": "BlamedLine Event Version",

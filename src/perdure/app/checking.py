@@ -14,7 +14,7 @@ from perdure.app.embedding import demand_packages, embedder_for
 from perdure.app.opening import default_request, preview_storage
 from perdure.app.standing import Standing
 from perdure.config import Config, load_config
-from perdure.engine.health import Check, Checkup, Severity
+from perdure.engine.upkeep import Check, Checkup, Severity
 from perdure.errors import ConfigError, PerdureError
 from perdure.index.models.installed import find
 from perdure.model import RequestContext

@@ -18,7 +18,7 @@ from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.engine.building import Logged
-from perdure.engine.health import StatusPart
+from perdure.engine.upkeep import StatusPart
 from perdure.errors import PerdureError, StorageSelectionError
 from perdure.faults import explain_reading
 from perdure.model import RequestContext

@@ -285,101 +285,99 @@ class Exported:
     """Of the archive, in bytes."""
 
 
-class Exporting:
-    """Exports what is within a reach; without one, everything that there is."""
+def export_to(
+    folder: Path,
+    recorded: Recorded,
+    reach: Reachable | None,
+    who: str,
+    progress: Progress | None = None,
+) -> Exported:
+    """Export what is within a reach; without one, everything. Interrupted, do it again.
 
-    def __init__(self, recorded: Recorded, reach: Reachable | None, who: str) -> None:
-        self._recorded = recorded
-        self._reach = reach
-        self._who = who
-
-    def run(self, folder: Path, progress: Progress | None = None) -> Exported:
-        """Write all that changed since the last export there; interrupted, do it again."""
-        demand_ours(folder)
-        clear(folder)
-        sweep(self._recorded)
-        before = read_manifest(folder)
-        now = self._recorded.history.store.current()
-        with _explained(folder), self._chosen(folder, now) as (history, state):
-            texts = dict(self._texts(history, state))
-            wanted = {path: sha256(data).hexdigest() for path, data in texts.items()}
-            old = {} if before is None else before.files
-            _refuse_changed(folder, old, wanted)
-            begin(folder, {*old, *wanted, *begun(folder)})
-            source = f"{self._recorded.history.store.history.hex()} {now.position} {self._who}"
-            archive = self._archive(folder, before, history, source, progress)
-            written = _write(folder, texts, wanted)
-            removed = _remove(folder, {*begun(folder)} - wanted.keys())
-        accounts = _accounts(texts)
-        manifest = Manifest(FORMAT, *archive[:2], archive[2], source, accounts, wanted)
-        manifest.write(folder)
-        (folder / UNFINISHED).unlink(missing_ok=True)
-        return Exported(manifest, written, removed, (folder / ARCHIVE).stat().st_size)
-
-    @contextmanager
-    def _chosen(self, folder: Path, now: IndexState) -> Iterator[tuple[History, IndexState]]:
-        """Give the history that is to be exported; a part of one lies in the folder meanwhile."""
-        if self._reach is None:
-            yield self._recorded.history, now
-            return
-        for left in folder.glob(f"{_SELECTED}-*"):
-            rmtree(left)
-        if not begun(folder) and read_manifest(folder) is None:
-            begin(folder, ())
-        part = folder / f"{_SELECTED}-{secrets.token_hex(4)}"
-        try:
-            disk = FolderDisk(part)
-            with extract(
-                self._recorded.history.store, disk, self._reach.keep, now.position
-            ) as store:
-                history = History(store, disk)
-                yield history, store.current()
-        finally:
-            rmtree(part, ignore_errors=True)
-
-    # ------------------------------------------------------------ texts
-    def _texts(self, history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
-        """Yield the texts for people, each with its path."""
-        yield README, _WELCOME.encode()
-        if not state.position:
-            return
-        view = View(history, state)
-        for key in history.store.catalogue.names("", history.position()):
-            path = None if is_foreign(key) else _path(key, view)
-            if path is not None:
-                with suppress(AbsentError, NotTextError):
-                    yield path, view.read(Locator(key)).encode()
-
-    def _archive(
-        self,
-        folder: Path,
-        before: Manifest | None,
-        history: History,
-        source: str,
-        progress: Progress | None,
-    ) -> tuple[str, int, str]:
-        """Write the archive, unless it is there; return its history, position and digest."""
-        if before is not None and before.source == source and _has_archive(folder, before):
-            return before.history, before.position, before.archive
-        if not history.store.current().position:
-            raise NodeNotFoundError(
-                "there is nothing within reach to export. Fix: save something first, or export as "
-                "somebody else."
-            )
-        unfinished = folder / f".{ARCHIVE}.{secrets.token_hex(4)}"
-        try:
-            with unfinished.open("xb") as file:
-                unfinished.chmod(0o600)
-                done = export(history.store, file, progress=progress)
-            digest = digest_of(unfinished, folder) or ""
-            unfinished.replace(folder / ARCHIVE)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        return done.history.hex(), done.state.position, digest
+    Only what changed since the last export there is written.
+    """
+    demand_ours(folder)
+    clear(folder)
+    sweep(recorded)
+    before = read_manifest(folder)
+    now = recorded.history.store.current()
+    with _explained(folder), _chosen(folder, recorded, reach, now) as (history, state):
+        texts = dict(_texts(history, state))
+        wanted = {path: sha256(data).hexdigest() for path, data in texts.items()}
+        old = {} if before is None else before.files
+        _refuse_changed(folder, old, wanted)
+        begin(folder, {*old, *wanted, *begun(folder)})
+        source = f"{recorded.history.store.history.hex()} {now.position} {who}"
+        archive = _archive(folder, before, history, source, progress)
+        written = _write(folder, texts, wanted)
+        removed = _remove(folder, {*begun(folder)} - wanted.keys())
+    accounts = _accounts(texts)
+    manifest = Manifest(FORMAT, *archive[:2], archive[2], source, accounts, wanted)
+    manifest.write(folder)
+    (folder / UNFINISHED).unlink(missing_ok=True)
+    return Exported(manifest, written, removed, (folder / ARCHIVE).stat().st_size)
 
 
-def _has_archive(folder: Path, manifest: Manifest) -> bool:
-    return digest_of(folder / ARCHIVE, folder) == manifest.archive
+@contextmanager
+def _chosen(
+    folder: Path, recorded: Recorded, reach: Reachable | None, now: IndexState
+) -> Iterator[tuple[History, IndexState]]:
+    """Give the history that is to be exported; a part of one lies in the folder meanwhile."""
+    if reach is None:
+        yield recorded.history, now
+        return
+    for left in folder.glob(f"{_SELECTED}-*"):
+        rmtree(left)
+    if not begun(folder) and read_manifest(folder) is None:
+        begin(folder, ())
+    part = folder / f"{_SELECTED}-{secrets.token_hex(4)}"
+    try:
+        disk = FolderDisk(part)
+        with extract(recorded.history.store, disk, reach.keep, now.position) as store:
+            yield History(store, disk), store.current()
+    finally:
+        rmtree(part, ignore_errors=True)
+
+
+def _texts(history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
+    """Yield the texts for people, each with its path."""
+    yield README, _WELCOME.encode()
+    if not state.position:
+        return
+    view = View(history, state)
+    for key in history.store.catalogue.names("", history.position()):
+        path = None if is_foreign(key) else _path(key, view)
+        if path is not None:
+            with suppress(AbsentError, NotTextError):
+                yield path, view.read(Locator(key)).encode()
+
+
+def _archive(
+    folder: Path,
+    before: Manifest | None,
+    history: History,
+    source: str,
+    progress: Progress | None,
+) -> tuple[str, int, str]:
+    """Write the archive, unless it is there; return its history, position and digest."""
+    is_same = before is not None and before.source == source
+    if before and is_same and digest_of(folder / ARCHIVE, folder) == before.archive:
+        return before.history, before.position, before.archive
+    if not history.store.current().position:
+        raise NodeNotFoundError(
+            "there is nothing within reach to export. Fix: save something first, or export as "
+            "somebody else."
+        )
+    unfinished = folder / f".{ARCHIVE}.{secrets.token_hex(4)}"
+    try:
+        with unfinished.open("xb") as file:
+            unfinished.chmod(0o600)
+            done = export(history.store, file, progress=progress)
+        digest = digest_of(unfinished, folder) or ""
+        unfinished.replace(folder / ARCHIVE)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return done.history.hex(), done.state.position, digest
 
 
 # ---------------------------------------------------------------- names

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
     from perdure.engine.exporting import Exported
-    from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.importing.importing import Imported
     from perdure.engine.lint import Linted
     from perdure.engine.llm.ledger import Cost
@@ -42,16 +41,15 @@ if TYPE_CHECKING:
     from perdure.engine.provenance import Provenance
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Rewound
-    from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import SessionCommit
     from perdure.engine.saving.saving import Wishes
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.unmerging import Unmerged
-    from perdure.engine.upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.upkeep import Checkup, IndexUpkeep, OutboxUpkeep, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
-    from perdure.engine.work import Worked, WorkReport
-    from perdure.engine.write import Written
+    from perdure.engine.worker import Worked, WorkReport
+    from perdure.engine.write import Saved, Written
     from perdure.model import RelationEdge
     from perdure.storage import Locator
 
@@ -253,11 +251,17 @@ class Memory(Readable):
         secret in it is refused (`SecretRefusedError`), unless it may be masked. A node that was
         learned from sessions is not replaced (`NodeExistsError`), unless `replace_learned`.
         """
-        from perdure.engine.save import Text, save
+        from perdure.engine.write import save
 
-        text = Text(content, category, slug, metadata or {})
         saved = save(
-            self._parts, self.caller, text, mask=mask_secrets, replace_learned=replace_learned
+            self._parts.nodes,
+            self.caller,
+            content,
+            category=category,
+            slug=slug,
+            metadata=metadata or {},
+            mask=mask_secrets,
+            replace_learned=replace_learned,
         )
         self.settle()
         return saved
@@ -443,23 +447,16 @@ class Memory(Readable):
         self, uri: str, to: str, relation_type: str, *, weight: float = 1.0, reason: str = ""
     ) -> "RelationEdge":
         """Relate a node to another; return the edge. The same relation twice is one."""
-        from perdure.engine.relate import relate
+        from perdure.engine.write import relate
 
-        return relate(
-            self._parts.relations,
-            self._browser,
-            self.caller,
-            (uri, to),
-            relation_type,
-            weight,
-            reason,
-        )
+        where = self._parts.relations, self._browser, self.caller
+        return relate(*where, (uri, to), relation_type, weight, reason)
 
     def unrelate(
         self, uri: str, to: str, relation_type: str | None = None
     ) -> "tuple[RelationEdge, ...]":
         """Remove the relations from a node to another, or those of one type; return them."""
-        from perdure.engine.relate import unrelate
+        from perdure.engine.write import unrelate
 
         return unrelate(self._parts.relations, self._browser, self.caller, (uri, to), relation_type)
 
@@ -608,14 +605,14 @@ class Memory(Readable):
         in on another machine. The folder is empty, or an earlier export, of which only what
         changed is written. If it is interrupted, do it again.
         """
-        from perdure.engine.exporting import Exporting, Reachable
+        from perdure.engine.exporting import Reachable, export_to
 
         recorded = self._parts.recorded
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
-            return Exporting(recorded, None, "everything").run(Path(folder), progress)
+            return export_to(Path(folder), recorded, None, "everything", progress)
         reach = Reachable.by(self.caller, recorded.history, self._parts.nodes)
-        return Exporting(recorded, reach, reach.said(self.caller)).run(Path(folder), progress)
+        return export_to(Path(folder), recorded, reach, reach.said(self.caller), progress)
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,
@@ -699,7 +696,7 @@ class Memory(Readable):
         It works until nothing waits or, if not `once`, until `ending` is set; then the step that
         was begun is finished. `report` is called with what happens meanwhile.
         """
-        from perdure.engine.work import work
+        from perdure.engine.worker import work
 
         return work(self._parts, self.caller, ending or threading.Event(), report, once=once)
 

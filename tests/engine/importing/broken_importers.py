@@ -40,7 +40,7 @@ class RelatesBeforeAllIsThere(Importing):
     def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
         for found in super()._found(format_, source):
             if isinstance(found, Relation):
-                self._graph.relate(found, dry_run=self._wishes.dry_run)
+                self._memories.relate(found, dry_run=self._wishes.dry_run)
             yield found
 
 

@@ -271,40 +271,8 @@ _REFERS = "refers-to"
 _MOST_OF_A_KIND = 100
 
 
-class StatementImporter:
-    """Saves what was remembered elsewhere, under a slug that is made of its id there."""
-
-    def __init__(self, memory: Verbs, nodes: Nodes, secrets: SecretPolicy) -> None:
-        self._memory = memory
-        self._nodes = nodes
-        self._secrets = secrets
-        self.masked = 0
-        """How many secrets were masked in what was written."""
-
-    def put(self, item: Statement, *, dry_run: bool) -> State:
-        slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
-        known, category = self._known(slug, item.category)
-        clean = safe(item.content, item.metadata, self._secrets)
-        state = stand(item, clean.content, known)
-        if state is not State.SAME and not dry_run:
-            metadata = {**clean.metadata, **origin(item, clean.content)}
-            self._memory.save(clean.content, category=category, slug=slug, metadata=metadata)
-            self.masked += count_masked(clean.notes)
-        return state
-
-    def _known(self, slug: str, category: str) -> tuple[ContextNode | None, str]:
-        """Return the memory, wherever it was put when it was first imported, and its category."""
-        ctx = self._memory.caller
-        memories = Uri(ctx.account_id, ("users", ctx.user_id, "memories"))
-        for each in dict.fromkeys((category, *_CATEGORIES)):
-            known = known_at(self._nodes, memories.child(each, slug), ctx)
-            if known is not None:
-                return known, each
-        return None, category
-
-
-class GraphImporter:
-    """Saves entities, each as one memory; relations wait until all entities are there."""
+class MemoryImporter:
+    """Saves what was remembered elsewhere: statements, entities, and how entities are related."""
 
     def __init__(
         self, memory: Verbs, nodes: Nodes, relations: Relations, secrets: SecretPolicy
@@ -317,16 +285,44 @@ class GraphImporter:
         self.masked = 0
         """How many secrets were masked in what was written."""
 
-    def put(self, item: Entity, *, dry_run: bool) -> State:
-        place = self._place(item.source_id)
-        clean = safe(_described(item), {"entity_type": item.kind or None}, self._secrets)
-        content = clean.content
-        state = stand(item, content, known_at(self._nodes, place, self._memory.caller))
-        if state is not State.SAME and not dry_run:
-            metadata: dict[str, JSON] = {**clean.metadata, **origin(item, content)}
-            self._memory.save(content, category=_ENTITY, slug=place.name, metadata=metadata)
-            self.masked += count_masked(clean.notes)
+    def put(self, item: Statement, *, dry_run: bool) -> State:
+        """Save a statement under a slug that is made of its id, where it was first put."""
+        slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
+        places = [self._place(each, slug) for each in (item.category, *_CATEGORIES)]
+        known = (known_at(self._nodes, place, self._memory.caller) for place in places)
+        before = next(filter(None, known), None)
+        place = places[0] if before is None else before.place
+        return self._save(item, item.content, item.metadata, place, before, dry_run=dry_run)
+
+    def put_entity(self, item: Entity, *, dry_run: bool) -> State:
+        """Save an entity as one memory; relations wait until all entities are there."""
+        place = self._place(_ENTITY, stable_slug(item.source_id))
+        before = known_at(self._nodes, place, self._memory.caller)
+        metadata = {"entity_type": item.kind or None}
+        state = self._save(item, _described(item), metadata, place, before, dry_run=dry_run)
         self._arriving.add(str(place))
+        return state
+
+    def _save(  # noqa: PLR0913 - what, where, and what is there
+        self,
+        item: Item,
+        content: str,
+        metadata: Mapping[str, JSON],
+        place: Uri,
+        before: ContextNode | None,
+        *,
+        dry_run: bool,
+    ) -> State:
+        clean = safe(content, metadata, self._secrets)
+        state = stand(item, clean.content, before)
+        if state is not State.SAME and not dry_run:
+            self._memory.save(
+                clean.content,
+                category=place.path[-2],
+                slug=place.name,
+                metadata={**clean.metadata, **origin(item, clean.content)},
+            )
+            self.masked += count_masked(clean.notes)
         return state
 
     def relate(self, item: Relation, *, dry_run: bool) -> State:
@@ -351,13 +347,13 @@ class GraphImporter:
         kind = slugify(item.kind[:_MOST_OF_A_KIND])
         kind = _REFERS if kind == MENTIONS else kind
         reason = "" if kind == item.kind else _reason(item.kind)
-        start, target = self._place(item.start), self._place(item.target)
-        return RelationEdge(str(start), str(target), kind, reason=reason)
+        start, target = (stable_slug(end) for end in (item.start, item.target))
+        ends = str(self._place(_ENTITY, start)), str(self._place(_ENTITY, target))
+        return RelationEdge(*ends, kind, reason=reason)
 
-    def _place(self, name: str) -> Uri:
+    def _place(self, category: str, slug: str) -> Uri:
         ctx = self._memory.caller
-        path = ("users", ctx.user_id, "memories", _ENTITY, stable_slug(name))
-        return Uri(ctx.account_id, path)
+        return Uri(ctx.account_id, ("users", ctx.user_id, "memories", category, slug))
 
 
 def _reason(kind: str) -> str:

@@ -29,10 +29,9 @@ from perdure.engine.importing.formats.mem0 import Mem0
 from perdure.engine.importing.importers import (
     SOURCE_ID,
     DocumentImporter,
-    GraphImporter,
+    MemoryImporter,
     SessionImporter,
     State,
-    StatementImporter,
     Verbs,
 )
 from perdure.engine.importing.reading import digest
@@ -198,8 +197,7 @@ class Importing:
         self._wishes = wishes or Wishes()
         secrets = self._wishes.secrets
         self._sessions = SessionImporter(memory, nodes, learn=self._wishes.learn)
-        self._statements = StatementImporter(memory, nodes, secrets)
-        self._graph = GraphImporter(memory, nodes, relations, secrets)
+        self._memories = MemoryImporter(memory, nodes, relations, secrets)
         self._seen: dict[tuple[str, str], str] = {}
         self._waiting: list[Relation] = []
 
@@ -223,7 +221,7 @@ class Importing:
         self._tell_gone(format_, source, documents, report)
         if not self._wishes.dry_run:
             self._memory.settle()
-        parts = self._sessions, self._statements, self._graph, documents
+        parts = self._sessions, self._memories, documents
         report.masked = sum(each.masked for each in parts)
         report.learned = {name: each for name, each in self._sessions.learned.items() if each}
         return report
@@ -270,11 +268,11 @@ class Importing:
             case Conversation():
                 return self._sessions.put(item, dry_run=dry_run)
             case Statement():
-                return self._statements.put(item, dry_run=dry_run)
+                return self._memories.put(item, dry_run=dry_run)
             case Entity():
-                return self._graph.put(item, dry_run=dry_run)
+                return self._memories.put_entity(item, dry_run=dry_run)
             case Relation():
-                return self._graph.relate(item, dry_run=dry_run)
+                return self._memories.relate(item, dry_run=dry_run)
             case Document():
                 return documents.put(item, dry_run=dry_run)
         raise AssertionError(item)
