@@ -127,14 +127,11 @@ class Arriving:
                 f"{landed.left[0]!a} and {len(landed.left) - 1} more could not be written, because "
                 "something else is there. Fix: move it away, and do it again."
             )
-        self._settle()
+        with self.history.fence.held():
+            self.history.fence.settle_durably(self.history.position())
         self._forget_derived(before)
         self._note.unlink(missing_ok=True)
         return Arrived(taken.how, taken.history.hex(), taken.position, landed.written)
-
-    def _settle(self) -> None:
-        with self.history.fence.held():
-            self.history.fence.settle_durably(self.history.position())
 
     def _forget_derived(self, before: int) -> None:
         if self.history.store.catalogue.hides_since(before, self.history.position()):

@@ -315,24 +315,20 @@ class Asking:
         grounds = grounds_of(node)
         for statement in pages.statements(node.content):
             known = grounds.get(statement.cid)
-            if known is None:
-                yield Claim(statement.text, statement.cid, extracted=False, since=statement.since)
-            else:
-                yield self._extracted(statement, known)
-
-    def _extracted(self, statement: pages.Statement, grounds: Grounds) -> Claim:
-        said, hidden = self._witnesses.said(grounds)
-        return Claim(
-            statement.text,
-            statement.cid,
-            extracted=True,
-            since=statement.since,
-            when=grounds.when,
-            confidence=grounds.confidence,
-            topic=grounds.topic,
-            said=said,
-            out_of_reach=hidden,
-        )
+            claim = Claim(
+                statement.text, statement.cid, extracted=known is not None, since=statement.since
+            )
+            if known is not None:
+                said, hidden = self._witnesses.said(known)
+                claim = replace(
+                    claim,
+                    when=known.when,
+                    confidence=known.confidence,
+                    topic=known.topic,
+                    said=said,
+                    out_of_reach=hidden,
+                )
+            yield claim
 
     # ------------------------------------------------------------ what it was before
     def _formers(self, uri: str, told: set[str], deep: int = 0) -> Iterator[Former]:
@@ -340,28 +336,19 @@ class Asking:
         for edge in self._relations.get_incoming(uri, self._ctx) if deep < _DEEPEST else ():
             if _is_end(edge) and edge.from_uri not in told:
                 told.add(edge.from_uri)
-                node = self._readable(edge.from_uri)
-                if node is not None:
-                    yield self._former(node, edge, tuple(self._formers(node.uri, told, deep + 1)))
-
-    def _former(
-        self, node: ContextNode, edge: RelationEdge, superseded: tuple[Former, ...]
-    ) -> Former:
-        return Former(
-            node.uri,
-            node.content.strip(),
-            edge.reason,
-            read_moment(node.metadata.get(VALID_FROM)),
-            read_moment(node.metadata.get(VALID_UNTIL)),
-            tuple(self._claims(node)),
-            superseded,
-        )
-
-    def _readable(self, uri: str) -> ContextNode | None:
-        try:
-            return self._nodes.read_node(uri, self._ctx)
-        except (NodeNotFoundError, BrokenNodeError, AccessDeniedError):
-            return None
+                try:
+                    node = self._nodes.read_node(edge.from_uri, self._ctx)
+                except (NodeNotFoundError, BrokenNodeError, AccessDeniedError):
+                    continue
+                yield Former(
+                    node.uri,
+                    node.content.strip(),
+                    edge.reason,
+                    read_moment(node.metadata.get(VALID_FROM)),
+                    read_moment(node.metadata.get(VALID_UNTIL)),
+                    tuple(self._claims(node)),
+                    tuple(self._formers(node.uri, told, deep + 1)),
+                )
 
     # ------------------------------------------------------------ merges
     def _merges(

@@ -21,21 +21,13 @@ from perdure.model.values import JSON
 
 _LISTS = ("results", "memories", "data")
 _OTHERWISE = "entity"
+_PREFERENCES = (
+    "preference preferences user_preferences food music fashion entertainment hobbies sports "
+    "technology"
+)
 CATEGORIES = {
-    "preference": "preference",
-    "preferences": "preference",
-    "user_preferences": "preference",
-    "food": "preference",
-    "music": "preference",
-    "fashion": "preference",
-    "entertainment": "preference",
-    "hobbies": "preference",
-    "sports": "preference",
-    "technology": "preference",
-    "event": "event",
-    "events": "event",
-    "milestones": "event",
-    "travel": "event",
+    **dict.fromkeys(_PREFERENCES.split(), "preference"),
+    **dict.fromkeys(["event", "events", "milestones", "travel"], "event"),
 }
 """mem0's categories in ours; what is in none of these is an entity."""
 _MOST = 2**53
