@@ -25,123 +25,49 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure import errors
+from perdure.errors import *  # noqa: F403 - all of them are public
 from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
     from perdure.artifacts.proof import Proven
     from perdure.engine.answering import Lag
+    from perdure.engine.arriving import Migrated, MigrationPlan
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.browse import Edges, Entry
-    from perdure.engine.carrying.folder import is_export
-    from perdure.engine.carrying.migrating import Migrated, MigrationPlan
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
-    from perdure.engine.health import Check, Checkup, Severity, StatusPart
-    from perdure.engine.importing.choosing import import_formats
-    from perdure.engine.importing.importing import Imported
+    from perdure.engine.exporting import is_export
+    from perdure.engine.importing.importing import Imported, import_formats
     from perdure.engine.lint import Problem
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
+    from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.restore import Fate, RewindStep, Rewound
-    from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.upkeep import (
+        Check,
+        Checkup,
         IndexProof,
         IndexStatus,
         IndexUpkeep,
         ListedIndex,
         OutboxUpkeep,
+        Severity,
+        StatusPart,
     )
     from perdure.engine.validate.texts import Note, presentable
     from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
     from perdure.engine.watch import WatchKind, WatchReport
-    from perdure.engine.why.provenance import Claim, Former, Merged, Provenance, Quote, Said
-    from perdure.engine.work import Worked, WorkKind, WorkReport
-    from perdure.engine.write import Written
-    from perdure.errors import (
-        AbsentError,
-        AccessDeniedError,
-        AccessRefusedError,
-        ActivePlanError,
-        AnswerMalformedError,
-        AnswerRefusedError,
-        AnswerTruncatedError,
-        ArchiveError,
-        ArtifactError,
-        BeforeSnapshotError,
-        BrokenNodeError,
-        CapabilityMismatchError,
-        ClosedError,
-        ConcurrentModificationError,
-        ConfigError,
-        ContextError,
-        CycleError,
-        DamageError,
-        DeterminismError,
-        DirectoryInTheWayError,
-        DirectoryNotEmptyError,
-        EmbeddingError,
-        EndpointError,
-        EvidenceError,
-        FileAboveError,
-        FileInTheWayError,
-        FuturePositionError,
-        HarnessError,
-        InstallError,
-        InvalidArtifactError,
-        InvalidCIDError,
-        InvalidLocatorError,
-        InvalidUriError,
-        InvalidValueError,
-        LanguageModelError,
-        LeaseError,
-        LinkRefusedError,
-        LockLostError,
-        LockTimeout,
-        ModelDamagedError,
-        ModelNotInstalledError,
-        NodeExistsError,
-        NodeNotFoundError,
-        NotTextError,
-        OperationError,
-        OptionError,
-        OverBudgetError,
-        PackageMissingError,
-        PerdureError,
-        PersonalWriteRefusedError,
-        PlanNameError,
-        PluginError,
-        ProjectError,
-        ProofError,
-        ProtocolError,
-        RepoRegistryError,
-        RequestRefusedError,
-        RetentionError,
-        SecretRefusedError,
-        ServiceUnreachableError,
-        SlugTakenError,
-        StaleIndexError,
-        StateError,
-        StateModeError,
-        StateUnavailableError,
-        StorageError,
-        StorageFaultError,
-        StorageFullError,
-        StorageSelectionError,
-        StorageUnavailableError,
-        UnknownContentError,
-        UnknownSnapshotError,
-        UnreadableSourceError,
-        UnregisteredError,
-        VersionMismatchError,
-    )
+    from perdure.engine.worker import Worked, WorkKind, WorkReport
+    from perdure.engine.write import Saved, Written
     from perdure.model import ContextNode
     from perdure.model.messages import LeftOut
     from perdure.storage.history import BlamedLine, Event, Version
@@ -155,13 +81,11 @@ else:
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
             "engine.conversation": "Conversation read_conversation session_id_for",
-            "engine.carrying.folder": "is_export",
-            "engine.carrying.migrating": "Migrated MigrationPlan",
+            "engine.arriving": "Migrated MigrationPlan",
             "engine.edits": "Edits",
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
-            "engine.importing.choosing": "import_formats",
-            "engine.importing.importing": "Imported",
-            "engine.health": "Check Checkup Severity StatusPart",
+            "engine.exporting": "is_export",
+            "engine.importing.importing": "Imported import_formats",
             "engine.lint": "Problem",
             "engine.llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
@@ -170,44 +94,18 @@ else:
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.repair": "Finding Repaired",
             "engine.restore": "Fate RewindStep Rewound",
-            "engine.save": "Saved",
             "engine.saving.outcome": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note presentable",
-            "engine.why.provenance": "Claim Former Merged Provenance Quote Said",
+            "engine.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.versions": "Garbage Log Proof Verified check_proof",
-            "engine.upkeep": "IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep",
-            "engine.watch": "WatchKind WatchReport",
-            "engine.work": "WorkKind WorkReport Worked",
-            "engine.write": "Written",
-            "errors": (
-                "AbsentError AccessDeniedError AccessRefusedError "
-                "ActivePlanError AnswerMalformedError AnswerRefusedError "
-                "AnswerTruncatedError ArchiveError ArtifactError "
-                "BeforeSnapshotError BrokenNodeError CapabilityMismatchError "
-                "ClosedError ConcurrentModificationError ConfigError "
-                "ContextError CycleError DamageError "
-                "DeterminismError DirectoryInTheWayError DirectoryNotEmptyError "
-                "EmbeddingError EndpointError EvidenceError "
-                "FileAboveError FileInTheWayError FuturePositionError "
-                "HarnessError InstallError InvalidArtifactError "
-                "InvalidCIDError InvalidLocatorError InvalidUriError "
-                "InvalidValueError LanguageModelError LeaseError "
-                "LinkRefusedError LockLostError LockTimeout "
-                "ModelDamagedError ModelNotInstalledError NodeExistsError "
-                "NodeNotFoundError NotTextError "
-                "OperationError OptionError OverBudgetError "
-                "PackageMissingError PerdureError PersonalWriteRefusedError "
-                "PlanNameError PluginError ProjectError "
-                "ProofError ProtocolError RepoRegistryError "
-                "RequestRefusedError RetentionError SecretRefusedError "
-                "ServiceUnreachableError SlugTakenError StaleIndexError "
-                "StateError StateModeError StateUnavailableError "
-                "StorageError StorageFaultError StorageFullError "
-                "StorageSelectionError StorageUnavailableError UnknownContentError "
-                "UnknownSnapshotError UnreadableSourceError UnregisteredError "
-                "VersionMismatchError "
+            "engine.upkeep": (
+                "Check Checkup IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep "
+                "Severity StatusPart"
             ),
+            "engine.watch": "WatchKind WatchReport",
+            "engine.worker": "WorkKind WorkReport Worked",
+            "engine.write": "Saved Written",
             "model": "ContextNode",
             "model.messages": "LeftOut",
             "storage.history": "BlamedLine Event Version",
@@ -217,55 +115,27 @@ else:
 __all__ = [
     "CID",
     "INTRODUCTION",
-    "AbsentError",
-    "AccessDeniedError",
-    "AccessRefusedError",
-    "ActivePlanError",
-    "AnswerMalformedError",
-    "AnswerRefusedError",
-    "AnswerTruncatedError",
-    "ArchiveError",
-    "ArtifactError",
     "AsyncMemory",
     "AsyncPastMemory",
-    "BeforeSnapshotError",
     "BlamedLine",
-    "BrokenNodeError",
-    "CapabilityMismatchError",
     "Check",
     "Checkup",
     "Claim",
-    "ClosedError",
-    "ConcurrentModificationError",
-    "ConfigError",
-    "ContextError",
     "ContextNode",
     "Conversation",
     "Cost",
-    "CycleError",
-    "DamageError",
     "Deleted",
-    "DeterminismError",
-    "DirectoryInTheWayError",
-    "DirectoryNotEmptyError",
     "Edges",
     "Edits",
-    "EmbeddingError",
-    "EndpointError",
     "Entry",
     "Erased",
     "ErasurePlan",
     "Event",
-    "EvidenceError",
     "Fate",
-    "FileAboveError",
-    "FileInTheWayError",
     "Finding",
     "Forgotten",
     "Former",
-    "FuturePositionError",
     "Garbage",
-    "HarnessError",
     "Hint",
     "HintKind",
     "Hit",
@@ -273,85 +143,38 @@ __all__ = [
     "IndexProof",
     "IndexStatus",
     "IndexUpkeep",
-    "InstallError",
-    "InvalidArtifactError",
-    "InvalidCIDError",
-    "InvalidLocatorError",
-    "InvalidUriError",
-    "InvalidValueError",
     "Lag",
-    "LanguageModelError",
-    "LeaseError",
     "LeftOut",
-    "LinkRefusedError",
     "ListedIndex",
-    "LockLostError",
-    "LockTimeout",
     "Log",
     "Memory",
     "Merged",
     "Migrated",
     "MigrationPlan",
-    "ModelDamagedError",
-    "ModelNotInstalledError",
-    "NodeExistsError",
-    "NodeNotFoundError",
-    "NotTextError",
     "Note",
-    "OperationError",
-    "OptionError",
     "OutboxUpkeep",
     "Outcome",
-    "OverBudgetError",
-    "PackageMissingError",
     "PastMemory",
-    "PerdureError",
-    "PersonalWriteRefusedError",
-    "PlanNameError",
     "Planned",
-    "PluginError",
     "Problem",
-    "ProjectError",
     "Proof",
-    "ProofError",
-    "ProtocolError",
     "Proven",
     "Provenance",
     "Quote",
     "RecallResult",
     "Repaired",
-    "RepoRegistryError",
-    "RequestRefusedError",
-    "RetentionError",
     "RewindStep",
     "Rewound",
     "Said",
     "Saved",
-    "SecretRefusedError",
-    "ServiceUnreachableError",
     "SessionCommit",
     "SessionInfo",
     "Severity",
-    "SlugTakenError",
-    "StaleIndexError",
-    "StateError",
-    "StateModeError",
-    "StateUnavailableError",
     "StatusPart",
-    "StorageError",
-    "StorageFaultError",
-    "StorageFullError",
-    "StorageSelectionError",
-    "StorageUnavailableError",
     "TenantKind",
     "Tenants",
-    "UnknownContentError",
-    "UnknownSnapshotError",
-    "UnreadableSourceError",
-    "UnregisteredError",
     "Verified",
     "Version",
-    "VersionMismatchError",
     "WatchKind",
     "WatchReport",
     "WorkKind",
@@ -368,6 +191,7 @@ __all__ = [
     "session_id_for",
     "tokens_in",
 ]
+__all__ += errors.__all__
 
 
 def open(  # noqa: PLR0913 - a name for each

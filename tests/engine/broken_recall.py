@@ -13,7 +13,7 @@ from perdure.app import index_folders, indexes
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
-from perdure.engine import building, indexing, past, sessions, summaries, upkeep, work, worker
+from perdure.engine import building, indexing, past, sessions, summaries, upkeep, worker
 from perdure.engine.answering import Answering
 from perdure.engine.building import Building, Caught, Logged, Made
 from perdure.engine.indexing import Following, Indexer
@@ -564,14 +564,14 @@ def takes_the_end_for_the_beginning(patch: Patch) -> None:
 
 def lets_events_wait(patch: Patch) -> None:
     patch.setattr(
-        work.Background,
-        "go_on",
-        lambda self, account, goes_on, progress: self._wanted.build_on(account, goes_on, progress),
+        worker,
+        "build_behind",
+        lambda wanted, account, _, goes_on, progress: wanted.build_on(account, goes_on, progress),
     )
 
 
 def removes_who_answers(patch: Patch) -> None:
-    patch.setattr(upkeep, "accounts_of", lambda _: iter(()))
+    patch.setattr(worker, "accounts_of", lambda _: iter(()))
 
 
 def remembers_late(patch: Patch) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from shutil import copytree
 
 from perdure.app import Context, adopt_history
+from perdure.engine import worker
 from perdure.engine.building import Caught
-from perdure.engine.work import Background
 from perdure.engine.worker import Worker
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode
@@ -80,8 +80,8 @@ def go_on(
         present = context.indexes.present(account)
         return Worker(context.outbox, present.following) if present.meanwhile else None
 
-    background = Background(context.indexes.upkeep.following, answering)
-    return background.go_on(account, goes_on, lambda _: None)
+    wanted = context.indexes.upkeep.following
+    return worker.build_behind(wanted, account, answering, goes_on, lambda _: None)
 
 
 def after(steps: int, action: Callable[[], object] = lambda: None) -> Callable[[], bool]:

@@ -10,7 +10,7 @@ from perdure.app import Context
 from perdure.engine.extract.evidence import Evidence, cid_of
 from perdure.engine.merge import pages
 from perdure.engine.merge.grounds import Grounds, Merge, Saying, as_metadata, with_merge
-from perdure.engine.why.provenance import Claim, Kind, Quote
+from perdure.engine.provenance import Claim, Kind, Quote
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, of, opened

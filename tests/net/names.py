@@ -16,8 +16,8 @@ ANSWERS = (
     "perdure.engine.unmerging Unmerged",
     "perdure.engine.restore Rewound",
     "perdure.engine.erasing.planning Forgotten",
-    "perdure.engine.carrying.exporting Exported",
-    "perdure.engine.why.provenance Provenance",
+    "perdure.engine.exporting Exported",
+    "perdure.engine.provenance Provenance",
     "perdure.storage.history Version BlamedLine",
 )
 """What `perdure.open` gives, and what its verbs return: where each is, and its names."""

@@ -47,7 +47,7 @@ WRITING = {
     "perdure.storage.sweep",
 }
 LOOKING_BACK = {
-    "perdure.engine.why.asking",
+    "perdure.engine.provenance",
     "perdure.artifacts.catalogue",
     "perdure.artifacts.lines",
     "perdure.artifacts.sweep",

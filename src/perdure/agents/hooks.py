@@ -135,7 +135,7 @@ def _recalled(wishes: Wishes, home: Path, said: "Said") -> str:
         return recalled_at_start(said.cwd)
     if not is_worth_asking(said.prompt):
         return ""
-    from perdure.engine.importing.texts import stable_name
+    from perdure.engine.importing.reading import stable_name
 
     known = stable_name(wishes.agent, said.session_id) if said.session_id else ""
     return recalled_for(said.prompt, known)

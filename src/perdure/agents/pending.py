@@ -26,7 +26,7 @@ from perdure.model.values import shortened, visible
 if TYPE_CHECKING:
     from perdure.app import Context
     from perdure.engine.importing.contract import Conversation
-    from perdure.engine.importing.sessions import SessionImporter
+    from perdure.engine.importing.importers import SessionImporter
 
 MOST = 1_000
 """More notes than that are not looked at in one go."""
@@ -190,9 +190,9 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> Non
 
 def keep(context: "Context", waiting: Waiting) -> None:
     """Keep what a transcript says, and learn from it; what is known already changes nothing."""
-    from perdure.engine.importing.choosing import FORMATS
     from perdure.engine.importing.contract import Conversation, Finding
-    from perdure.engine.importing.sessions import SessionImporter
+    from perdure.engine.importing.importers import SessionImporter
+    from perdure.engine.importing.importing import FORMATS
     from perdure.engine.importing.sources import Source
 
     if waiting.agent not in FORMATS:

@@ -22,7 +22,7 @@ from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.engine.building import Logged
-from perdure.engine.health import Check, Checkup, Severity, StatusPart
+from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import ConfigError, ContextError, PerdureError, StorageSelectionError
 from perdure.faults import explain_reading
 from perdure.index.models.installed import find

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
-    from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.saving.saving import Learning
+    from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perdure.app.context import Context
     from perdure.artifacts.keys import SigningKey
     from perdure.artifacts.verify import Progress
-    from perdure.engine.carrying.arriving import Arrived, Arriving
+    from perdure.engine.arriving import Arrived, Arriving
     from perdure.engine.memory import Memory
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
@@ -73,7 +73,7 @@ def recorded_of(config: Config) -> "Recorded":
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)
     if folder.with_name(f"{folder.name}.arriving.json").exists():
-        from perdure.engine.carrying.arriving import demand_arrived
+        from perdure.engine.arriving import demand_arrived
 
         demand_arrived(folder)  # only a part of it may be there yet
     with suppress(OSError):  # it is there, or whoever writes there says what is wrong
@@ -239,8 +239,8 @@ def import_memory(
     Every byte of the export is compared first; a dry run does only that. The memory is empty, or
     an earlier state of the exported one. If it is interrupted, do it again.
     """
-    from perdure.engine.carrying.arriving import Arrived
-    from perdure.engine.carrying.folder import demand_whole
+    from perdure.engine.arriving import Arrived
+    from perdure.engine.exporting import demand_whole
 
     if dry_run:
         manifest = demand_whole(folder)
@@ -251,7 +251,7 @@ def import_memory(
 
 def arriving_into(config: Config) -> "Arriving":
     """Open the place that a memory can be taken into: the one that a config chooses."""
-    from perdure.engine.carrying.arriving import Arriving
+    from perdure.engine.arriving import Arriving
     from perdure.storage.history import History
 
     backend = select_backend(config.storage)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perdure.app.opening import arriving_into, history_folder, open_recorded, recorded_of
 from perdure.config import FILE_NAME, Config, ConfigFile, config_of, load_config, read_file
-from perdure.engine.carrying.migrating import Migrated, Migrating
+from perdure.engine.arriving import Migrated, Migrating
 from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,

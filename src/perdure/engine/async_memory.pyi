@@ -11,30 +11,28 @@ from perdure.artifacts import CID
 from perdure.engine.answering import Lag
 from perdure.engine.browse import Edges, Entry
 from perdure.engine.building import Caught
-from perdure.engine.carrying.exporting import Exported
 from perdure.engine.edits import Edits
 from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.erasing.receipts import Checked
-from perdure.engine.health import Checkup, StatusPart
+from perdure.engine.exporting import Exported
 from perdure.engine.importing.importing import Imported
 from perdure.engine.lint import Linted
 from perdure.engine.llm.ledger import Cost
 from perdure.engine.memory import Memory
 from perdure.engine.namespaces import Deleted, TenantKind
 from perdure.engine.past import When
+from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound
-from perdure.engine.save import Saved
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.sessions import SessionInfo
 from perdure.engine.unmerging import Unmerged
-from perdure.engine.upkeep import Counting, IndexProof, IndexStatus
+from perdure.engine.upkeep import Checkup, Counting, IndexProof, IndexStatus, StatusPart
 from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
 from perdure.engine.watch import WatchReport
-from perdure.engine.why.provenance import Provenance
-from perdure.engine.work import Worked, WorkReport
-from perdure.engine.write import Written
+from perdure.engine.worker import Worked, WorkReport
+from perdure.engine.write import Saved, Written
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
 from perdure.model.values import JSON
 from perdure.storage.history import BlamedLine, Event, Version

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from perdure.engine.importing.json_items import Malformed, lines
+from perdure.engine.importing.reading import Malformed, lines
 from perdure.errors import InvalidUriError, InvalidValueError, UnreadableSourceError
 from perdure.faults import explain_reading
 from perdure.model import slugify

@@ -29,30 +29,28 @@ from perdure.model.values import JSON, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
-    from perdure.engine.carrying.exporting import Exported
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
-    from perdure.engine.health import Checkup, StatusPart
+    from perdure.engine.exporting import Exported
     from perdure.engine.importing.importing import Imported
     from perdure.engine.lint import Linted
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
     from perdure.engine.past import Pasts
+    from perdure.engine.provenance import Provenance
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Rewound
-    from perdure.engine.save import Saved
     from perdure.engine.saving.outcome import SessionCommit
     from perdure.engine.saving.saving import Wishes
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.unmerging import Unmerged
-    from perdure.engine.upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.upkeep import Checkup, IndexUpkeep, OutboxUpkeep, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
-    from perdure.engine.why.provenance import Provenance
-    from perdure.engine.work import Worked, WorkReport
-    from perdure.engine.write import Written
+    from perdure.engine.worker import Worked, WorkReport
+    from perdure.engine.write import Saved, Written
     from perdure.model import RelationEdge
     from perdure.storage import Locator
 
@@ -271,11 +269,17 @@ class Memory(Readable):
         secret in it is refused (`SecretRefusedError`), unless it may be masked. A node that was
         learned from sessions is not replaced (`NodeExistsError`), unless `replace_learned`.
         """
-        from perdure.engine.save import Text, save
+        from perdure.engine.write import save
 
-        text = Text(content, category, slug, metadata or {})
         saved = save(
-            self._parts, self.caller, text, mask=mask_secrets, replace_learned=replace_learned
+            self._parts.nodes,
+            self.caller,
+            content,
+            category=category,
+            slug=slug,
+            metadata=metadata or {},
+            mask=mask_secrets,
+            replace_learned=replace_learned,
         )
         self.settle()
         return saved
@@ -461,23 +465,16 @@ class Memory(Readable):
         self, uri: str, to: str, relation_type: str, *, weight: float = 1.0, reason: str = ""
     ) -> "RelationEdge":
         """Relate a node to another; return the edge. The same relation twice is one."""
-        from perdure.engine.relate import relate
+        from perdure.engine.write import relate
 
-        return relate(
-            self._parts.relations,
-            self._browser,
-            self.caller,
-            (uri, to),
-            relation_type,
-            weight,
-            reason,
-        )
+        where = self._parts.relations, self._browser, self.caller
+        return relate(*where, (uri, to), relation_type, weight, reason)
 
     def unrelate(
         self, uri: str, to: str, relation_type: str | None = None
     ) -> "tuple[RelationEdge, ...]":
         """Remove the relations from a node to another, or those of one type; return them."""
-        from perdure.engine.relate import unrelate
+        from perdure.engine.write import unrelate
 
         return unrelate(self._parts.relations, self._browser, self.caller, (uri, to), relation_type)
 
@@ -575,7 +572,7 @@ class Memory(Readable):
 
         Evidence is looked up each time. What the caller may not see is counted, or left out.
         """
-        from perdure.engine.why.asking import Asking
+        from perdure.engine.provenance import Asking
 
         asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
         return asking.why(self.read(uri))
@@ -632,15 +629,14 @@ class Memory(Readable):
         in on another machine. The folder is empty, or an earlier export, of which only what
         changed is written. If it is interrupted, do it again.
         """
-        from perdure.engine.carrying.exporting import Exporting
-        from perdure.engine.carrying.reaching import Reachable
+        from perdure.engine.exporting import Reachable, export_to
 
         recorded = self._parts.recorded
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
-            return Exporting(recorded, None, "everything").run(Path(folder), progress)
+            return export_to(Path(folder), recorded, None, "everything", progress)
         reach = Reachable.by(self.caller, recorded.history, self._parts.nodes)
-        return Exporting(recorded, reach, reach.said(self.caller)).run(Path(folder), progress)
+        return export_to(Path(folder), recorded, reach, reach.said(self.caller), progress)
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,
@@ -724,7 +720,7 @@ class Memory(Readable):
         It works until nothing waits or, if not `once`, until `ending` is set; then the step that
         was begun is finished. `report` is called with what happens meanwhile.
         """
-        from perdure.engine.work import work
+        from perdure.engine.worker import work
 
         return work(self._parts, self.caller, ending or threading.Event(), report, once=once)
 

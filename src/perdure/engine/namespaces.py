@@ -70,35 +70,35 @@ class NamespaceManager:
 
     # ------------------------------------------------------------ users and agents
     def create_user(self, account_id: str, user_id: str, ctx: RequestContext) -> None:
-        self._create_owner(Uri(account_id, ("users", user_id)), ctx)
+        self.create_owner(Uri(account_id, ("users", user_id)), ctx)
 
     def create_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> None:
-        self._create_owner(Uri(account_id, ("agents", agent_id)), ctx)
+        self.create_owner(Uri(account_id, ("agents", agent_id)), ctx)
 
     def list_users(self, account_id: str, ctx: RequestContext) -> list[str]:
-        return self._list_owners(Uri(account_id, ("users",)), ctx)
+        return self.list_owners(Uri(account_id, ("users",)), ctx)
 
     def list_agents(self, account_id: str, ctx: RequestContext) -> list[str]:
-        return self._list_owners(Uri(account_id, ("agents",)), ctx)
+        return self.list_owners(Uri(account_id, ("agents",)), ctx)
 
     def delete_user(self, account_id: str, user_id: str, ctx: RequestContext) -> Deleted:
-        return self._delete_owner(Uri(account_id, ("users", user_id)), ctx)
+        return self.delete_owner(Uri(account_id, ("users", user_id)), ctx)
 
     def delete_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> Deleted:
-        return self._delete_owner(Uri(account_id, ("agents", agent_id)), ctx)
+        return self.delete_owner(Uri(account_id, ("agents", agent_id)), ctx)
 
-    def _create_owner(self, owner: Uri, ctx: RequestContext) -> None:
+    def create_owner(self, owner: Uri, ctx: RequestContext) -> None:
         _demand(_governs(ctx, owner.account), ctx, f"make users and agents of {owner.account!a}")
         self._create(owner)
 
-    def _list_owners(self, place: Uri, ctx: RequestContext) -> list[str]:
+    def list_owners(self, place: Uri, ctx: RequestContext) -> list[str]:
         if ctx.role is not Role.ROOT and ctx.account_id != place.account:
             return []
         names = self._names(self._root.child(place.key))
         kind = _KINDS[place.path[0]]
         return [name for name in names if ctx.reaches(f"{kind}:{name}")]
 
-    def _delete_owner(self, owner: Uri, ctx: RequestContext) -> Deleted:
+    def delete_owner(self, owner: Uri, ctx: RequestContext) -> Deleted:
         _demand(_governs(ctx, owner.account), ctx, f"delete users and agents of {owner.account!a}")
         return self._delete(owner, owner.owner_space)
 
@@ -181,36 +181,26 @@ class Tenants:
 
     def create(self, kind: TenantKind, name: str) -> str:
         """Create a tenant; return its URI. `NodeExistsError` if it exists."""
-        uri, caller = self.uri(kind, name), self._caller
-        match kind:
-            case "account":
-                self._parts.namespaces.create_account(name, caller)
-            case "user":
-                self._parts.namespaces.create_user(caller.account_id, name, caller)
-            case "agent":
-                self._parts.namespaces.create_agent(caller.account_id, name, caller)
+        uri, namespaces = self.uri(kind, name), self._parts.namespaces
+        if kind == "account":
+            namespaces.create_account(name, self._caller)
+        else:
+            namespaces.create_owner(Uri.parse(uri), self._caller)
         return uri
 
     def list(self, kind: TenantKind) -> "list[str]":
         """Return the names of the tenants that the caller may see."""
-        match kind:
-            case "account":
-                return self._parts.namespaces.list_accounts(self._caller)
-            case "user":
-                return self._parts.namespaces.list_users(self._caller.account_id, self._caller)
-            case "agent":
-                return self._parts.namespaces.list_agents(self._caller.account_id, self._caller)
+        namespaces, account = self._parts.namespaces, self._caller.account_id
+        if kind == "account":
+            return namespaces.list_accounts(self._caller)
+        return namespaces.list_owners(Uri(account, (f"{kind}s",)), self._caller)
 
     def delete(self, kind: TenantKind, name: str) -> Deleted:
         """Remove a tenant with all that belongs to it; return what that was."""
-        caller = self._caller
-        match kind:
-            case "account":
-                return self._parts.namespaces.delete_account(name, caller)
-            case "user":
-                return self._parts.namespaces.delete_user(caller.account_id, name, caller)
-            case "agent":
-                return self._parts.namespaces.delete_agent(caller.account_id, name, caller)
+        namespaces, account = self._parts.namespaces, self._caller.account_id
+        if kind == "account":
+            return namespaces.delete_account(name, self._caller)
+        return namespaces.delete_owner(Uri(account, (f"{kind}s", name)), self._caller)
 
 
 def _governs(ctx: RequestContext, account_id: str) -> bool:

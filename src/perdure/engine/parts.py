@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
-    from perdure.engine.health import Checkup, StatusPart
     from perdure.engine.indexing import Following
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import NamespaceManager
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.repair import Repair
     from perdure.engine.saving.saving import Learning
-    from perdure.engine.upkeep import ListedIndex, Upkeep
+    from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext

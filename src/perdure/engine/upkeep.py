@@ -1,6 +1,6 @@
-"""Upkeep of what is derived: the indexes of memories, and the events that wait for them."""
+"""Upkeep of a memory: its health, the indexes, and the events that wait for them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -11,15 +11,57 @@ from perdure.context.reading import NodeReader
 from perdure.engine.building import BATCH, Caught, Progress, Records, batched
 from perdure.engine.indexing import Following
 from perdure.engine.recall.result import Hint
+from perdure.engine.worker import accounts_of
 from perdure.errors import DamageError, NodeNotFoundError
 from perdure.index.contract import KeptIndex
 from perdure.index.filters import root, stamp
 from perdure.model import EventStatus, IndexRecord, OutboxEvent, RequestContext, Uri
-from perdure.model.uri import name_of
-from perdure.storage import DerivedMaintenance, Locator, Tier, walk
+from perdure.model.values import JSON
+from perdure.storage import DerivedMaintenance, Locator, StoragePreview, Tier, walk
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class StatusPart:
+    """One part of a memory: config, storage, nodes, history, index, outbox, model, llm or disk."""
+
+    name: str
+    facts: Mapping[str, JSON]
+    trouble: str = ""
+    """What is wrong, with the fix; empty if nothing is."""
+
+
+class Severity(Enum):
+    OK = "ok"
+    NOTE = "note"
+    """All is well, and could be better."""
+    WARN = "warn"
+    """It works, but somebody should look."""
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, and what came of it."""
+
+    name: str
+    level: Severity
+    message: str
+    """What was found; unless all is well, with the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    storage: StoragePreview
+    checks: tuple[Check, ...]
+    """All, but for the storage."""
+
+    @property
+    def ok(self) -> bool:
+        return self.storage.ok and all(check.level is not Severity.FAIL for check in self.checks)
+
 
 Counting = Callable[[int, int], None]
 """Is called with how many were done, and of how many."""
@@ -327,11 +369,3 @@ class DerivedTiers(DerivedMaintenance):
         backend = self._reader.backend
         texts = walk(backend, self._reader.root)
         return sorted(text for text in texts if backend.info(text).mtime > mtime)
-
-
-def accounts_of(reader: NodeReader) -> Iterator[str]:
-    """Yield the accounts that have something."""
-    for folder in reader.backend.list(reader.root.child("accounts")):
-        account = name_of(folder.name)
-        if account is not None:
-            yield account

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perdure.context.files import CONTENT, FILES, META
 from perdure.engine.repair import State
-from perdure.engine.upkeep import accounts_of
+from perdure.engine.worker import accounts_of
 from perdure.errors import (
     BrokenNodeError,
     InvalidLocatorError,

@@ -1,17 +1,133 @@
-"""Write a node by its name, and edit one in a text editor."""
+"""Save, write, edit and relate nodes by name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Self
 
 from perdure.context import frontmatter
 from perdure.context.nodes import Nodes
+from perdure.context.relations import Relations
 from perdure.engine.browse import Browser
+from perdure.engine.merge.grounds import grounds_of
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import Note, refuse_secrets
-from perdure.engine.validate.validating import Owned
-from perdure.errors import InvalidValueError, NodeExistsError, VersionMismatchError
-from perdure.model import ContextNode, RequestContext, Uri
-from perdure.model.values import JSON, shortened
+from perdure.engine.validate.validating import Owned, Safe, safe
+from perdure.errors import (
+    InvalidValueError,
+    NodeExistsError,
+    NodeNotFoundError,
+    VersionMismatchError,
+)
+from perdure.model import (
+    MENTIONS,
+    ContextNode,
+    NodeStatus,
+    RelationEdge,
+    RequestContext,
+    Uri,
+    slugify,
+)
+from perdure.model.values import JSON, encodable, shortened
+
+_ATTEMPTS_TO_SAVE = 10
+_RENAME = "choose another name."
+
+
+class Saved(str):
+    """The URI of a saved memory, with what saving did."""
+
+    __slots__ = ("changed", "created", "masked", "version", "written")
+    version: int
+    written: bool
+    """False if the memory had just this text already."""
+    created: bool
+    changed: bool
+    """Whether the stored text differs from the given one, because that could do harm."""
+    masked: tuple[Note, ...]
+    """Where secrets were masked."""
+
+    @classmethod
+    def of(cls, node: ContextNode, *, written: bool, given: str, masked: tuple[Note, ...]) -> Self:
+        saved = cls(node.uri)
+        saved.version = node.version
+        saved.written = written
+        saved.created = written and node.version == 1
+        saved.changed = node.content != given
+        saved.masked = masked
+        return saved
+
+
+def save(  # noqa: PLR0913 - as `Memory.save`
+    nodes: Nodes,
+    caller: RequestContext,
+    content: str,
+    *,
+    category: str,
+    slug: str,
+    metadata: Mapping[str, JSON],
+    mask: bool,
+    replace_learned: bool,
+) -> Saved:
+    """Save a text at its place; another writer of the same place is waited out."""
+    if not encodable(content, "content").strip():
+        raise InvalidValueError("the text is empty. Fix: give a text.")
+    refuse_secrets(category, "category", _RENAME)
+    refuse_secrets(slug, "slug", _RENAME)
+    clean = safe(content, metadata, SecretPolicy.MASK if mask else SecretPolicy.REFUSE)
+    place = _place(caller, category, slug, clean.content)
+    attempts = _ATTEMPTS_TO_SAVE
+    while True:
+        before, node = _next(nodes, caller, place, clean, replace_learned=replace_learned)
+        try:
+            if node is not before:
+                nodes.write_node(node, caller)
+        except (NodeExistsError, VersionMismatchError) as error:
+            attempts -= 1
+            stored = nodes.load(place)
+            if stored is not None and stored.meta.status is NodeStatus.ARCHIVED:
+                raise NodeExistsError(
+                    f"{str(place)!a} was forgotten before, and is archived. Nothing was written. "
+                    "Fix: take another slug, or run `perdure unarchive`."
+                ) from error
+            if not attempts:
+                raise
+        else:
+            written = node is not before
+            return Saved.of(node, written=written, given=content, masked=clean.notes)
+
+
+def _next(
+    nodes: Nodes, caller: RequestContext, place: Uri, clean: Safe, *, replace_learned: bool
+) -> tuple[ContextNode | None, ContextNode]:
+    """Return the node as it is, if it is there, and as it is to be; both are one if unchanged."""
+    try:
+        before = nodes.read_node(str(place), caller)
+    except NodeNotFoundError:
+        return None, ContextNode(uri=str(place), content=clean.content, metadata=clean.metadata)
+    if before.content == clean.content and clean.metadata.items() <= before.metadata.items():
+        return before, before
+    if not replace_learned and grounds_of(before):
+        raise NodeExistsError(
+            f"{before.uri!a} was learned from sessions, and this would replace it. Nothing "
+            "was written. Fix: give it another slug, or add the text to it by hand",
+            options={"replace_learned": True},
+        )
+    return before, before.revised(content=clean.content, metadata=clean.metadata)
+
+
+def _place(caller: RequestContext, category: str, slug: str, content: str) -> Uri:
+    """Return the place of a text; one without a slug gets its own."""
+    place = Uri(caller.account_id, ("users", caller.user_id, "memories", category))
+    if not place.is_node:
+        digest = sha256(content.encode(errors="replace")).hexdigest()[:8]
+        return place.child(slug or f"{slugify(content[:200])[:60].strip('-')}-{digest}")
+    if slug:
+        raise InvalidValueError(
+            f"{category!a} is one memory, and has no {slug[:80]!a}. Fix: leave the slug out."
+        )
+    return place
+
 
 _ATTEMPTS = 20
 _GIST = 60
@@ -241,3 +357,53 @@ def _refuse_new_secrets(text: str, before: str, where: str) -> None:
     found = {text[each.start : each.end] for each in secrets_in(text)}
     if any(each not in before for each in found):
         refuse_secrets(text, where, options=("as_is",))
+
+
+Ends = tuple[str, str]
+"""The names of the node that a relation starts from, and of the one that it leads to."""
+
+
+def relate(  # noqa: PLR0913, PLR0917 - an edge has that many fields
+    relations: Relations,
+    browser: Browser,
+    caller: RequestContext,
+    ends: Ends,
+    relation_type: str,
+    weight: float,
+    reason: str,
+) -> RelationEdge:
+    start, target = map(browser.node_place, ends)
+    browser.node(start)
+    browser.node(target)
+    edge = RelationEdge(str(start), str(target), relation_type, weight, reason)
+    relations.upsert_edges([edge], caller)
+    written = relations.get_edges(str(start), caller)
+    return next((each for each in written if each.identity == edge.identity), edge)
+
+
+def unrelate(
+    relations: Relations,
+    browser: Browser,
+    caller: RequestContext,
+    ends: Ends,
+    relation_type: str | None,
+) -> tuple[RelationEdge, ...]:
+    start, target = map(browser.node_place, ends)
+    browser.node(start)
+    found = tuple(
+        edge
+        for edge in relations.get_edges(str(start), caller)
+        if edge.to_uri == str(target)
+        and (
+            edge.relation_type == relation_type if relation_type else edge.relation_type != MENTIONS
+        )
+    )
+    if relation_type == MENTIONS or not found:
+        unremovable = relation_type in {None, MENTIONS}
+        which = "that can be removed" if unremovable else f"of type {relation_type!a}"
+        raise NodeNotFoundError(
+            f"no relation {which} leads from {str(start)!a} to {str(target)!a}. "
+            f"Fix: `perdure relate {browser.name(start)}` lists them; a link goes with its text."
+        )
+    relations.remove_edges(found, caller)
+    return found

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perdure.app import Context, import_memory, open_context
-from perdure.engine.carrying.arriving import Arrived
+from perdure.engine.arriving import Arrived
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import RequestContext, Role
 from tests.engine.remembering import ANA, BOB, of

@@ -7,11 +7,9 @@ import pytest
 
 from perdure.artifacts.entry import Bind
 from perdure.artifacts.state import Logged
-from perdure.engine.carrying import arriving, exporting, migrating
-from perdure.engine.carrying.arriving import Arriving
-from perdure.engine.carrying.folder import read_manifest
-from perdure.engine.carrying.migrating import Migrating
-from perdure.engine.carrying.reaching import Reachable
+from perdure.engine import arriving, exporting
+from perdure.engine.arriving import Arriving, Migrating
+from perdure.engine.exporting import Reachable, read_manifest
 from perdure.errors import PerdureError
 from perdure.storage import sweep
 from tests.bites import FAILED
@@ -100,7 +98,7 @@ BITES: dict[str, tuple[object, str, object, Callable[[Path], None]]] = {
         _migrating(test_migrating.test_a_text_in_the_way_and_itself_are_conflicts),
     ),
     "texts are not compared": (
-        migrating,
+        arriving,
         "demand_landed",
         lambda *_: 0,
         _migrating(test_migrating.test_what_differs_on_one_side_is_told),

@@ -219,7 +219,7 @@ def test_an_export_that_was_interrupted_leaves_no_file_that_is_not_of_it(
     target = tmp_path / "target"
     with machine.opened() as context:
         with monkeypatch.context() as patch:
-            patch.setattr("perdure.engine.carrying.folder.Manifest.write", _fail)
+            patch.setattr("perdure.engine.exporting.Manifest.write", _fail)
             with pytest.raises(KeyboardInterrupt):
                 context.memory.export(target, everything=True)
         assert (target / NOTE).exists()

@@ -11,8 +11,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.app.setup import Target, open_migrating, roll_back, switch
-from perdure.engine.carrying.arriving import Arriving
-from perdure.engine.carrying.migrating import Migrated, Migrating
+from perdure.engine.arriving import Arriving, Migrated, Migrating
 from perdure.errors import (
     AbsentError,
     ArchiveError,

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from perdure.engine.importing.contract import Conversation, Finding, Format, Item, Relation
-from perdure.engine.importing.documents import DocumentImporter
+from perdure.engine.importing.importers import DocumentImporter, SessionImporter, State
 from perdure.engine.importing.importing import Imported, Importing, Wishes
-from perdure.engine.importing.sessions import SessionImporter
 from perdure.engine.importing.sources import Source
-from perdure.engine.importing.standing import State
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.validate.texts import CleanText
 from perdure.model import Uri
@@ -42,7 +40,7 @@ class RelatesBeforeAllIsThere(Importing):
     def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
         for found in super()._found(format_, source):
             if isinstance(found, Relation):
-                self._graph.relate(found, dry_run=self._wishes.dry_run)
+                self._memories.relate(found, dry_run=self._wishes.dry_run)
             yield found
 
 

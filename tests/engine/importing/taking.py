@@ -5,10 +5,9 @@ from contextlib import closing
 from pathlib import Path
 
 from perdure.app import Context
-from perdure.engine.importing.choosing import FORMATS
-from perdure.engine.importing.importing import Imported, Importing, Wishes
+from perdure.engine.importing.importers import State
+from perdure.engine.importing.importing import FORMATS, Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
-from perdure.engine.importing.standing import State
 from perdure.model import RequestContext, Role
 from perdure.testing.importer import laid_out
 from tests.engine.importing import samples

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.importing.choosing import FORMATS, detected
 from perdure.engine.importing.contract import Conversation, Entity, Finding, Item, Statement
+from perdure.engine.importing.importing import FORMATS, detected
 from perdure.engine.importing.sources import Source
 from perdure.errors import UnreadableSourceError
 from perdure.testing.importer import found_in, items_of, laid_out, refused_in

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.importing import json_items
-from perdure.engine.importing.json_items import Element, Malformed, elements, lines
+from perdure.engine.importing import reading
+from perdure.engine.importing.reading import Element, Malformed, elements, lines
 from perdure.testing.suite import examples
 
 ANY = st.recursive(
@@ -23,8 +23,8 @@ ANY = st.recursive(
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read a few characters at a time, and take none but short elements."""
-    monkeypatch.setattr(json_items, "_CHUNK", 3)
-    monkeypatch.setattr(json_items, "MOST_CHARACTERS", 40)
+    monkeypatch.setattr(reading, "_CHUNK", 3)
+    monkeypatch.setattr(reading, "MOST_CHARACTERS", 40)
 
 
 def values(text: bytes) -> list[object]:
@@ -103,7 +103,7 @@ def test_an_object_is_one_element_or_the_list_in_it() -> None:
 
 
 def test_lines_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_items, "MOST_CHARACTERS", 40)
+    monkeypatch.setattr(reading, "MOST_CHARACTERS", 40)
     text = b'\xef\xbb\xbf1\r\n\n"' + b"x" * 200 + b'"\n{\n"\xff"\n"end"'
 
     found = list(lines(BytesIO(text)))

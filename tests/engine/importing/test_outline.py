@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.importing.outline import abstract_of, headings, outline_of
+from perdure.engine.importing.importers import abstract_of, headings, outline_of
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 
 

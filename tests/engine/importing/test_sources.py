@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.engine.importing import bounds, sources
-from perdure.engine.importing.choosing import FORMATS
+from perdure.engine.importing import sources
+from perdure.engine.importing.importing import FORMATS
 from perdure.engine.importing.sources import Source
 from perdure.errors import AbsentError, UnreadableSourceError
 from perdure.testing.importer import items_of, laid_out, read, refused_in
@@ -112,7 +112,7 @@ def test_an_archive_that_would_grow_out_of_proportion_is_refused(tmp_path: Path)
 def test_a_file_with_too_many_bytes_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "MOST_BYTES", 100)
+    monkeypatch.setattr(sources, "MOST_BYTES", 100)
 
     found = read(FORMATS["chatgpt"], laid_out(tmp_path, {"conversations.json": EXPORT}))
 

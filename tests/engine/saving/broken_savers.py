@@ -9,7 +9,7 @@ import pytest
 
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
-from perdure.engine import save, sessions
+from perdure.engine import sessions, write
 from perdure.engine.merge import places, policies
 from perdure.engine.saving import knowing, saving
 from perdure.engine.saving.knowing import Ahead
@@ -86,11 +86,11 @@ def compares_to_the_letter(patch: Patch) -> None:
 
 
 def trusts_slugs(patch: Patch) -> None:
-    patch.setattr(save, "refuse_secrets", lambda *_, **__: None)
+    patch.setattr(write, "refuse_secrets", lambda *_, **__: None)
 
 
 def saves_whatever_it_is_given(patch: Patch) -> None:
-    patch.setattr(save, "safe", lambda content, told, _policy: Safe(content, dict(told), ()))
+    patch.setattr(write, "safe", lambda content, told, _policy: Safe(content, dict(told), ()))
 
 
 def believes_what_nobody_said(patch: Patch) -> None:

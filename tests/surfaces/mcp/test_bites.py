@@ -106,7 +106,7 @@ def does_not_say_that_it_is_data(patch: pytest.MonkeyPatch) -> None:
 
 def shows_orders_as_they_are(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        "perdure.engine.save.safe",
+        "perdure.engine.write.safe",
         lambda text, told, _: SimpleNamespace(content=text, metadata=told, notes=()),
     )
     patch.setattr(tools, "presentable", lambda text: text)

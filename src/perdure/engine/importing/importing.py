@@ -8,8 +8,7 @@ from pathlib import Path
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
-from perdure.engine.carrying.folder import is_export
-from perdure.engine.importing.choosing import detected, format_named
+from perdure.engine.exporting import is_export
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -20,12 +19,23 @@ from perdure.engine.importing.contract import (
     Relation,
     Statement,
 )
-from perdure.engine.importing.documents import DocumentImporter
-from perdure.engine.importing.memories import GraphImporter, StatementImporter
-from perdure.engine.importing.sessions import SessionImporter
+from perdure.engine.importing.formats.chatgpt import ChatGpt
+from perdure.engine.importing.formats.claude import Claude
+from perdure.engine.importing.formats.claude_code import ClaudeCode
+from perdure.engine.importing.formats.codex import Codex
+from perdure.engine.importing.formats.markdown import Markdown
+from perdure.engine.importing.formats.mcp_memory import McpMemory
+from perdure.engine.importing.formats.mem0 import Mem0
+from perdure.engine.importing.importers import (
+    SOURCE_ID,
+    DocumentImporter,
+    MemoryImporter,
+    SessionImporter,
+    State,
+    Verbs,
+)
+from perdure.engine.importing.reading import digest
 from perdure.engine.importing.sources import Source
-from perdure.engine.importing.standing import SOURCE_ID, State, Verbs
-from perdure.engine.importing.texts import digest
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import refuse_secrets
 from perdure.errors import (
@@ -34,6 +44,49 @@ from perdure.errors import (
     UnreadableSourceError,
     UnregisteredError,
 )
+from perdure.plugins import Group, create, offered
+
+_EVERY: tuple[Format, ...] = (
+    ChatGpt(),
+    Claude(),
+    ClaudeCode(),
+    Codex(),
+    Mem0(),
+    McpMemory(),
+    Markdown(),
+)
+FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
+
+
+def import_formats() -> tuple[str, ...]:
+    """Return the names of all formats: ours, then those that installed packages offer."""
+    return (*FORMATS, *sorted(offered(Group.IMPORTER) - FORMATS.keys()))
+
+
+def format_named(name: str) -> Format:
+    """Return a format of ours, or one that an installed package offers; else `PluginError`."""
+    if name in FORMATS:
+        return FORMATS[name]
+    return create(Group.IMPORTER, name, Format)  # type: ignore[type-abstract] # only for isinstance
+
+
+def detected(source: Source) -> Format:
+    """Return the format that files look like; if that is none, or several, they are refused.
+
+    Formats of installed packages are tried when none of ours fits.
+    """
+    found = [each for each in _EVERY if each.detect(source)]
+    if not found:
+        others = map(format_named, import_formats()[len(FORMATS) :])
+        found = [each for each in others if each.detect(source)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(each.name for each in found or _EVERY)
+    what = "looks like several formats" if found else "looks like nothing that can be imported"
+    raise UnreadableSourceError(
+        f"{str(source.path)!a} {what}. Fix: say with --format what it is: {names}."
+    )
+
 
 MOST_FINDINGS = 1_000
 _KINDS: dict[type[Item], str] = {
@@ -144,8 +197,7 @@ class Importing:
         self._wishes = wishes or Wishes()
         secrets = self._wishes.secrets
         self._sessions = SessionImporter(memory, nodes, learn=self._wishes.learn)
-        self._statements = StatementImporter(memory, nodes, secrets)
-        self._graph = GraphImporter(memory, nodes, relations, secrets)
+        self._memories = MemoryImporter(memory, nodes, relations, secrets)
         self._seen: dict[tuple[str, str], str] = {}
         self._waiting: list[Relation] = []
 
@@ -169,7 +221,7 @@ class Importing:
         self._tell_gone(format_, source, documents, report)
         if not self._wishes.dry_run:
             self._memory.settle()
-        parts = self._sessions, self._statements, self._graph, documents
+        parts = self._sessions, self._memories, documents
         report.masked = sum(each.masked for each in parts)
         report.learned = {name: each for name, each in self._sessions.learned.items() if each}
         return report
@@ -216,11 +268,11 @@ class Importing:
             case Conversation():
                 return self._sessions.put(item, dry_run=dry_run)
             case Statement():
-                return self._statements.put(item, dry_run=dry_run)
+                return self._memories.put(item, dry_run=dry_run)
             case Entity():
-                return self._graph.put(item, dry_run=dry_run)
+                return self._memories.put_entity(item, dry_run=dry_run)
             case Relation():
-                return self._graph.relate(item, dry_run=dry_run)
+                return self._memories.relate(item, dry_run=dry_run)
             case Document():
                 return documents.put(item, dry_run=dry_run)
         raise AssertionError(item)

@@ -1,17 +1,321 @@
-"""What all formats do with the files of a source."""
+"""What all formats read with: large JSON, and messages and texts of other programs."""
 
-from collections.abc import Callable, Iterator
-from typing import BinaryIO
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import BinaryIO, NamedTuple
 
-from perdure.engine.importing.contract import Finding, Item
-from perdure.engine.importing.json_items import Found, Malformed
+from perdure.engine.importing.contract import Conversation, Finding, Item, Said
 from perdure.engine.importing.sources import Entry, Source
-from perdure.errors import UnreadableSourceError
+from perdure.errors import InvalidValueError, UnreadableSourceError
+from perdure.model import slugify
+from perdure.model.messages import called, json_of, text_of, time_in
+from perdure.model.values import MAX_SHOWN
+
+MOST_CHARACTERS = 32_000_000
+"""Of one element or line. Read, it takes some ten times as many bytes of memory, no more."""
+_CHUNK = 1_000_000
+
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]|"', re.DOTALL)
+"""A whole string, something that structures, or a string that does not end here."""
+_INSIDE_STRING = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+class Element(NamedTuple):
+    number: int
+    """Which one it is, from 1."""
+    value: object
+
+
+class Malformed(NamedTuple):
+    """An element that is no JSON, or too long."""
+
+    number: int
+    what: str
+
+
+Found = Element | Malformed
+
+
+# ---------------------------------------------------------------- lists
+def elements(stream: BinaryIO, keys: Sequence[str] = ()) -> Iterator[Found]:
+    """Yield the elements of a list, one by one, so that one bad one is one finding.
+
+    An object instead of a list is one element; if it has a list under one of the `keys`, its
+    elements are meant.
+    """
+    read = _reader(stream)
+    text = read(_CHUNK)
+    while text and not text.strip():
+        text = read(_CHUNK)
+    begun = text.lstrip()
+    if begun.startswith("["):
+        for number, piece in enumerate(_Pieces(begun[1:], read), start=1):
+            yield _parsed(number, piece)
+    elif begun:
+        yield from _single(begun + read(MOST_CHARACTERS), keys)
+
+
+def _single(text: str, keys: Sequence[str]) -> Iterator[Found]:
+    found = _parsed(1, text if len(text) <= MOST_CHARACTERS else None)
+    if isinstance(found, Element) and isinstance(found.value, dict):
+        for key in keys:
+            inner = found.value.get(key)
+            if isinstance(inner, list):
+                yield from (Element(number, value) for number, value in enumerate(inner, start=1))
+                return
+    yield found
+
+
+class _Pieces:
+    """The texts of the elements of a list; None for one that is too long.
+
+    Each character is looked at once, or twice in a string that goes on beyond what was read.
+    """
+
+    def __init__(self, begun: str, read: Callable[[int], str]) -> None:
+        self._read = read
+        self._buffer = begun
+        self._start = self._scanned = self._depth = 0
+        self._skipping = self._in_string = self._ended = False
+
+    def __iter__(self) -> Iterator[str | None]:
+        while True:
+            yield from self._whole()
+            if self._ended:
+                return
+            self._forget()
+            more = self._read(max(_CHUNK, len(self._buffer) if self._in_string else 0))
+            if not more:
+                break
+            self._buffer += more
+        if self._skipping or self._buffer.strip():
+            yield None if self._skipping else self._buffer
+
+    def _whole(self) -> Iterator[str | None]:
+        """Yield the elements that end in what is held."""
+        self._in_string = False
+        for token in _TOKEN.finditer(self._buffer, self._scanned):
+            said = token[0]
+            if said == '"':
+                self._in_string, self._scanned = True, token.start()
+                return
+            if said in "[{":
+                self._depth += 1
+            elif self._depth and said in "]}":
+                self._depth -= 1
+            elif not self._depth and said in ",]}":
+                yield from self._piece(token)
+                if self._ended:
+                    return
+        self._scanned = len(self._buffer)
+
+    def _piece(self, end: re.Match[str]) -> Iterator[str | None]:
+        """Yield the element that ends here; there may be none before the end of the list."""
+        text = self._buffer[self._start : end.start()]
+        self._ended = end[0] != ","
+        if self._skipping or text.strip() or not self._ended:
+            yield None if self._skipping else text
+        self._start, self._skipping = end.end(), False
+
+    def _forget(self) -> None:
+        """Let go of what was yielded, and of an element that is too long."""
+        if self._skipping or len(self._buffer) - self._start > MOST_CHARACTERS:
+            self._skipping = True
+            inside = self._buffer[self._scanned + 1 :]
+            self._buffer = _past_string(inside, self._read) if self._in_string else ""
+            self._start = self._scanned = 0
+            self._in_string = False
+        self._buffer = self._buffer[self._start :]
+        self._scanned -= self._start
+        self._start = 0
+
+
+def _past_string(buffer: str, read: Callable[[int], str]) -> str:
+    """Return what follows a string that is too long to be held."""
+    while True:
+        inside = _INSIDE_STRING.match(buffer)
+        rest = buffer[inside.end() :] if inside else buffer
+        if rest.startswith('"'):
+            return rest[1:]
+        more = read(_CHUNK)
+        if not more:
+            return ""
+        buffer = rest + more
+
+
+def _parsed(number: int, text: str | None) -> Found:
+    if text is None or len(text) > MOST_CHARACTERS:
+        return Malformed(number, f"it has more than {MOST_CHARACTERS:,} characters")
+    try:
+        return Element(number, json.loads(text))
+    except RecursionError:
+        return Malformed(number, "it is nested too deep")
+    except ValueError as error:  # also of a number that is too long
+        return Malformed(number, f"it is no JSON: {str(error)[:80]}")
+
+
+def _reader(stream: BinaryIO) -> Callable[[int], str]:
+    """Return what reads so many bytes as text; "" is the end. What is no text becomes U+FFFD."""
+    first = stream.read(4)
+    encoding = next((name for bom, name in _BOMS if first.startswith(bom)), "utf-8")
+    decode = codecs.getincrementaldecoder(encoding)(errors="replace").decode
+    waiting = [first]
+
+    def read(size: int) -> str:
+        while data := (waiting.pop() if waiting else stream.read(size)):
+            if text := decode(data):
+                return text
+        return decode(b"", final=True)
+
+    return read
+
+
+# ---------------------------------------------------------------- lines
+def lines(stream: BinaryIO) -> Iterator[Found]:
+    """Yield the value of each line that is not blank."""
+    number = 0
+    while line := stream.readline(MOST_CHARACTERS + 1):
+        number += 1
+        if len(line) > MOST_CHARACTERS:
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(MOST_CHARACTERS)
+            yield _parsed(number, None)
+        elif line.strip():
+            yield _line(number, line)
+
+
+def _line(number: int, line: bytes) -> Found:
+    try:
+        return _parsed(number, line.decode("utf-8-sig" if number == 1 else "utf-8"))
+    except UnicodeDecodeError:
+        return Malformed(number, "it is no UTF-8 text")
+
+
+MOST_OF_A_TOOL = 2_000
+"""Characters of what a tool was asked, or answered; the rest is left out, and that is said."""
+MOST_OF_A_MESSAGE = 1_000_000
+_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+
+
+def mapping_of(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def time_of(value: object) -> str:
+    """Return a time as ISO 8601 in UTC: of seconds since 1970, or of a text; "" if it is none."""
+    found = time_in(value)
+    return "" if found is None else found.isoformat()
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of which no more than `most` is kept, and which says what is left out."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[{len(text) - most:,} more characters were not imported]"
+
+
+def compact(value: object) -> str:
+    """Return what a tool was given or gave, as a short text."""
+    return cut(json_of(value) or "", MOST_OF_A_TOOL)
+
+
+def call(name: str, given: object) -> str:
+    """Return that a tool was called, as one line of what an assistant says."""
+    return called(name, compact(given))
+
+
+def message(role: str, content: str, *, name: object = "", time: object = None) -> Said | None:
+    """Return a message; None if nothing was said."""
+    if not content.strip():
+        return None
+    said = {"role": role, "content": cut(content, MOST_OF_A_MESSAGE)}
+    if named := " ".join(text_of(name).split())[:MAX_SHOWN]:
+        said["name"] = named
+    if when := time_of(time):
+        said["time"] = when
+    return said
+
+
+def stable_name(source: str, source_id: str) -> str:
+    """Return a name for what has this id in this source; two ids have two names."""
+    if _PLAIN_ID.fullmatch(source_id):
+        return f"{source}-{source_id}"
+    return f"{source}-{stable_slug(source_id)}"
+
+
+def stable_slug(name: str) -> str:
+    """Return a slug for a name; two names have two slugs."""
+    slug = slugify(name[:200])[:60].strip("-")
+    return slug if slug == name else f"{slug or 'untitled'}-{digest(name)[:12]}"
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode(errors="replace")).hexdigest()
+
+
+_SILENT = frozenset({"thinking", "redacted_thinking"})
+_SHOWN = frozenset({"image", "document", "file"})
+
+
+def said_in(role: str, content: object, time: object) -> Iterator[Said]:
+    """Yield what a message says: its texts and calls as one message, each result as one of a tool.
+
+    Thoughts are left out: nobody said them.
+    """
+    spoken: list[str] = []
+    results: list[Said] = []
+    for block in (
+        [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
+    ):
+        known = mapping_of(block)
+        if known.get("type") == "tool_result":
+            result = message("tool", compact(_result(known.get("content"))), time=time)
+            if result is not None:
+                results.append(result)
+        else:
+            spoken.append(_spoken(known))
+    one = message(role, "\n\n".join(filter(None, spoken)), time=time)
+    if one is not None:
+        yield one
+    yield from results
+
+
+def _spoken(block: Mapping[str, object]) -> str:
+    kind = text_of(block.get("type"))
+    if kind == "tool_use":
+        return call(text_of(block.get("name")), block.get("input"))
+    if kind in _SHOWN:
+        return f"[{kind}]"
+    return "" if kind in _SILENT else text_of(block.get("text"))
+
+
+def _result(content: object) -> object:
+    """Return the text of a result; of pictures, that there was one."""
+    if not isinstance(content, list):
+        return content
+    return "\n".join(filter(None, (_spoken(mapping_of(each)) for each in content)))
+
 
 Read = Callable[[Entry, BinaryIO], Iterator[Item | Finding]]
+Take = Callable[[Entry, str, Mapping[str, object]], Iterator[Item | Finding]]
 
 MEND = "correct it, or leave it out"
 _LOOKED_AT = 20
+_EXPORTED = re.compile(r"conversations(-\d+)?\.json")
 
 
 def each_file(source: Source, entries: list[Entry], read: Read) -> Iterator[Item | Finding]:
@@ -31,18 +335,37 @@ def heads(source: Source, *suffixes: str) -> Iterator[bytes]:
         yield source.head(entry)
 
 
-def malformed(entry: Entry, noun: str, found: Malformed) -> Finding:
-    return Finding(entry.name, f"{noun} {found.number}", found.what, MEND)
-
-
-def objects(
-    entry: Entry, noun: str, found: Iterator[Found]
-) -> Iterator[tuple[int, dict[str, object]] | Finding]:
-    """Yield each object with its number; what is malformed, or no object, is a finding."""
+def each_object(
+    entry: Entry, noun: str, found: Iterator[Found], take: Take
+) -> Iterator[Item | Finding]:
+    """Yield what `take` makes of each object; what is malformed or refused is a finding."""
     for each in found:
+        where = f"{noun} {each.number}"
         if isinstance(each, Malformed):
-            yield malformed(entry, noun, each)
-        elif isinstance(each.value, dict):
-            yield each.number, each.value
+            yield Finding(entry.name, where, each.what, MEND)
+        elif not isinstance(each.value, dict):
+            yield Finding(entry.name, where, "it is no JSON object", MEND)
         else:
-            yield malformed(entry, noun, Malformed(each.number, "it is no JSON object"))
+            try:
+                yield from take(entry, where, each.value)
+            except InvalidValueError as error:
+                yield Finding(entry.name, where, str(error), MEND)
+
+
+def begins_with(source: Source, suffixes: tuple[str, ...], *marks: bytes) -> bool:
+    """Whether one of these marks is in how a few of the files with such names begin."""
+    return any(mark in head for head in heads(source, *suffixes) for mark in marks)
+
+
+def conversations_in(source: Source) -> list[Entry]:
+    """Return the files of an export that hold conversations; if none is named so, all JSON."""
+    every = source.meant(".json")
+    return [entry for entry in every if _EXPORTED.fullmatch(entry.base)] or every
+
+
+def with_branches(one: Conversation, others: int) -> Iterator[Item | Finding]:
+    """Yield a conversation, and how many messages of its other branches are left out."""
+    yield one
+    if others:
+        what = f"messages of other branches were left out: {others}"
+        yield one.finding(what, "nothing; the branch that you see went in", refused=False)

@@ -3,25 +3,33 @@
 A conversation is a tree of messages; `current_node` is the end of the branch that its owner sees.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.engine.importing.contract import Conversation, Finding, Item, Said
-from perdure.engine.importing.json_items import elements
-from perdure.engine.importing.reading import MEND, each_file, heads, objects
+from perdure.engine.importing.reading import (
+    begins_with,
+    call,
+    compact,
+    conversations_in,
+    each_file,
+    each_object,
+    elements,
+    list_of,
+    mapping_of,
+    message,
+    time_of,
+    with_branches,
+)
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import call, compact, list_of, mapping_of, message, time_of
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 from perdure.model.values import ROLES, shown
 
-_NAMED = re.compile(r"conversations(-\d+)?\.json")
 _SILENT = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"}
 )
 """What the model thinks, and what its owner told it once for all conversations."""
-_NOUN = "conversation"
 
 
 class ChatGpt:
@@ -29,23 +37,13 @@ class ChatGpt:
     kind = "sessions"
 
     def detect(self, source: Source) -> bool:
-        return any(b'"mapping"' in head for head in heads(source, ".json"))
+        return begins_with(source, (".json",), b'"mapping"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        every = source.meant(".json")
-        named = [entry for entry in every if _NAMED.fullmatch(entry.base)]
-        return each_file(source, named or every, self._read)
+        return each_file(source, conversations_in(source), self._read)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        for found in objects(entry, _NOUN, elements(stream)):
-            if isinstance(found, Finding):
-                yield found
-                continue
-            number, said = found
-            try:
-                yield from self._conversation(entry, f"{_NOUN} {number}", said)
-            except InvalidValueError as error:
-                yield Finding(entry.name, f"{_NOUN} {number}", str(error), MEND)
+        return each_object(entry, "conversation", elements(stream), self._conversation)
 
     def _conversation(
         self, entry: Entry, where: str, said: Mapping[str, object]
@@ -65,13 +63,8 @@ class ChatGpt:
             created_at=time_of(said.get("create_time")),
             updated_at=time_of(said.get("update_time")),
         )
-        yield one
-        others = sum(
-            _message(node) is not None for name, node in nodes.items() if name not in branch
-        )
-        if others:
-            what = f"messages of other branches were left out: {others}"
-            yield one.finding(what, "nothing; the branch that you see went in", refused=False)
+        others = (node for name, node in nodes.items() if name not in branch)
+        yield from with_branches(one, sum(_message(node) is not None for node in others))
 
 
 def _branch(nodes: Mapping[str, object], current: object) -> dict[str, None]:

@@ -1,21 +1,28 @@
 """Claude's data export: `conversations.json`, alone or in the archive that one downloads."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from perdure.engine.importing.blocks import said_in
 from perdure.engine.importing.contract import Conversation, Finding, Item, Said
-from perdure.engine.importing.json_items import elements
-from perdure.engine.importing.reading import MEND, each_file, heads, objects
+from perdure.engine.importing.reading import (
+    begins_with,
+    conversations_in,
+    cut,
+    each_file,
+    each_object,
+    elements,
+    list_of,
+    mapping_of,
+    said_in,
+    time_of,
+    with_branches,
+)
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import cut, list_of, mapping_of, time_of
+from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 
-_NAMED = re.compile(r"conversations(-\d+)?\.json")
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _MOST_OF_AN_ATTACHMENT = 20_000
-_NOUN = "conversation"
 
 Messages = Sequence[Mapping[str, object]]
 
@@ -25,27 +32,21 @@ class Claude:
     kind = "sessions"
 
     def detect(self, source: Source) -> bool:
-        return any(b'"chat_messages"' in head for head in heads(source, ".json"))
+        return begins_with(source, (".json",), b'"chat_messages"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        every = source.meant(".json")
-        named = [entry for entry in every if _NAMED.fullmatch(entry.base)]
-        return each_file(source, named or every, self._read)
+        return each_file(source, conversations_in(source), self._read)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        for found in objects(entry, _NOUN, elements(stream, keys=("conversations",))):
-            if isinstance(found, Finding):
-                yield found
-            else:
-                yield from self._conversation(entry, f"{_NOUN} {found[0]}", found[1])
+        found = elements(stream, keys=("conversations",))
+        return each_object(entry, "conversation", found, self._conversation)
 
     def _conversation(
         self, entry: Entry, where: str, said: Mapping[str, object]
     ) -> Iterator[Item | Finding]:
         source_id, every = text_of(said.get("uuid")), said.get("chat_messages")
         if not source_id or not isinstance(every, list):
-            yield Finding(entry.name, where, "it has no uuid, or no list chat_messages", MEND)
-            return
+            raise InvalidValueError("it has no uuid, or no list chat_messages")
         known = [mapping_of(each) for each in every]
         branch = _branch(known, said.get("current_leaf_message_uuid"))
         one = Conversation(
@@ -58,10 +59,7 @@ class Claude:
             created_at=time_of(said.get("created_at")),
             updated_at=time_of(said.get("updated_at")),
         )
-        yield one
-        if len(branch) < len(known):
-            what = f"messages of other branches were left out: {len(known) - len(branch)}"
-            yield one.finding(what, "nothing; the branch that you see went in", refused=False)
+        yield from with_branches(one, len(known) - len(branch))
 
 
 def _branch(messages: Messages, leaf: object) -> Messages:

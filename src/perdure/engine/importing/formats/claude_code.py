@@ -6,17 +6,24 @@ A line says which line it follows. Who goes back in a session starts another bra
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from perdure.engine.importing.blocks import said_in
 from perdure.engine.importing.contract import Conversation, Finding, Item, Said
-from perdure.engine.importing.json_items import lines
-from perdure.engine.importing.reading import MEND, each_file, heads, objects
+from perdure.engine.importing.reading import (
+    begins_with,
+    each_file,
+    each_object,
+    lines,
+    list_of,
+    mapping_of,
+    said_in,
+    time_of,
+    with_branches,
+)
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import list_of, mapping_of, time_of
+from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 
 Line = Mapping[str, object]
 
-_NOUN = "line"
 _SPOKEN = ("user", "assistant")
 
 
@@ -25,8 +32,7 @@ class ClaudeCode:
     kind = "sessions"
 
     def detect(self, source: Source) -> bool:
-        marks = (b'"sessionId"', b'"leafUuid"')
-        return any(any(mark in head for mark in marks) for head in heads(source, ".jsonl"))
+        return begins_with(source, (".jsonl",), b'"sessionId"', b'"leafUuid"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
         return each_file(source, source.meant(".jsonl"), self._read)
@@ -34,22 +40,23 @@ class ClaudeCode:
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         own: dict[str, Line] = {}
         title, aside = "", 0
-        for found in objects(entry, _NOUN, lines(stream)):
-            if isinstance(found, Finding):
-                yield found
-                continue
-            number, line = found
+
+        def take(_entry: Entry, _where: str, line: Line) -> Iterator[Item | Finding]:
+            nonlocal title, aside
             uuid = text_of(line.get("uuid"))
             if line.get("type") == "summary":
                 title = text_of(line.get("summary"))
             elif line.get("type") in _SPOKEN and not (
                 uuid and isinstance(line.get("message"), dict)
             ):
-                yield Finding(entry.name, f"{_NOUN} {number}", "it has no uuid or no message", MEND)
+                raise InvalidValueError("it has no uuid or no message")
             elif line.get("isSidechain") is True:
                 aside += 1
             elif uuid:
                 own.setdefault(uuid, line)
+            return iter(())
+
+        yield from each_object(entry, "line", lines(stream), take)
         yield from self._session(entry, own, title)
         if aside:
             what = f"lines of other agents, which worked aside, were left out: {aside}"
@@ -72,11 +79,8 @@ class ClaudeCode:
             created_at=min(filter(None, map(_time, own.values())), default=""),
             updated_at=max(filter(None, map(_time, own.values())), default=""),
         )
-        yield one
-        others = sum(any(_messages(line)) for uuid, line in own.items() if uuid not in branch)
-        if others:
-            what = f"messages of other branches were left out: {others}"
-            yield one.finding(what, "nothing; the branch that you see went in", refused=False)
+        others = (line for uuid, line in own.items() if uuid not in branch)
+        yield from with_branches(one, sum(any(_messages(line)) for line in others))
 
 
 def _session_id(entry: Entry, own: Mapping[str, Line]) -> str:

@@ -8,13 +8,22 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.engine.importing.contract import Conversation, Finding, Item, Said
-from perdure.engine.importing.json_items import lines
-from perdure.engine.importing.reading import MEND, each_file, heads, objects
+from perdure.engine.importing.reading import (
+    call,
+    compact,
+    each_file,
+    each_object,
+    heads,
+    lines,
+    list_of,
+    mapping_of,
+    message,
+    time_of,
+)
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import call, compact, list_of, mapping_of, message, time_of
+from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 
-_NOUN = "line"
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _NOT_SAID = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
 """How texts begin that the program puts before what its user says."""
@@ -36,12 +45,7 @@ class Codex:
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         session = _Session()
-        for found in objects(entry, _NOUN, lines(stream)):
-            if isinstance(found, Finding):
-                yield found
-            elif not session.take(*_unwrapped(found[1])):
-                where = f"{_NOUN} {found[0]}"
-                yield Finding(entry.name, where, "it has no payload that is an object", MEND)
+        yield from each_object(entry, "line", lines(stream), session.take)
         if not session.id and session.messages:
             what = "it has messages, but nothing says which session it is"
             yield Finding(entry.name, "", what, "keep its first line, session_meta")
@@ -65,18 +69,23 @@ class _Session:
         self.messages: list[Said] = []
         self._tools: dict[str, str] = {}
 
-    def take(self, kind: str, payload: object, time: object) -> bool:
-        """Take one line in; False if it can't be understood."""
-        if kind == "session_meta" and isinstance(payload, dict):
+    def take(
+        self, _entry: Entry, _where: str, line: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        """Take one line in; it gives no item of its own."""
+        kind, payload, time = _unwrapped(line)
+        if kind not in {"session_meta", "response_item"}:
+            return iter(())
+        if not isinstance(payload, dict):
+            raise InvalidValueError("it has no payload that is an object")
+        if kind == "session_meta":
             # A session that went on from another has the other's first line after its own.
             self.id = self.id or text_of(payload.get("id"))
             self.began = self.began or time_of(payload.get("timestamp") or time)
-        elif kind == "response_item" and isinstance(payload, dict):
-            said = self._said(payload, time)
-            if said is not None:
-                self.messages.append(said)
-                self.last = said.get("time", self.last)
-        return kind not in {"session_meta", "response_item"} or isinstance(payload, dict)
+        elif (said := self._said(payload, time)) is not None:
+            self.messages.append(said)
+            self.last = said.get("time", self.last)
+        return iter(())
 
     def _said(self, item: Mapping[str, object], time: object) -> Said | None:
         kind = text_of(item.get("type"))

@@ -4,13 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.engine.importing.contract import Entity, Finding, Item, Relation
-from perdure.engine.importing.json_items import lines
-from perdure.engine.importing.reading import MEND, each_file, heads, objects
+from perdure.engine.importing.reading import MEND, begins_with, each_file, each_object, lines
 from perdure.engine.importing.sources import Entry, Source
 from perdure.model.messages import text_of
-
-_NOUN = "line"
-_MARKS = (b'"entityType"', b'"relationType"')
 
 
 class McpMemory:
@@ -18,29 +14,26 @@ class McpMemory:
     kind = "entities"
 
     def detect(self, source: Source) -> bool:
-        return any(
-            any(mark in head for mark in _MARKS) for head in heads(source, ".json", ".jsonl")
-        )
+        return begins_with(source, (".json", ".jsonl"), b'"entityType"', b'"relationType"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
         return each_file(source, source.meant(".json", ".jsonl"), self._read)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        for found in objects(entry, _NOUN, lines(stream)):
-            if isinstance(found, Finding):
-                yield found
-                continue
-            number, said = found
-            for each in _records(said):
-                yield self._item(entry, f"{_NOUN} {number}", each)
+        return each_object(entry, "line", lines(stream), self._items)
 
-    def _item(self, entry: Entry, where: str, said: Mapping[str, object]) -> Item | Finding:
-        kind = said.get("type")
-        if kind == "entity":
-            return self._entity(entry, where, said)
-        if kind == "relation":
-            return self._relation(entry, where, said)
-        return Finding(entry.name, where, "it is neither an entity nor a relation", MEND)
+    def _items(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        for each in _records(said):
+            match each.get("type"):
+                case "entity":
+                    yield self._entity(entry, where, each)
+                case "relation":
+                    yield self._relation(entry, where, each)
+                case _:
+                    what = "it is neither an entity nor a relation"
+                    yield Finding(entry.name, where, what, MEND)
 
     def _entity(self, entry: Entry, where: str, said: Mapping[str, object]) -> Item | Finding:
         name, observations = text_of(said.get("name")), said.get("observations")

@@ -4,32 +4,30 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.engine.importing.contract import Finding, Item, Statement
-from perdure.engine.importing.json_items import elements
-from perdure.engine.importing.reading import MEND, each_file, heads, objects
+from perdure.engine.importing.reading import (
+    each_file,
+    each_object,
+    elements,
+    heads,
+    list_of,
+    mapping_of,
+    time_of,
+)
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.importing.texts import list_of, mapping_of, time_of
+from perdure.errors import InvalidValueError
 from perdure.model import slugify
 from perdure.model.messages import text_of
 from perdure.model.values import JSON
 
-_NOUN = "memory"
 _LISTS = ("results", "memories", "data")
 _OTHERWISE = "entity"
+_PREFERENCES = (
+    "preference preferences user_preferences food music fashion entertainment hobbies sports "
+    "technology"
+)
 CATEGORIES = {
-    "preference": "preference",
-    "preferences": "preference",
-    "user_preferences": "preference",
-    "food": "preference",
-    "music": "preference",
-    "fashion": "preference",
-    "entertainment": "preference",
-    "hobbies": "preference",
-    "sports": "preference",
-    "technology": "preference",
-    "event": "event",
-    "events": "event",
-    "milestones": "event",
-    "travel": "event",
+    **dict.fromkeys(_PREFERENCES.split(), "preference"),
+    **dict.fromkeys(["event", "events", "milestones", "travel"], "event"),
 }
 """mem0's categories in ours; what is in none of these is an entity."""
 _MOST = 2**53
@@ -47,17 +45,15 @@ class Mem0:
         return each_file(source, source.meant(".json"), self._read)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        for found in objects(entry, _NOUN, elements(stream, keys=_LISTS)):
-            yield found if isinstance(found, Finding) else self._statement(entry, *found)
+        return each_object(entry, "memory", elements(stream, keys=_LISTS), self._statement)
 
     def _statement(
-        self, entry: Entry, number: int, said: Mapping[str, object]
-    ) -> Statement | Finding:
-        where, source_id = f"{_NOUN} {number}", text_of(said.get("id"))
-        content = text_of(said.get("memory"))
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        source_id, content = text_of(said.get("id")), text_of(said.get("memory"))
         if not source_id or not content.strip():
-            return Finding(entry.name, where, "it has no id, or no text in memory", MEND)
-        return Statement(
+            raise InvalidValueError("it has no id, or no text in memory")
+        yield Statement(
             file=entry.name,
             where=where,
             source=self.name,

@@ -1,0 +1,472 @@
+"""How items become nodes; nobody's edit is ever overwritten, and the same twice is once."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from enum import Enum
+from hashlib import sha256
+from typing import NamedTuple, Protocol
+
+from perdure.context.nodes import Nodes
+from perdure.context.relations import Relations
+from perdure.engine.importing.contract import (
+    Conversation,
+    Document,
+    Entity,
+    Item,
+    Relation,
+    Said,
+    Statement,
+)
+from perdure.engine.importing.reading import digest, stable_name, stable_slug
+from perdure.engine.saving.outcome import SessionCommit
+from perdure.engine.sessions import ORIGIN, Sessions, clean_title
+from perdure.engine.validate.secrets import SecretPolicy, secrets_in
+from perdure.engine.validate.texts import (
+    cleaned_line,
+    count_masked,
+    refuse_secrets,
+    without_secrets,
+)
+from perdure.engine.validate.validating import kept_messages, safe, same
+from perdure.errors import BrokenNodeError, InvalidValueError, NodeExistsError, NodeNotFoundError
+from perdure.model import (
+    MENTIONS,
+    ContextNode,
+    NodeStatus,
+    RelationEdge,
+    RequestContext,
+    Uri,
+    slugify,
+)
+from perdure.model.transcript import Message
+from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, shortened
+
+SOURCE = "source"
+SOURCE_ID = "source_id"
+SOURCE_DIGEST = "source_digest"
+"""Names in a node's metadata: which format, its own id, and the hash of what was imported."""
+
+
+class State(Enum):
+    """What becomes of an item."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    SAME = "same"
+    REFUSED = "refused"
+
+
+class Verbs(Protocol):
+    """The verbs of `Memory` that importers call."""
+
+    caller: RequestContext
+
+    def save(
+        self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
+    ) -> object: ...
+
+    def commit_session(
+        self, messages: Iterable[Mapping[str, object]], *, session_id: str, extract: bool
+    ) -> SessionCommit: ...
+
+    def settle(self) -> None: ...
+
+
+def origin(item: Item, content: str) -> dict[str, JSON]:
+    """Return what a node says of where it came from."""
+    return {
+        SOURCE: item.source,
+        SOURCE_ID: item.source_id[:MAX_CONTENT],
+        SOURCE_DIGEST: digest(content),
+    }
+
+
+def known_at(nodes: Nodes, place: Uri, ctx: RequestContext) -> ContextNode | None:
+    """Return the node at a place, be it in use or put away; None if there is none."""
+    stored = nodes.load(nodes.reach.changed(str(place), ctx))
+    return None if stored is None else stored.node
+
+
+def stand(item: Item, content: str, known: ContextNode | None) -> State:
+    """Say what a text would be at its place.
+
+    What its owner put away stays away. `NodeExistsError` if something else is there, or if the
+    text was edited here and at the source.
+    """
+    if len(content) > MAX_CONTENT:
+        raise InvalidValueError(
+            f"it has {len(content):,} characters; {MAX_CONTENT:,} are the most. Fix: split it."
+        )
+    if known is None:
+        return State.NEW
+    said = known.metadata
+    if (said.get(SOURCE), said.get(SOURCE_ID)) != (item.source, item.source_id):
+        raise NodeExistsError(
+            f"something else is at {known.uri!a}. Fix: move it, and import again."
+        )
+    if known.status is NodeStatus.ARCHIVED or said.get(SOURCE_DIGEST) == digest(content):
+        return State.SAME
+    if digest(known.content) not in {said.get(SOURCE_DIGEST), digest(content)}:
+        raise NodeExistsError(
+            f"{known.uri!a} was edited here, and changed at the source too. It was left alone. "
+            "Fix: take over by hand what is missing, or delete it and import again."
+        )
+    return State.CHANGED
+
+
+_FRONTMATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?:[ \t]+(?P<text>.*?))?(?:[ \t]+#+)?[ \t]*")
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
+_PROSE = re.compile(r"(?![ \t]*(?:[-*+>|]|\d+[.)]|<|!?\[|\s*$))")
+"""How a line begins that is no list, quote, table, picture or HTML."""
+
+
+class Heading(NamedTuple):
+    level: int
+    text: str
+
+
+def abstract_of(text: str, otherwise: str) -> str:
+    """Return the title and the lead; the title of a text without headings is `otherwise`."""
+    title = next((each.text for each in headings(text) if each.text), otherwise)
+    lead = _lead(text)
+    return shortened(f"{title}: {lead}" if lead and lead != title else title, MAX_ABSTRACT)
+
+
+def outline_of(text: str) -> str:
+    """Return the headings as a list, indented by their levels; as many as there is room for."""
+    found = [each for each in headings(text) if each.text]
+    top = min((each.level for each in found), default=1)
+    lines: list[str] = []
+    left = MAX_OVERVIEW - 2
+    for each in found:
+        line = f"{'  ' * (each.level - top)}- {shortened(each.text, MAX_ABSTRACT)}\n"
+        left -= len(line)
+        if left < 0:
+            return f"{''.join(lines)}…\n"
+        lines.append(line)
+    return "".join(lines)
+
+
+def headings(text: str) -> Iterator[Heading]:
+    """Yield the headings outside of code, both those with marks and those with a line below."""
+    above = ""
+    for line in _lines(text):
+        marked = _HEADING.fullmatch(line)
+        if marked:
+            yield Heading(len(marked["marks"]), " ".join((marked["text"] or "").split()))
+        elif above.strip() and _UNDERLINE.fullmatch(line) and _PROSE.match(above):
+            yield Heading(1 if "=" in line else 2, " ".join(above.split()))
+        above = "" if marked else line
+
+
+def _lead(text: str) -> str:
+    """Return the first paragraph that is prose, on one line."""
+    found: list[str] = []
+    for line in _lines(text):
+        if _UNDERLINE.fullmatch(line):
+            found = []
+        elif line.strip() and not _HEADING.fullmatch(line) and _PROSE.match(line):
+            found.append(line.strip())
+        elif found:
+            break
+        if sum(map(len, found)) > MAX_ABSTRACT:
+            break
+    return " ".join(" ".join(found).split())
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines below the frontmatter, with those of code as empty ones."""
+    fence = ""
+    for line in _FRONTMATTER.sub("", text, count=1).removeprefix("\ufeff").splitlines():
+        found = _FENCE.match(line)
+        if not fence:
+            fence = found["fence"] if found else ""
+            yield "" if found else line
+        else:
+            yield ""
+            closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if closes else fence
+
+
+_GONE = "source_gone"
+"""In the metadata of what was archived because its file went away."""
+
+
+class DocumentImporter:
+    """Writes documents below one folder of the resources."""
+
+    def __init__(
+        self, nodes: Nodes, ctx: RequestContext, folder: str, secrets: SecretPolicy
+    ) -> None:
+        self._nodes = nodes.because("import")
+        self._ctx = ctx
+        self._secrets = secrets
+        self.masked = 0
+        """How many secrets were masked in what was written."""
+        self._root = Uri(ctx.account_id, ("resources", folder))
+
+    def put(self, item: Document, *, dry_run: bool) -> State:
+        fix = "take it out, or let secrets be masked with --mask-secrets."
+        text = without_secrets(item.text, "document", self._secrets, fix)
+        found = len(secrets_in(item.text)) if text != item.text else 0
+        item = replace(item, text=text)
+        place = self._root.child(*item.source_id.split("/"))
+        known = known_at(self._nodes, place, self._ctx)
+        if known is not None and known.metadata.get(_GONE) is True:
+            return self._bring_back(item, known, dry_run=dry_run)
+        state = stand(item, item.text, known)
+        if state is not State.SAME and not dry_run:
+            self._write(item, place, known)
+            self.masked += found
+        return state
+
+    def gone(self, present: set[str], source: str) -> Iterator[ContextNode]:
+        """Yield the documents that were imported once, and whose files are not there any more."""
+        for node in self._below(self._root):
+            said = node.metadata
+            if said.get(SOURCE) == source and said.get(SOURCE_ID) not in present:
+                yield node
+
+    def archive(self, node: ContextNode) -> None:
+        """Put a document away, and note why, so that it comes back with its file."""
+        if node.metadata.get(_GONE) is not True:
+            self._nodes.write_node(node.revised(metadata={_GONE: True}), self._ctx)
+        self._nodes.archive_node(node.uri, self._ctx)
+
+    def _bring_back(self, item: Document, known: ContextNode, *, dry_run: bool) -> State:
+        if not dry_run:
+            if known.status is NodeStatus.ARCHIVED:
+                self._nodes.unarchive_node(known.uri, self._ctx)
+            self._write(item, known.place, self._nodes.read_node(known.uri, self._ctx))
+        return State.CHANGED
+
+    def _write(self, item: Document, place: Uri, known: ContextNode | None) -> None:
+        said = {
+            "content": item.text,
+            "abstract": abstract_of(item.text, place.name.rpartition(".")[0] or place.name),
+            "overview": outline_of(item.text),
+            "metadata": {**origin(item, item.text), _GONE: None},
+        }
+        new = ContextNode(uri=str(place)).revised(version=1, **said)
+        self._nodes.write_node(new if known is None else known.revised(**said), self._ctx)
+
+    def _below(self, place: Uri) -> Iterator[ContextNode]:
+        """Yield the nodes in use below a place."""
+        for uri in self._nodes.list_children(str(place), self._ctx):
+            with suppress(NodeNotFoundError, BrokenNodeError):  # a folder, or nothing of ours
+                yield self._nodes.read_node(uri, self._ctx)
+            yield from self._below(Uri.parse(uri))
+
+
+_ENTITY = "entity"
+_CATEGORIES = (_ENTITY, "preference", "event")
+_REFERS = "refers-to"
+"""What a relation becomes that is called as edges are which only links make."""
+_MOST_OF_A_KIND = 100
+
+
+class MemoryImporter:
+    """Saves what was remembered elsewhere: statements, entities, and how entities are related."""
+
+    def __init__(
+        self, memory: Verbs, nodes: Nodes, relations: Relations, secrets: SecretPolicy
+    ) -> None:
+        self._memory = memory
+        self._nodes = nodes
+        self._relations = relations
+        self._secrets = secrets
+        self._arriving: set[str] = set()
+        self.masked = 0
+        """How many secrets were masked in what was written."""
+
+    def put(self, item: Statement, *, dry_run: bool) -> State:
+        """Save a statement under a slug that is made of its id, where it was first put."""
+        slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
+        places = [self._place(each, slug) for each in (item.category, *_CATEGORIES)]
+        known = (known_at(self._nodes, place, self._memory.caller) for place in places)
+        before = next(filter(None, known), None)
+        place = places[0] if before is None else before.place
+        return self._save(item, item.content, item.metadata, place, before, dry_run=dry_run)
+
+    def put_entity(self, item: Entity, *, dry_run: bool) -> State:
+        """Save an entity as one memory; relations wait until all entities are there."""
+        place = self._place(_ENTITY, stable_slug(item.source_id))
+        before = known_at(self._nodes, place, self._memory.caller)
+        metadata = {"entity_type": item.kind or None}
+        state = self._save(item, _described(item), metadata, place, before, dry_run=dry_run)
+        self._arriving.add(str(place))
+        return state
+
+    def _save(  # noqa: PLR0913 - what, where, and what is there
+        self,
+        item: Item,
+        content: str,
+        metadata: Mapping[str, JSON],
+        place: Uri,
+        before: ContextNode | None,
+        *,
+        dry_run: bool,
+    ) -> State:
+        clean = safe(content, metadata, self._secrets)
+        state = stand(item, clean.content, before)
+        if state is not State.SAME and not dry_run:
+            self._memory.save(
+                clean.content,
+                category=place.path[-2],
+                slug=place.name,
+                metadata={**clean.metadata, **origin(item, clean.content)},
+            )
+            self.masked += count_masked(clean.notes)
+        return state
+
+    def relate(self, item: Relation, *, dry_run: bool) -> State:
+        edge = self._edge(item)
+        for end, name in ((edge.from_uri, item.start), (edge.to_uri, item.target)):
+            there = self._nodes.exists(end, self._memory.caller)
+            if not there and not (dry_run and end in self._arriving):
+                raise NodeNotFoundError(
+                    f"there is no entity {name[:80]!a}. Fix: add it to the file."
+                )
+        known = self._relations.get_edges(edge.from_uri, self._memory.caller)
+        if edge.identity in {each.identity for each in known}:
+            return State.SAME
+        if not dry_run:
+            self._relations.upsert_edges([edge], self._memory.caller)
+        return State.NEW
+
+    def _edge(self, item: Relation) -> RelationEdge:
+        if item.start == item.target:
+            raise InvalidValueError("it leads to where it starts. Fix: leave it out.")
+        refuse_secrets(item.kind, "relation", "choose another name.")
+        kind = slugify(item.kind[:_MOST_OF_A_KIND])
+        kind = _REFERS if kind == MENTIONS else kind
+        reason = "" if kind == item.kind else _reason(item.kind)
+        start, target = (stable_slug(end) for end in (item.start, item.target))
+        ends = str(self._place(_ENTITY, start)), str(self._place(_ENTITY, target))
+        return RelationEdge(*ends, kind, reason=reason)
+
+    def _place(self, category: str, slug: str) -> Uri:
+        ctx = self._memory.caller
+        return Uri(ctx.account_id, ("users", ctx.user_id, "memories", category, slug))
+
+
+def _reason(kind: str) -> str:
+    """Return how the source calls a relation, on one line that does nothing."""
+    line = shortened(" ".join(kind.split()), MAX_ABSTRACT // 2)
+    return shortened(cleaned_line(line, "relation").text, MAX_ABSTRACT)
+
+
+def _described(item: Entity) -> str:
+    lines = [f"# {' '.join(item.source_id.split())}"]
+    if item.kind:
+        lines += ["", f"Type: {' '.join(item.kind.split())}"]
+    if item.observations:
+        lines.append("")
+    for observation in item.observations:
+        first, *more = observation.splitlines()
+        lines += [f"- {first}", *(f"  {line}".rstrip() for line in more)]
+    return "\n".join(lines) + "\n"
+
+
+_COUNT = "source_messages"
+
+
+class SessionImporter:
+    """Archives conversations. One that grew is continued; one that differs is left alone."""
+
+    def __init__(self, memory: Verbs, nodes: Nodes, *, learn: bool = False) -> None:
+        self._memory = memory
+        self._nodes = nodes
+        self._learn = learn
+        self.learned: Counter[str] = Counter()
+        """What came of learning from them."""
+        self.masked = 0
+        """How many secrets were masked in what is new, in titles too."""
+
+    def put(self, item: Conversation, *, dry_run: bool) -> State:
+        session_id = stable_name(item.source, item.source_id)
+        place = Uri(self._memory.caller.account_id, ("sessions", session_id))
+        ctx = replace(self._memory.caller, session_id=session_id)
+        note = known_at(self._nodes, place.child(ORIGIN), ctx)
+        state = self._state(item, place, note)
+        title = clean_title(item.title if item.title.split() else f"Session {place.name}")
+        wanted = _note(item, place, title.text)
+        titled = note is not None and note.content == wanted.content
+        if not dry_run and (state is not State.SAME or self._learn):
+            done = self._memory.commit_session(
+                item.messages, session_id=session_id, extract=self._learn
+            )
+            self.learned += Counter(done.counts)
+            self.masked += done.masked
+        if state is State.SAME and titled:
+            return state
+        if not dry_run:
+            self._write(wanted, note, state)
+            self.masked += count_masked(title.notes)
+        return State.CHANGED if state is State.SAME and note is not None else state
+
+    def _state(self, item: Conversation, place: Uri, note: ContextNode | None) -> State:
+        """Say how the messages stand to those that are there; `NodeExistsError` if they differ."""
+        count = note.metadata.get(_COUNT) if note is not None else None
+        if note is not None and isinstance(count, int):
+            common = _digest(item.messages[:count])
+            if count <= len(item.messages) and common == note.metadata.get(SOURCE_DIGEST):
+                return State.SAME if count == len(item.messages) else State.CHANGED
+        before = self._before(place)
+        said = kept_messages(item.messages)
+        if not same(before, said):
+            raise NodeExistsError(
+                f"the session {place.name[:80]!a} is there with other messages. It was left alone. "
+                "Fix: move or delete it, and import again."
+            )
+        if len(said) <= len(before):
+            return State.SAME
+        return State.CHANGED if before else State.NEW
+
+    def _before(self, place: Uri) -> list[Message]:
+        """Return the messages that the session has, each put together from its pieces."""
+        ctx = replace(self._memory.caller, session_id=place.name)
+        return Sessions(self._nodes).messages(place, ctx)
+
+    def _write(self, wanted: ContextNode, note: ContextNode | None, state: State) -> None:
+        """Write the note, when the messages are there; it says how many of them were imported."""
+        if note is not None:
+            fewer = state is State.SAME
+            metadata = {} if fewer else dict(wanted.metadata)
+            wanted = note.revised(
+                content=wanted.content, abstract=wanted.abstract, metadata=metadata
+            )
+        ctx = replace(self._memory.caller, session_id=wanted.place.session)
+        self._nodes.because("import").write_node(wanted, ctx)
+
+
+def _note(item: Conversation, place: Uri, title: str) -> ContextNode:
+    metadata = {
+        **origin(item, ""),
+        SOURCE_DIGEST: _digest(item.messages),
+        _COUNT: len(item.messages),
+        "source_created_at": item.created_at or None,
+        "source_updated_at": item.updated_at or None,
+        "date": item.created_at or None,
+    }
+    return ContextNode(
+        uri=str(place.child(ORIGIN)),
+        content=f"# {title}\n\nImported from {item.source}.\n",
+        abstract=title,
+        metadata=metadata,
+    )
+
+
+def _digest(messages: Sequence[Said]) -> str:
+    """Return one hash of messages; those of a beginning have another."""
+    hashed = sha256()
+    for said in messages:
+        hashed.update(json.dumps(dict(said), sort_keys=True).encode())
+        hashed.update(b"\n")
+    return hashed.hexdigest()

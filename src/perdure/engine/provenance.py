@@ -1,0 +1,412 @@
+"""Provenance: where a node comes from, what its statements rest on, and what it was before."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from enum import Enum
+
+from perdure.artifacts import CID
+from perdure.context.files import CONTENT, META, Meta
+from perdure.context.nodes import Nodes
+from perdure.context.relations import RelationReader
+from perdure.engine.extract.evidence import Evidence, cid_of
+from perdure.engine.importing.importers import SOURCE
+from perdure.engine.merge import pages
+from perdure.engine.merge.grounds import Grounds, Saying, grounds_of, merges_of
+from perdure.engine.sessions import Sessions
+from perdure.errors import (
+    AbsentError,
+    AccessDeniedError,
+    BrokenNodeError,
+    InvalidUriError,
+    InvalidValueError,
+    NodeNotFoundError,
+    NotTextError,
+)
+from perdure.model import (
+    SUPERSEDED_BY,
+    ContextNode,
+    ContextType,
+    RelationEdge,
+    RequestContext,
+    Uri,
+)
+from perdure.model.record import VALID_FROM, VALID_UNTIL
+from perdure.model.transcript import Message, parse
+from perdure.model.values import read_moment
+from perdure.storage.history import History, Version
+
+
+class Kind(Enum):
+    """What a node is, to somebody who asks where it comes from."""
+
+    PAGE = "page"
+    """It makes statements, and each may rest on something."""
+    SESSION = "session"
+    """What was said, word for word; statements rest on it."""
+    DOCUMENT = "document"
+    """A text that somebody wrote elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words that a statement rests on."""
+
+    message: int
+    """Which message of the session, from 0."""
+    text: str
+    trouble: str = ""
+    """Why the words prove nothing; empty if the message is there and says them."""
+
+    @property
+    def holds(self) -> bool:
+        return not self.trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Where a statement was said."""
+
+    session: str
+    speaker: str
+    quotes: tuple[Quote, ...]
+    wording: str = ""
+    """What was made of the words, if the statement is worded otherwise."""
+
+    @property
+    def holds(self) -> bool:
+        return all(quote.holds for quote in self.quotes)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement of a page, and what it rests on."""
+
+    text: str
+    cid: str
+    extracted: bool
+    """Made out of what was said in a session; else somebody wrote it."""
+    since: date | None = None
+    when: datetime | None = None
+    """When it was last said."""
+    confidence: float | None = None
+    topic: str = ""
+    said: tuple[Said, ...] = ()
+    out_of_reach: int = 0
+    """In how many more places it was said that the caller may not see."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all words that the caller may see are where they are said to be."""
+        return all(each.holds for each in self.said)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Something that went into a page after it was made."""
+
+    version: int
+    action: str
+    statement: str
+    """The CID of what was said; empty if nobody knows any more what that is."""
+    text: str
+    when: datetime | None
+    """When it was written; None if history does not tell."""
+    former: tuple[str, ...]
+    """Where that is which it superseded."""
+    undoable: bool
+    """Whether what went in is still there, and so is the page without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """Something that held before, and why it no longer does."""
+
+    uri: str
+    text: str
+    reason: str
+    valid_from: datetime | None
+    valid_until: datetime | None
+    claims: tuple[Claim, ...]
+    superseded: tuple["Former", ...] = ()
+    """What it had superseded itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """What holds in the place of a node."""
+
+    uri: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """All that is known of where a node comes from, as far as the caller may see it."""
+
+    uri: str
+    title: str
+    kind: Kind
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    messages: int = 0
+    """How many messages of a session it has."""
+    source: str = ""
+    """The program that it was imported from."""
+    claims: tuple[Claim, ...] = ()
+    merges: tuple[Merged, ...] = ()
+    """The oldest first."""
+    superseded: tuple[Former, ...] = ()
+    superseded_by: tuple[Successor, ...] = ()
+    edges: tuple[RelationEdge, ...] = ()
+    """Those that lead away, but for those to its successors."""
+    incoming: tuple[RelationEdge, ...] = ()
+    """Those that lead here, but for those from what it superseded."""
+    versions: tuple[Version, ...] = ()
+    """Of its content, the oldest first."""
+    unrecorded: bool = False
+    """Whether somebody edited the file since, and history was not told yet."""
+    problems: tuple[str, ...] = ()
+    """What an edit by hand broke."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether no evidence that the caller may see is amiss."""
+        return all(claim.holds for claim in self.claims)
+
+
+_UNREADABLE = "the session can't be read; `perdure repair` says why"
+_SHOWN = 200
+_NO_SESSION = "the session is not there any more"
+
+
+class Witnesses:
+    """Reads each session once, on behalf of somebody who asks why."""
+
+    def __init__(self, nodes: Nodes, ctx: RequestContext) -> None:
+        self._sessions = Sessions(nodes)
+        self._ctx = ctx
+        self._heard: dict[str, list[Message] | str | None] = {}
+
+    def said(self, grounds: Grounds) -> tuple[tuple[Said, ...], int]:
+        """Return where a statement was said, and in how many places out of reach it was too."""
+        within = [each for each in grounds.said if self._messages(each.session) is not None]
+        return tuple(map(self._said, within)), len(grounds.said) - len(within)
+
+    def _said(self, saying: Saying) -> Said:
+        saying = self._told(saying) if saying.is_withheld else saying
+        first, *more = saying.evidence
+        speaker = saying.speaker
+        quotes = (self._quote(first, saying, speaker), *(self._quote(e, saying) for e in more))
+        return Said(saying.session, speaker, quotes, saying.wording)
+
+    def _quote(self, evidence: Evidence, saying: Saying, speaker: str | None = None) -> Quote:
+        """Look for some words; if it is said who spoke, that must be so."""
+        found = self._messages(saying.session)
+        trouble = found if isinstance(found, str) else _trouble(evidence, found or [], speaker)
+        return Quote(evidence.message, evidence.quote, trouble)
+
+    def _told(self, saying: Saying) -> Saying:
+        """Return a saying with what was kept back, for somebody who may read the session."""
+        found = self._messages(saying.session)
+        heard = found if isinstance(found, list) else []
+        told = tuple(
+            each
+            if _amiss(each, heard)
+            else replace(each, quote=heard[each.message].content[:_SHOWN])
+            for each in saying.evidence
+        )
+        first = told[0]
+        speaker = "" if _amiss(first, heard) else heard[first.message].speaker
+        return replace(saying, evidence=told, speaker=speaker)
+
+    def _messages(self, session: str) -> list[Message] | str | None:
+        """Return what was said in a session, or why nobody knows; None if it is out of reach."""
+        if session not in self._heard:
+            self._heard[session] = self._read(session)
+        return self._heard[session]
+
+    def _read(self, session: str) -> list[Message] | str | None:
+        try:
+            place = Uri(self._ctx.account_id, ("sessions", session))
+            return self._sessions.messages(place, self._ctx) or _NO_SESSION
+        except InvalidUriError:
+            return _NO_SESSION
+        except BrokenNodeError:
+            return _UNREADABLE
+        except AccessDeniedError:
+            return None
+
+
+def _trouble(evidence: Evidence, messages: list[Message], speaker: str | None) -> str:
+    """Say what is wrong with some words; nothing if nothing is."""
+    if trouble := _amiss(evidence, messages):
+        return trouble
+    message = messages[evidence.message]
+    if not evidence.quote.strip() or evidence.quote not in message.content:
+        return "the message does not say this"
+    return "" if speaker in {None, message.speaker} else "somebody else said this"
+
+
+def _amiss(evidence: Evidence, messages: list[Message]) -> str:
+    """Say why a message is not the one that was heard; nothing if it is."""
+    if not 0 <= evidence.message < len(messages):
+        return f"the session has no message {evidence.message} any more"
+    same = cid_of(messages[evidence.message].content) == evidence.cid
+    return "" if same else "the message was changed since"
+
+
+_DEEPEST = 20
+"""So far back it is told what superseded what."""
+
+
+class Asking:
+    """Answers one question. What the asker may not see is counted, or not told of at all."""
+
+    def __init__(self, nodes: Nodes, history: History, ctx: RequestContext) -> None:
+        self._nodes = nodes
+        self._history = history
+        self._ctx = ctx
+        self._relations = RelationReader(nodes, nodes)
+        self._witnesses = Witnesses(nodes, ctx)
+
+    def why(self, node: ContextNode) -> Provenance:
+        """Return where a node that the caller may read comes from."""
+        kind = _kind(node)
+        claims = tuple(self._claims(node)) if kind is Kind.PAGE else ()
+        out = self._relations.get_edges(node.uri, self._ctx)
+        into = self._relations.get_incoming(node.uri, self._ctx)
+        superseded = tuple(self._formers(node.uri, {node.uri}))
+        source = node.metadata.get(SOURCE)
+        versions = tuple(self._history.versions(self._nodes.file(node.place, CONTENT)))
+        return Provenance(
+            node.uri,
+            node.title,
+            kind,
+            node.version,
+            node.created_at,
+            node.updated_at,
+            messages=len(parse(node.content)) if kind is Kind.SESSION else 0,
+            source=source if isinstance(source, str) else "",
+            claims=claims,
+            merges=tuple(self._merges(node, claims, superseded)),
+            superseded=superseded,
+            superseded_by=tuple(
+                Successor(each.to_uri, each.reason) for each in out if _is_end(each)
+            ),
+            edges=tuple(each for each in out if not _is_end(each)),
+            incoming=tuple(each for each in into if not _is_end(each)),
+            versions=versions,
+            unrecorded=self._is_edited(node.place, versions),
+            problems=node.problems,
+        )
+
+    def _is_edited(self, place: Uri, versions: Sequence[Version]) -> bool:
+        """Whether the file says something else than its last version."""
+        said = self._nodes.look(place, CONTENT)
+        last = versions[-1].cid if versions else None
+        return not isinstance(said, str) or CID.of(said.encode()) != last
+
+    # ------------------------------------------------------------ what it says
+    def _claims(self, node: ContextNode) -> Iterator[Claim]:
+        grounds = grounds_of(node)
+        for statement in pages.statements(node.content):
+            known = grounds.get(statement.cid)
+            claim = Claim(
+                statement.text, statement.cid, extracted=known is not None, since=statement.since
+            )
+            if known is not None:
+                said, hidden = self._witnesses.said(known)
+                claim = replace(
+                    claim,
+                    when=known.when,
+                    confidence=known.confidence,
+                    topic=known.topic,
+                    said=said,
+                    out_of_reach=hidden,
+                )
+            yield claim
+
+    # ------------------------------------------------------------ what it was before
+    def _formers(self, uri: str, told: set[str], deep: int = 0) -> Iterator[Former]:
+        """Yield what a node superseded; each once, whatever somebody related by hand."""
+        for edge in self._relations.get_incoming(uri, self._ctx) if deep < _DEEPEST else ():
+            if _is_end(edge) and edge.from_uri not in told:
+                told.add(edge.from_uri)
+                try:
+                    node = self._nodes.read_node(edge.from_uri, self._ctx)
+                except (NodeNotFoundError, BrokenNodeError, AccessDeniedError):
+                    continue
+                yield Former(
+                    node.uri,
+                    node.content.strip(),
+                    edge.reason,
+                    read_moment(node.metadata.get(VALID_FROM)),
+                    read_moment(node.metadata.get(VALID_UNTIL)),
+                    tuple(self._claims(node)),
+                    tuple(self._formers(node.uri, told, deep + 1)),
+                )
+
+    # ------------------------------------------------------------ merges
+    def _merges(
+        self, node: ContextNode, claims: tuple[Claim, ...], superseded: tuple[Former, ...]
+    ) -> Iterator[Merged]:
+        merges = merges_of(node)
+        standing = dict(_texts(claims))
+        gone = {claim.cid: claim.text for each in superseded for claim in each.claims}
+        times = self._times(node.place, {each.version for each in merges})
+        for each in merges:
+            text = standing.get(each.statement) or gone.get(each.statement, "")
+            former = tuple(filter(self._is_seen, each.former))
+            undoable = each.statement in standing
+            yield Merged(
+                each.version,
+                each.action,
+                each.statement if text else "",
+                text,
+                times.get(each.version),
+                former,
+                undoable,
+            )
+
+    def _is_seen(self, uri: str) -> bool:
+        try:
+            return self._nodes.reach.may_see(Uri.parse(uri), self._ctx)
+        except InvalidValueError:
+            return False
+
+    def _times(self, place: Uri, wanted: set[int]) -> Mapping[int, datetime]:
+        """Return when some versions of a node were written, as far as history tells."""
+        found: dict[int, datetime] = {}
+        if not wanted:
+            return found
+        for event in reversed(self._history.versions(self._nodes.file(place, META))):
+            with suppress(AbsentError, NotTextError, InvalidValueError):
+                version = Meta.parse(self._history.text(event)).version
+                if version in wanted:
+                    found[version] = datetime.fromtimestamp(event.time / 1000, UTC)
+                if version <= min(wanted):
+                    break
+        return found
+
+
+def _kind(node: ContextNode) -> Kind:
+    if node.place.session and parse(node.content):
+        return Kind.SESSION
+    return Kind.DOCUMENT if node.context_type is ContextType.RESOURCE else Kind.PAGE
+
+
+def _is_end(edge: RelationEdge) -> bool:
+    """Whether an edge says that its start no longer holds."""
+    return edge.relation_type == SUPERSEDED_BY
+
+
+def _texts(claims: tuple[Claim, ...]) -> Iterator[tuple[str, str]]:
+    """Yield what stands on a page, by its CID: as it is, and as it was worded otherwise."""
+    for claim in claims:
+        for said in claim.said:
+            if said.wording:
+                yield pages.cid_of(said.wording), said.wording
+        yield claim.cid, claim.text

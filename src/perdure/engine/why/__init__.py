@@ -1,1 +1,0 @@
-"""Why memory says what it says."""
