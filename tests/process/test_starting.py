@@ -20,7 +20,7 @@ NEEDED = {
     "perdure.index": "account account.schema words",
     "perdure.model": "uri values",
     "perdure.plugins": "",
-    "perdure.process": "__main__ recalling",
+    "perdure.process": "__main__ asked notes recalling",
     "perdure.storage": "backends confined content contract folder locator registry "
     "selection wrappers wrappers.read_only",
 }

@@ -9,9 +9,7 @@ from perdure.app.opening import (
     find_history,
     history_folder,
     import_memory,
-    open_context,
     open_log,
-    open_memory,
     open_recorded,
     open_signing_key,
     open_storage,
@@ -21,9 +19,9 @@ from perdure.app.opening import (
 from perdure.exports import exports
 
 if TYPE_CHECKING:
-    from perdure.app.context import Context
+    from perdure.app.context import Context, open_context, open_memory
 else:
-    __getattr__ = exports(__name__, {"context": "Context"})
+    __getattr__ = exports(__name__, {"context": "Context open_context open_memory"})
 
 __all__ = [
     "Context",

@@ -1,12 +1,15 @@
 """The parts that work on one memory."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from perdure.config import Config
+from perdure.app.opening import default_request, history_folder, recorded_of
+from perdure.config import Config, load_config
 from perdure.errors import LockTimeout, PerdureError
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
@@ -265,3 +268,31 @@ class Context:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def open_context(
+    environ: Mapping[str, str], *, backend: str | None = None, embedder: "Embedder | None" = None
+) -> Context:
+    """Open the configured memory; `backend` and `embedder` replace the configured ones."""
+    config = load_config(environ)
+    if backend is not None:
+        config = replace(config, storage=replace(config.storage, backend=backend))
+    recorded = recorded_of(config)
+    folder = history_folder(config.home, recorded.identity)
+    return Context(recorded, folder, config, default_request(environ), embedder)
+
+
+def open_memory(
+    environ: Mapping[str, str],
+    caller: "RequestContext",
+    *,
+    backend: str | None = None,
+    project: str = "",
+) -> "Memory":
+    """Open the memory that this user configured, for a caller."""
+    context = open_context(environ, backend=backend)
+    try:
+        return context.memory_for(caller, project)
+    except BaseException:
+        context.close()
+        raise

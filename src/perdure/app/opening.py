@@ -21,13 +21,10 @@ from perdure.storage import (
 )
 
 if TYPE_CHECKING:
-    from perdure.app.context import Context
     from perdure.artifacts.keys import SigningKey
     from perdure.artifacts.verify import Progress
     from perdure.engine.arriving import Arrived, Arriving
-    from perdure.engine.memory import Memory
     from perdure.engine.versions import Log
-    from perdure.index.contract import Embedder
     from perdure.model import RequestContext
     from perdure.storage.wrappers.recorded import Recorded
 
@@ -79,36 +76,6 @@ def recorded_of(config: Config) -> "Recorded":
     with suppress(OSError):  # it is there, or whoever writes there says what is wrong
         config.home.mkdir(mode=0o700, parents=True)
     return Recorded(backend, History.open(str(folder)))
-
-
-def open_context(
-    environ: Mapping[str, str], *, backend: str | None = None, embedder: "Embedder | None" = None
-) -> "Context":
-    """Open the configured memory; `backend` and `embedder` replace the configured ones."""
-    from perdure.app.context import Context
-
-    config = load_config(environ)
-    if backend is not None:
-        config = replace(config, storage=replace(config.storage, backend=backend))
-    recorded = recorded_of(config)
-    folder = history_folder(config.home, recorded.identity)
-    return Context(recorded, folder, config, default_request(environ), embedder)
-
-
-def open_memory(
-    environ: Mapping[str, str],
-    caller: "RequestContext",
-    *,
-    backend: str | None = None,
-    project: str = "",
-) -> "Memory":
-    """Open the memory that this user configured, for a caller."""
-    context = open_context(environ, backend=backend)
-    try:
-        return context.memory_for(caller, project)
-    except BaseException:
-        context.close()
-        raise
 
 
 def default_request(environ: Mapping[str, str]) -> "RequestContext":

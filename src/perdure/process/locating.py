@@ -13,7 +13,7 @@ from perdure.errors import (
 from perdure.harness.plans import resolve_active_plan
 from perdure.harness.projects import project_root
 from perdure.harness.state import StateDir, path_in
-from perdure.process import Context, asked
+from perdure.process.asked import Context, asked
 
 PLAN, PROGRESS = "plan", "progress"
 

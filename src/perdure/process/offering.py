@@ -8,7 +8,7 @@ from perdure.app.reading import Reading, open_to_read
 from perdure.errors import ProjectError, StorageError, StorageSelectionError
 from perdure.harness.projects import resolve_project
 from perdure.model.uri import PROFILE, SLUG, Uri
-from perdure.process import Context, asked
+from perdure.process.asked import Context, asked
 
 
 def offer_save_here(context: Context, candidate: object) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ from perdure.engine.recall.result import Hit
 from perdure.errors import DamageError, StorageError
 from perdure.index.account.schema import Note
 from perdure.model import RequestContext
-from perdure.process.recalling import (
+from perdure.process.notes import (
     MOST_WAITING,
     Recalled,
     Scope,

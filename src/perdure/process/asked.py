@@ -1,0 +1,26 @@
+"""What a host process asks for: a folder, a phase, a plan."""
+
+import os
+from collections.abc import Mapping
+
+from perdure.errors import InvalidValueError
+
+Context = Mapping[str, object] | None
+
+
+def asked(context: Context) -> tuple[str, object, str | None]:
+    """Return the folder, the phase and the plan that a context names; each may be missing."""
+    said = context or {}
+    cwd, plan = said.get("cwd"), said.get("plan")
+    return _folder(cwd), said.get("phase"), None if plan is None or plan == "" else str(plan)
+
+
+def _folder(cwd: object) -> str:
+    if isinstance(cwd, str | os.PathLike) and os.fspath(cwd):
+        return os.fsdecode(cwd)
+    if cwd is not None and cwd != "":
+        raise InvalidValueError(f"{str(cwd)[:80]!a} is no folder. Fix: give cwd as a path.")
+    try:
+        return os.getcwd()  # noqa: PTH109 - as a text
+    except OSError:  # it was removed
+        return os.curdir
