@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
     from perdure.engine.exporting import is_export
     from perdure.engine.importing.importing import Imported, import_formats
+    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.lint import Problem
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
@@ -57,9 +58,7 @@ if TYPE_CHECKING:
         Checkup,
         IndexProof,
         IndexStatus,
-        IndexUpkeep,
         ListedIndex,
-        OutboxUpkeep,
         Severity,
         StatusPart,
     )
@@ -86,6 +85,7 @@ else:
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
+            "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
             "engine.lint": "Problem",
             "engine.llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
@@ -100,8 +100,7 @@ else:
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.upkeep": (
-                "Check Checkup IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep "
-                "Severity StatusPart"
+                "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusPart"
             ),
             "engine.watch": "WatchKind WatchReport",
             "engine.worker": "WorkKind WorkReport Worked",

@@ -231,7 +231,7 @@ class TestFreshness:
     ) -> None:
         here.save("We chose SQLite.", slug="database", project=PROJECT)
         before = recall_here(here.context)
-        monkeypatch.setattr("perdure.process.recalling.RULES", 999)
+        monkeypatch.setattr("perdure.process.notes.RULES", 999)
         asked: list[str] = []
 
         def anew(_reading: object, _project: str, uri: str) -> str:
@@ -425,7 +425,7 @@ class TestReasons:
         here.save("We chose SQLite.", project=PROJECT)
         for number in range(3):
             write(here, f"ctx://local/resources/projects/{PROJECT}/n{number}", "Tabs.")
-        monkeypatch.setattr("perdure.process.recalling.MOST_WAITING", 1)
+        monkeypatch.setattr("perdure.process.searching.MOST_WAITING", 1)
 
         told = recalled(here.context, None, None)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from perdure.engine.parts import Present
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
-    from perdure.engine.saving.saving import Learning
+    from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
@@ -243,7 +243,7 @@ class Context:
         """Return who learns from a session; a model is asked only for what it is on for."""
         from perdure.engine.extract.rules.extractors import extractors
         from perdure.engine.merge.comparing import compare
-        from perdure.engine.saving.saving import Learning
+        from perdure.engine.saving.outcome import Learning
 
         settings = self.config.llm
         model = self.language_model if settings.extract or settings.merge else None

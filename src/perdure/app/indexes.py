@@ -353,7 +353,7 @@ class Indexes:
 
         That of the embedder stays, be it finished or not, and so do all vectors.
         """
-        from perdure.engine.worker import accounts_of
+        from perdure.engine.building import accounts_of
 
         answering = map(self.present, accounts_of(self._reader))
         used = {self.name, *(self._shelf.name_of(each.following.index) for each in answering)}

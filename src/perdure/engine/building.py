@@ -16,6 +16,7 @@ from perdure.errors import PerdureError
 from perdure.index.contract import KeptIndex
 from perdure.index.filters import stamp
 from perdure.model import IndexRecord, Uri
+from perdure.model.uri import name_of
 from perdure.storage.history import History
 
 BATCH = 200
@@ -212,3 +213,11 @@ class Building:
         if uri not in self._held:
             return bool(records) or uri in self._there
         return not records or stamp(records) != self._held[uri]
+
+
+def accounts_of(reader: NodeReader) -> Iterator[str]:
+    """Yield the accounts that have something."""
+    for folder in reader.backend.list(reader.root.child("accounts")):
+        account = name_of(folder.name)
+        if account is not None:
+            yield account

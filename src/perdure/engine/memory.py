@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from perdure.engine.erasing.receipts import Checked
     from perdure.engine.exporting import Exported
     from perdure.engine.importing.importing import Imported
+    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.lint import Linted
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import Tenants
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.saving import Wishes
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.unmerging import Unmerged
-    from perdure.engine.upkeep import Checkup, IndexUpkeep, OutboxUpkeep, StatusPart
+    from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
     from perdure.engine.worker import Worked, WorkReport
@@ -697,14 +698,14 @@ class Memory(Readable):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        from perdure.engine.upkeep import IndexUpkeep
+        from perdure.engine.index_upkeep import IndexUpkeep
 
         return IndexUpkeep(self._parts, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
         """The events that wait for the index; `AccessDeniedError` as for `index`."""
-        from perdure.engine.upkeep import OutboxUpkeep
+        from perdure.engine.index_upkeep import OutboxUpkeep
 
         return OutboxUpkeep(self._parts, self.caller)
 
@@ -739,7 +740,7 @@ class Memory(Readable):
         """The accounts, users and agents that the caller may create, list and delete."""
         from perdure.engine.namespaces import Tenants
 
-        return Tenants(self._parts, self.caller)
+        return Tenants(lambda: self._parts.namespaces, self.caller)
 
 
 class PastMemory(Readable):

@@ -2,10 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from perdure.context.contract import TenantData
 from perdure.context.tenants import Deletions
@@ -14,9 +14,6 @@ from perdure.model import RequestContext, Role, Uri
 from perdure.model.uri import check_id, name_of
 from perdure.storage import ABSENT, ConcurrentModificationError, Locator, TransactionalBackend
 from perdure.storage.contract import is_directory
-
-if TYPE_CHECKING:
-    from perdure.engine.parts import Parts
 
 _RECORD = ".namespace.json"
 _ROOT = Locator("")
@@ -169,8 +166,8 @@ class Tenants:
     Users and agents are those of the caller's account.
     """
 
-    def __init__(self, parts: "Parts", caller: RequestContext) -> None:
-        self._parts = parts
+    def __init__(self, namespaces: Callable[[], NamespaceManager], caller: RequestContext) -> None:
+        self._namespaces = namespaces
         self._caller = caller
 
     def uri(self, kind: TenantKind, name: str) -> str:
@@ -181,7 +178,7 @@ class Tenants:
 
     def create(self, kind: TenantKind, name: str) -> str:
         """Create a tenant; return its URI. `NodeExistsError` if it exists."""
-        uri, namespaces = self.uri(kind, name), self._parts.namespaces
+        uri, namespaces = self.uri(kind, name), self._namespaces()
         if kind == "account":
             namespaces.create_account(name, self._caller)
         else:
@@ -190,14 +187,14 @@ class Tenants:
 
     def list(self, kind: TenantKind) -> "list[str]":
         """Return the names of the tenants that the caller may see."""
-        namespaces, account = self._parts.namespaces, self._caller.account_id
+        namespaces, account = self._namespaces(), self._caller.account_id
         if kind == "account":
             return namespaces.list_accounts(self._caller)
         return namespaces.list_owners(Uri(account, (f"{kind}s",)), self._caller)
 
     def delete(self, kind: TenantKind, name: str) -> Deleted:
         """Remove a tenant with all that belongs to it; return what that was."""
-        namespaces, account = self._parts.namespaces, self._caller.account_id
+        namespaces, account = self._namespaces(), self._caller.account_id
         if kind == "account":
             return namespaces.delete_account(name, self._caller)
         return namespaces.delete_owner(Uri(account, (f"{kind}s", name)), self._caller)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perdure.engine.past import Pasts
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.repair import Repair
-    from perdure.engine.saving.saving import Learning
+    from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder

@@ -11,8 +11,8 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from perdure.context.files import CONTENT, FILES, META
+from perdure.engine.building import accounts_of
 from perdure.engine.repair import State
-from perdure.engine.worker import accounts_of
 from perdure.errors import (
     BrokenNodeError,
     InvalidLocatorError,

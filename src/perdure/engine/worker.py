@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from perdure.context.contract import OutboxStore
 from perdure.context.outbox.events import fail
-from perdure.engine.building import Caught, GoesOn, Progress, folders_of
+from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
 from perdure.engine.indexing import Following
 from perdure.errors import (
     BrokenNodeError,
@@ -25,10 +25,8 @@ from perdure.errors import (
     PerdureError,
 )
 from perdure.model import OutboxEvent, RequestContext, Role, Uri
-from perdure.model.uri import name_of
 
 if TYPE_CHECKING:
-    from perdure.context.reading import NodeReader
     from perdure.engine.parts import Parts, Present
 
 BATCH = 500
@@ -386,11 +384,3 @@ def build_behind(
         return goes_on()
 
     return wanted.build_on(account_id, between, progress)
-
-
-def accounts_of(reader: "NodeReader") -> Iterator[str]:
-    """Yield the accounts that have something."""
-    for folder in reader.backend.list(reader.root.child("accounts")):
-        account = name_of(folder.name)
-        if account is not None:
-            yield account

@@ -11,7 +11,8 @@ from perdure.engine.extract.rules.extractors import extractors
 from perdure.engine.memory import Memory
 from perdure.engine.merge.comparing import compare
 from perdure.engine.saving.knowing import KnownNodes
-from perdure.engine.saving.saving import Learning, Saving
+from perdure.engine.saving.outcome import Learning
+from perdure.engine.saving.saving import Saving
 from perdure.engine.unmerging import Unmerging
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext

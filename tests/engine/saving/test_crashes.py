@@ -10,7 +10,8 @@ from perdure.engine.extract.rules.extractors import extractors
 from perdure.engine.merge.comparing import compare
 from perdure.engine.saving import saving
 from perdure.engine.saving.knowing import KnownNodes
-from perdure.engine.saving.saving import Learning, Saving
+from perdure.engine.saving.outcome import Learning
+from perdure.engine.saving.saving import Saving
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import said

@@ -14,8 +14,7 @@ from perdure.engine.extract.evidence import cid_of
 from perdure.engine.memory import Memory
 from perdure.engine.merge.grounds import grounds_of
 from perdure.engine.saving import saving
-from perdure.engine.saving.outcome import Outcome
-from perdure.engine.saving.saving import Learning
+from perdure.engine.saving.outcome import Learning, Outcome
 from perdure.engine.validate.validating import Masked
 from perdure.errors import (
     NodeExistsError,

@@ -1,10 +1,13 @@
 """What became of a session: where its messages are, and what was learned from them."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from enum import Enum
 
+from perdure.engine.extract.contract import CandidateExtractor
+from perdure.engine.merge.comparing import Judge
 from perdure.engine.validate.validating import Masked
 from perdure.model import Action, CandidateMemory, WritePlan
 from perdure.model.messages import LeftOut
@@ -152,3 +155,11 @@ class SessionCommit:
 
     def _count(self, outcome: Outcome) -> int:
         return sum(each.outcome is outcome for each in self.plans)
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """The extractors that find what is worth keeping, and the judge of what is known."""
+
+    extractors: Sequence[CandidateExtractor]
+    judge: Judge

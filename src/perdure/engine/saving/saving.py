@@ -11,13 +11,11 @@ from datetime import UTC, datetime, timedelta
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine.answering import Answering
-from perdure.engine.extract.contract import CandidateExtractor
 from perdure.engine.extract.evidence import evidence_of, verified
-from perdure.engine.merge.comparing import Judge
 from perdure.engine.merge.policies import Known, policy_for
 from perdure.engine.parts import Parts
 from perdure.engine.saving.knowing import Ahead, KnownNodes
-from perdure.engine.saving.outcome import Change, Outcome, Planned, SessionCommit
+from perdure.engine.saving.outcome import Change, Learning, Outcome, Planned, SessionCommit
 from perdure.engine.sessions import (
     WHOLE,
     Addition,
@@ -83,14 +81,6 @@ def _as_mapping(message: Message) -> dict[str, object]:
     told = {"role": message.role, "content": message.content}
     more = {"name": message.name, "time": message.time}
     return {**told, **{name: value for name, value in more.items() if value}}
-
-
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """Who finds what is worth remembering, and who judges whether it is known."""
-
-    extractors: Sequence[CandidateExtractor]
-    judge: Judge
 
 
 _ATTEMPTS = 20

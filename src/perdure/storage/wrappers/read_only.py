@@ -1,29 +1,16 @@
-"""Backends that can be read, and nothing else; and how a backend passes verbs on to another."""
+"""Backends that can be read, and nothing else; and how one is read as another."""
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from perdure.errors import AccessRefusedError
 from perdure.storage.content import Changes, Conditions, Expectation
-from perdure.storage.contract import StorageBackend
+from perdure.storage.contract import Capabilities, Finding, Info, StorageBackend
 from perdure.storage.locator import Locator
 
 if TYPE_CHECKING:
     from perdure.storage.personal import Authorisation
-
-Verb = TypeVar("Verb", bound=Callable[..., Any])
-
-
-def passed_on(verb: Verb) -> Verb:
-    """Return a verb of a wrapper that is the same verb of what it wraps, its `inner`."""
-    name = verb.__name__
-    return cast("Verb", lambda self, *given, **named: getattr(self.inner, name)(*given, **named))
-
-
-def told_by_inner(name: str) -> property:
-    """Return a property of a wrapper that is the same of what it wraps."""
-    return property(lambda self: getattr(self.inner, name))
 
 
 class Unchangeable(StorageBackend):
@@ -66,17 +53,43 @@ class Unchangeable(StorageBackend):
 class Reading(StorageBackend):
     """A backend that is read as its `inner`."""
 
-    resolve = passed_on(StorageBackend.resolve)
-    read = passed_on(StorageBackend.read)
-    read_all = passed_on(StorageBackend.read_all)
-    list = passed_on(StorageBackend.list)
-    exists = passed_on(StorageBackend.exists)
-    info = passed_on(StorageBackend.info)
-    findings = passed_on(StorageBackend.findings)
-    earlier = passed_on(StorageBackend.earlier)
-    capabilities = told_by_inner("capabilities")
-    whereabouts = told_by_inner("whereabouts")
-    identity = told_by_inner("identity")
+    inner: StorageBackend
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.inner.capabilities
+
+    @property
+    def whereabouts(self) -> str:
+        return self.inner.whereabouts
+
+    @property
+    def identity(self) -> str:
+        return self.inner.identity
+
+    def resolve(self, *parts: str) -> Locator:
+        return self.inner.resolve(*parts)
+
+    def read(self, locator: Locator) -> str:
+        return self.inner.read(locator)
+
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        return self.inner.read_all(directory, names)
+
+    def list(self, locator: Locator) -> list[Locator]:
+        return self.inner.list(locator)
+
+    def exists(self, locator: Locator) -> bool:
+        return self.inner.exists(locator)
+
+    def info(self, locator: Locator) -> Info:
+        return self.inner.info(locator)
+
+    def findings(self, locator: Locator) -> Sequence[Finding]:
+        return self.inner.findings(locator)
+
+    def earlier(self, locator: Locator) -> Iterator[str]:
+        return self.inner.earlier(locator)
 
 
 class ReadOnly(Reading, Unchangeable):
@@ -85,4 +98,5 @@ class ReadOnly(Reading, Unchangeable):
     def __init__(self, inner: StorageBackend) -> None:
         verbs = "resolve read read_all list exists info findings earlier"
         names = (*verbs.split(), "capabilities", "whereabouts", "identity")
-        self.inner = SimpleNamespace(**{name: getattr(inner, name) for name in names})
+        kept = SimpleNamespace(**{name: getattr(inner, name) for name in names})
+        self.inner = cast("StorageBackend", kept)

@@ -9,7 +9,7 @@ from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.errors import StorageError
 from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
-from perdure.storage.contract import StorageBackend, TransactionalBackend
+from perdure.storage.contract import ConflictStrategy, StorageBackend, TransactionalBackend
 from perdure.storage.history import (
     EXTERNAL,
     RESTORE,
@@ -21,10 +21,12 @@ from perdure.storage.history import (
 )
 from perdure.storage.joint import Discrepancy, Joint, Wanted
 from perdure.storage.locator import Locator
-from perdure.storage.wrappers.read_only import Reading, passed_on, told_by_inner
+from perdure.storage.wrappers.read_only import Reading
 
 if TYPE_CHECKING:
     from perdure.artifacts.sweep import Collected
+    from perdure.storage.personal import Authorisation
+    from perdure.storage.tiers import DerivedMaintenance
 
 
 class Wrapped(Reading, TransactionalBackend):
@@ -33,10 +35,29 @@ class Wrapped(Reading, TransactionalBackend):
     def __init__(self, inner: StorageBackend) -> None:
         self.inner = inner
 
-    mkdir = passed_on(StorageBackend.mkdir)
-    write_personal = passed_on(StorageBackend.write_personal)  # it is no part of any commit
-    conflict_strategy = told_by_inner("conflict_strategy")
-    derived_maintenance = told_by_inner("derived_maintenance")
+    def mkdir(self, locator: Locator) -> Locator:
+        return self.inner.mkdir(locator)
+
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: "Authorisation",
+        expect: Expectation = None,
+    ) -> Locator:
+        """Write into the operator's own space, as `inner` does; it is not part of any commit."""
+        return self.inner.write_personal(
+            locator, content, authorisation=authorisation, expect=expect
+        )
+
+    @property
+    def conflict_strategy(self) -> ConflictStrategy:
+        return self.inner.conflict_strategy
+
+    @property
+    def derived_maintenance(self) -> "DerivedMaintenance | None":
+        return self.inner.derived_maintenance
 
 
 class Recorded(Wrapped):

@@ -31,10 +31,11 @@ _ARRIVED = {
 
 
 class _FormatName(click.Choice[str]):
-    """A format of ours, or one of a package that may have been installed since."""
+    """A built-in format, or one of an installed package."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value if value in import_formats() else super().convert(value, param, ctx)
+        self.choices = (*import_formats(), _EXPORT)
+        return super().convert(value, param, ctx)
 
 
 @click.command("import")
