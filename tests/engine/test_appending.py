@@ -381,16 +381,16 @@ def test_nobody_else_appends(memory: Memory) -> None:
 
 
 def test_sessions_are_listed_for_who_may_see_them(memory: Memory) -> None:
-    bob = memory.for_caller(BOB)
+    root = Memory(memory._parts, RequestContext("local", "root", role=Role.ROOT))
+    bob = root.for_caller(BOB)
     memory.append("s1", [HELLO])
     bob.append("s2", [MORE])
-    memory.for_caller(RequestContext("other", "ana")).append("s3", [FINE])
+    root.for_caller(RequestContext("other", "ana")).append("s3", [FINE])
 
     assert [each.id for each in memory.sessions()] == ["s1"]
     assert [each.id for each in bob.sessions()] == ["s2"]
-    root = memory.for_caller(RequestContext("local", "root", role=Role.ROOT))
     assert {each.id for each in root.sessions()} == {"s1", "s2"}
-    named = memory.for_caller(RequestContext("local", "bob", session_id="s1"))
+    named = root.for_caller(RequestContext("local", "bob", session_id="s1"))
     assert [each.id for each in named.sessions()] == ["s2"], "to name a session opens nothing"
 
 

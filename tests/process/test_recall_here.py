@@ -425,7 +425,7 @@ class TestReasons:
         here.save("We chose SQLite.", project=PROJECT)
         for number in range(3):
             write(here, f"ctx://local/resources/projects/{PROJECT}/n{number}", "Tabs.")
-        monkeypatch.setattr("perdure.process.searching.MOST_WAITING", 1)
+        monkeypatch.setattr("perdure.process.notes.MOST_WAITING", 1)
 
         told = recalled(here.context, None, None)
 

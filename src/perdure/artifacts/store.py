@@ -439,6 +439,13 @@ class ArtifactStore:
 
         return verify(self.disk, self._journal.refresh().position, progress)
 
+    def with_bytes_left(self, cids: Collection[CID], until: int) -> set[CID]:
+        """Return the contents of which a byte is left where they were put, up to a position."""
+        from perdure.artifacts.verify import with_bytes_left  # noqa: PLC0415 - as before
+
+        self.current()
+        return with_bytes_left(self._journal.log, cids, until)
+
     def gc(
         self, before: IndexState | int | None = None, pinned: Collection[CID] = ()
     ) -> "Collected":

@@ -5,11 +5,11 @@ It needs no store that opens: it reads the segments as they are, and goes on aft
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk, File
 from perdure.artifacts.entry import Entry, Put, Result, SnapshotAnchor, Sweep, decode_all
+from perdure.artifacts.log import Log
 from perdure.artifacts.mark import MarkFile
 from perdure.artifacts.segment import (
     HEADER_BYTES,
@@ -29,9 +29,6 @@ from perdure.artifacts.segment import (
 )
 from perdure.errors import DamageError
 from perdure.faults import explain_reading
-
-if TYPE_CHECKING:
-    from perdure.artifacts.store import ArtifactStore
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are done, and how many there are."""
@@ -215,10 +212,8 @@ class _Verification:
         self._faults.append(Fault(what, where, self._position))
 
 
-def with_bytes_left(store: "ArtifactStore", cids: Collection[CID], until: int) -> set[CID]:
+def with_bytes_left(log: Log, cids: Collection[CID], until: int) -> set[CID]:
     """Return those of which a byte is left where they were put, up to a position."""
-    store.current()
-    log = store._journal.log  # noqa: SLF001 - this is the store's own verb
     wanted = {bytes(cid): cid for cid in cids}
     left = set()
     for frame in log.frames(log.start_of(0)) if wanted else ():

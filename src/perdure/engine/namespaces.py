@@ -67,35 +67,35 @@ class NamespaceManager:
 
     # ------------------------------------------------------------ users and agents
     def create_user(self, account_id: str, user_id: str, ctx: RequestContext) -> None:
-        self.create_owner(Uri(account_id, ("users", user_id)), ctx)
+        self._create_owner(Uri(account_id, ("users", user_id)), ctx)
 
     def create_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> None:
-        self.create_owner(Uri(account_id, ("agents", agent_id)), ctx)
+        self._create_owner(Uri(account_id, ("agents", agent_id)), ctx)
 
     def list_users(self, account_id: str, ctx: RequestContext) -> list[str]:
-        return self.list_owners(Uri(account_id, ("users",)), ctx)
+        return self._list_owners(Uri(account_id, ("users",)), ctx)
 
     def list_agents(self, account_id: str, ctx: RequestContext) -> list[str]:
-        return self.list_owners(Uri(account_id, ("agents",)), ctx)
+        return self._list_owners(Uri(account_id, ("agents",)), ctx)
 
     def delete_user(self, account_id: str, user_id: str, ctx: RequestContext) -> Deleted:
-        return self.delete_owner(Uri(account_id, ("users", user_id)), ctx)
+        return self._delete_owner(Uri(account_id, ("users", user_id)), ctx)
 
     def delete_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> Deleted:
-        return self.delete_owner(Uri(account_id, ("agents", agent_id)), ctx)
+        return self._delete_owner(Uri(account_id, ("agents", agent_id)), ctx)
 
-    def create_owner(self, owner: Uri, ctx: RequestContext) -> None:
+    def _create_owner(self, owner: Uri, ctx: RequestContext) -> None:
         _demand(_governs(ctx, owner.account), ctx, f"make users and agents of {owner.account!a}")
         self._create(owner)
 
-    def list_owners(self, place: Uri, ctx: RequestContext) -> list[str]:
+    def _list_owners(self, place: Uri, ctx: RequestContext) -> list[str]:
         if ctx.role is not Role.ROOT and ctx.account_id != place.account:
             return []
         names = self._names(self._root.child(place.key))
         kind = _KINDS[place.path[0]]
         return [name for name in names if ctx.reaches(f"{kind}:{name}")]
 
-    def delete_owner(self, owner: Uri, ctx: RequestContext) -> Deleted:
+    def _delete_owner(self, owner: Uri, ctx: RequestContext) -> Deleted:
         _demand(_governs(ctx, owner.account), ctx, f"delete users and agents of {owner.account!a}")
         return self._delete(owner, owner.owner_space)
 
@@ -179,10 +179,14 @@ class Tenants:
     def create(self, kind: TenantKind, name: str) -> str:
         """Create a tenant; return its URI. `NodeExistsError` if it exists."""
         uri, namespaces = self.uri(kind, name), self._namespaces()
-        if kind == "account":
-            namespaces.create_account(name, self._caller)
-        else:
-            namespaces.create_owner(Uri.parse(uri), self._caller)
+        account, caller = self._caller.account_id, self._caller
+        match kind:
+            case "account":
+                namespaces.create_account(name, caller)
+            case "user":
+                namespaces.create_user(account, name, caller)
+            case "agent":
+                namespaces.create_agent(account, name, caller)
         return uri
 
     def list(self, kind: TenantKind) -> "list[str]":
@@ -190,14 +194,16 @@ class Tenants:
         namespaces, account = self._namespaces(), self._caller.account_id
         if kind == "account":
             return namespaces.list_accounts(self._caller)
-        return namespaces.list_owners(Uri(account, (f"{kind}s",)), self._caller)
+        every = namespaces.list_users if kind == "user" else namespaces.list_agents
+        return every(account, self._caller)
 
     def delete(self, kind: TenantKind, name: str) -> Deleted:
         """Remove a tenant with all that belongs to it; return what that was."""
         namespaces, account = self._namespaces(), self._caller.account_id
         if kind == "account":
             return namespaces.delete_account(name, self._caller)
-        return namespaces.delete_owner(Uri(account, (f"{kind}s", name)), self._caller)
+        remove = namespaces.delete_user if kind == "user" else namespaces.delete_agent
+        return remove(account, name, self._caller)
 
 
 def _governs(ctx: RequestContext, account_id: str) -> bool:

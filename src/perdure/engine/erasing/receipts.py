@@ -16,7 +16,6 @@ from perdure.artifacts.checkpoint import Note, SignedCheckpoint, origin_of
 from perdure.artifacts.entry import Put, Sweep
 from perdure.artifacts.keys import PublicKey, SigningKey
 from perdure.artifacts.proof import Prover, log_root
-from perdure.artifacts.verify import with_bytes_left
 from perdure.errors import InvalidCIDError, ProofError
 from perdure.model.values import JSON
 from perdure.storage.history import History
@@ -139,7 +138,7 @@ def differences(said: Mapping[str, JSON], history: History, key: PublicKey) -> I
         return
     contents = _contents(said)
     yield from _still_there(contents, history, claim.size)
-    for cid in sorted(with_bytes_left(store, contents, claim.size)):
+    for cid in sorted(store.with_bytes_left(contents, claim.size)):
         yield f"{cid} has bytes left in the segments of the history"
 
 
