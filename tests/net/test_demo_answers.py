@@ -11,6 +11,7 @@ import pytest
 
 from tests.net.recording import same_as_recorded
 
+REPOSITORY = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 DEMO = [sys.executable, "-m", "examples.demo"]
 """How to start it."""
@@ -43,7 +44,7 @@ def test_demo_answers_as_recorded(tmp_path: Path) -> None:
 
     began = _today()
     done = subprocess.run(
-        DEMO, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
+        DEMO, env=environ, cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
 
     assert done.returncode == 0, done.stderr

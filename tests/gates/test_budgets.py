@@ -1,0 +1,30 @@
+"""Budgets of lines: a ratchet that only goes down. Raising one needs a decision record."""
+
+from pathlib import Path
+
+import pytest
+
+import perdure
+
+PACKAGE = Path(perdure.__file__).parent
+
+
+def lines_in(*paths: Path) -> int:
+    files = {file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])}
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+
+
+BUDGETS = {}
+
+
+@pytest.mark.parametrize("package", BUDGETS)
+def test_a_package_keeps_to_its_budget(package: str) -> None:
+    assert lines_in(PACKAGE / package) <= BUDGETS[package]
+
+
+def test_every_package_has_a_budget() -> None:
+    assert BUDGETS.keys() == {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
+
+
+def test_all_without_the_suites_keeps_to_its_budget() -> None:
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_731
