@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
+from perdure.engine.importing import importers
 from perdure.engine.importing.contract import Conversation, Finding, Format, Item, Relation
 from perdure.engine.importing.importers import DocumentImporter, SessionImporter, State
 from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.validate.texts import CleanText
-from perdure.model import Uri
 
 
 class WritesOnADryRun(Importing):
@@ -76,8 +77,9 @@ class KeepsTitles(Importing):
 
 
 class _KeepingTitles(SessionImporter):
-    def _title(self, item: Conversation, place: Uri) -> CleanText:
-        return CleanText(item.title or place.name)
+    def put(self, item: Conversation, *, dry_run: bool) -> State:
+        with patch.object(importers, "clean_title", CleanText):
+            return super().put(item, dry_run=dry_run)
 
 
 class NotesBeforeItCommits(Importing):
