@@ -571,7 +571,7 @@ def lets_events_wait(patch: Patch) -> None:
 
 
 def removes_who_answers(patch: Patch) -> None:
-    patch.setattr(worker, "accounts_of", lambda _: iter(()))
+    patch.setattr(building, "accounts_of", lambda _: iter(()))
 
 
 def remembers_late(patch: Patch) -> None:

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unicodedata import combining, east_asian_width
 
 import click
 
-from perdure import CID
 from perdure.errors import PerdureError
-from perdure.model import ContextNode, RelationEdge
-from perdure.model.values import plain
+
+if TYPE_CHECKING:
+    from perdure.model import ContextNode, RelationEdge
 
 Json = Mapping[str, object]
 
@@ -156,7 +157,7 @@ def sized(size: int) -> str:
     raise AssertionError
 
 
-def gist(node: ContextNode) -> str:
+def gist(node: "ContextNode") -> str:
     """Return what a node is about, in one line: its title, its abstract, else how it begins."""
     title, abstract = node.title, _first_line(node.abstract)
     begins = abstract or _first_line(node.content)
@@ -183,6 +184,8 @@ def picked(value: object, names: str) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
+    from perdure import CID
+
     match value:
         case datetime():
             return utc_time(value)
@@ -197,13 +200,16 @@ def _plain(value: object) -> object:
     return value
 
 
-def told_node(node: ContextNode) -> dict[str, object]:
+def told_node(node: "ContextNode") -> dict[str, object]:
     """Return what JSON says of a node, but for its texts and edges."""
     return picked(node, "uri title abstract status version created_at updated_at problems")
 
 
-def told_whole(node: ContextNode) -> dict[str, object]:
+def told_whole(node: "ContextNode") -> dict[str, object]:
     """Return all that JSON says of a node itself."""
+    from perdure import CID
+    from perdure.model.values import plain
+
     return {
         **told_node(node),
         **picked(node, "type=context_type category? owner_space overview content"),
@@ -213,11 +219,11 @@ def told_whole(node: ContextNode) -> dict[str, object]:
     }
 
 
-def told_edge(edge: RelationEdge) -> dict[str, object]:
+def told_edge(edge: "RelationEdge") -> dict[str, object]:
     return picked(edge, "from_uri to_uri type=relation_type weight reason created_at")
 
 
-def told_edges(edges: Iterable[RelationEdge]) -> list[dict[str, object]]:
+def told_edges(edges: "Iterable[RelationEdge]") -> list[dict[str, object]]:
     return [told_edge(edge) for edge in edges]
 
 

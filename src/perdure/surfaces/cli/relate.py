@@ -42,6 +42,7 @@ def relate_command(  # noqa: PLR0913 - one for each option
     if remove:
         edges = memory.unrelate(node, to, kind)
     elif kind is None:
+        memory.uri(to)
         raise click.UsageError("it has no type. Fix: say --type, as in --type depends_on.")
     else:
         edges = (memory.relate(node, to, kind, weight=weight, reason=reason),)
