@@ -25,7 +25,7 @@ BUDGETS = {
     "model": 1_857,
     "process": 556,
     "storage": 5_028,
-    "surfaces": 6_295,
+    "surfaces": 6_306,
     "testing": 3_884,
 }
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_731
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_742

@@ -7,7 +7,6 @@ from itertools import islice
 import click
 
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import Caller, caller_in
 
 _PROGRAM = "perdure"
 _VARIABLE = "_PERDURE_COMPLETE"
@@ -32,6 +31,7 @@ def archived_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
 
 def _names(ctx: click.Context, typed: str, *, archived: bool = False) -> list[str]:
     from perdure.app.completing import completions
+    from perdure.surfaces.cli.options import Caller, caller_in
 
     try:
         options = {name: ctx.params.get(name) for name in Caller.__annotations__}

@@ -1,0 +1,234 @@
+"""`perdure history log`, `show`, `diff`, `blame`, `restore` and `adopt`."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+import click
+
+from perdure import CID, Event, Log, Version
+from perdure.app import adopt_history, open_log
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import (
+    OBJECT_PER_LINE,
+    ONE_OBJECT,
+    Moment,
+    as_json,
+    at_moment,
+    is_number,
+    mention_edits,
+    parse_cid,
+)
+from perdure.surfaces.telling import local_date, local_time, picked, readable, shown, utc_time
+
+Rest = ParamSpec("Rest")
+
+
+def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest, None]:
+    """Give a command the log, after edits of the texts were recorded, and the option not to."""
+
+    @click.option(
+        "--no-sweep",
+        "sweep",
+        flag_value=False,
+        default=True,
+        help="Don't look for edits made outside Perdure first.",
+    )
+    @wraps(command)
+    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
+        sweep = kwargs.pop("sweep")
+        with open_log(os.environ) as log:
+            if sweep:
+                mention_edits(log.record_edits())
+            elif log.refusal is not None:
+                out.mention(f"the texts can't be had: {log.refusal}")
+            command(log, *args, **kwargs)
+
+    return run
+
+
+def _parse_version(text: str) -> int | CID:
+    """Return a version as the user names it: by its number, or by its content."""
+    return int(text) if is_number(text) else parse_cid(text)
+
+
+# ---------------------------------------------------------------- log
+@click.command("log")
+@click.argument("key", required=False)
+@click.option(
+    "--after",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Only what comes after this number of the first column.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most so many: the last ones or, with --after, the first ones after it.",
+)
+@as_json(OBJECT_PER_LINE)
+@_with_log
+def log_command(
+    log: Log, key: str | None, after: int | None, limit: int | None, *, as_json: bool
+) -> None:
+    """Show what happened, or the versions of KEY.
+
+    The newest come last. Times are local; positions are those of the log.
+    """
+    found = log.entries(key, after=after, limit=limit)
+    if as_json:
+        for event in found:
+            out.json(_json(event))
+        return
+    number = "position" if key is None else "version"
+    if not out.table((number, "time", "actor", "origin", "key", "reason"), map(_row, found)):
+        out.mention(f"nothing is recorded {f'after {after}' if after else 'yet'}")
+
+
+def _row(event: Event) -> tuple[str, ...]:
+    number = event.number if isinstance(event, Version) else event.position
+    reason = shown(event.reason) if event.reason else ""
+    if event.unbound:
+        reason = f"removed: {reason}" if reason else "removed"
+    fields = map(shown, (event.actor, event.origin, event.key))
+    return (str(number), local_time(event.time), *fields, reason)
+
+
+def _json(event: Event) -> dict[str, object]:
+    number = {"version": event.number} if isinstance(event, Version) else {}
+    return {
+        "key": event.key,
+        **number,
+        **picked(event, "position commit"),
+        "time": utc_time(event.time),
+        **picked(event, "actor origin reason removed=unbound cid derived_from"),
+        "more": _plain(event.circumstances.more),
+    }
+
+
+def _plain(value: object) -> object:
+    match value:
+        case CID():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case Mapping():
+            return {key: _plain(each) for key, each in value.items()}
+        case Sequence() if not isinstance(value, str):
+            return [_plain(each) for each in value]
+    return value
+
+
+# ---------------------------------------------------------------- show
+@click.command("show")
+@click.argument("key")
+@click.option("--version", type=click.IntRange(min=1), metavar="N", help="By its number.")
+@click.option("--cid", type=parse_cid, metavar="CID", help="By its content.")
+@at_moment
+@as_json(ONE_OBJECT)
+@_with_log
+def show_command(  # noqa: PLR0913 - one for each option
+    log: Log, key: str, version: int | None, cid: CID | None, at: Moment | None, *, as_json: bool
+) -> None:
+    """Print the text of KEY, byte for byte.
+
+    Without options, that of the last version. On a terminal, control characters are written out.
+    """
+    if sum(value is not None for value in (version, cid, at)) > 1:
+        raise click.UsageError("--version, --cid and --at say the same thing. Fix: give one.")
+    found = log.version(key, version or cid, at=at)
+    text = log.text(found)
+    if as_json:
+        out.json({**_json(found), "text": text})
+    else:
+        out.text(text)
+
+
+# ---------------------------------------------------------------- diff
+@click.command("diff")
+@click.argument("key")
+@click.argument("old", type=_parse_version, metavar="[A", required=False)
+@click.argument("new", type=_parse_version, metavar="[B]]", required=False)
+@as_json(ONE_OBJECT)
+@_with_log
+def diff_command(
+    log: Log, key: str, old: int | CID | None, new: int | CID | None, *, as_json: bool
+) -> None:
+    """Show what changed in KEY from version A to B.
+
+    Without B, up to the last version; without A, from the one before it.
+    """
+    first, last, changed = log.diff(key, old, new)
+    if as_json:
+        begin = None if first is None else first.number
+        out.json({"key": last.key, "from": begin, "to": last.number, "diff": changed})
+    elif changed:
+        out.diff(changed)
+    else:
+        out.mention("no difference")
+
+
+# ---------------------------------------------------------------- blame
+@click.command("blame")
+@click.argument("key")
+@as_json(OBJECT_PER_LINE)
+@_with_log
+def blame_command(log: Log, key: str, *, as_json: bool) -> None:
+    """Show which version wrote each line of KEY, and who."""
+    blamed = log.blame(key)
+    if as_json:
+        lines = enumerate(blamed, 1)
+        out.json(*({"line": n, "text": line.text, **_json(line.version)} for n, line in lines))
+        return
+    rows = [(*_writer(line.version), readable(line.text.removesuffix("\n"))) for line in blamed]
+    out.table(("version", "date", "actor", "origin", "line"), rows)
+
+
+def _writer(version: Version) -> tuple[str, ...]:
+    who = (shown(version.actor), shown(version.origin))
+    return (str(version.number), local_date(version.time), *who)
+
+
+# ---------------------------------------------------------------- restore
+@click.command("restore")
+@click.argument("key")
+@click.argument("version", type=_parse_version)
+@click.option("--reason", metavar="TEXT", help="Why; it stands in the log.")
+@click.option("--force", is_flag=True, help="Replace the file whatever it is now.")
+@as_json(ONE_OBJECT)
+@_with_log
+def restore_command(  # noqa: PLR0913 - one for each option
+    log: Log, key: str, version: int | CID, reason: str | None, *, force: bool, as_json: bool
+) -> None:
+    """Write the text of an earlier VERSION of KEY as a new version.
+
+    Nothing of the history is lost by that. If the file is changed by somebody else meanwhile,
+    nothing is written.
+    """
+    made, source, written = log.restore(key, version, reason=reason, force=force)
+    if as_json:
+        out.json({**_json(made), "restored": source.number, "written": written})
+    elif written:
+        out.line(f"{shown(key)}: wrote version {made.number}, the text of version {source.number}")
+    else:
+        out.line(f"{shown(key)}: version {made.number} has that text already; nothing to write")
+
+
+# ---------------------------------------------------------------- adopt
+@click.command("adopt")
+@click.argument("folder", type=click.Path())
+@as_json(ONE_OBJECT)
+def adopt_command(folder: str, *, as_json: bool) -> None:
+    """Take over the history of a memory that was moved or renamed.
+
+    FOLDER is where it was. A history that this memory has begun since is put aside, not removed.
+    """
+    aside = adopt_history(os.environ, folder)
+    if as_json:
+        out.json({"adopted": True, "put_aside": None if aside is None else str(aside)})
+        return
+    out.line(f"this memory has the history of {folder} now")
+    if aside is not None:
+        out.line(f"the one that it had begun is kept in {aside}")
