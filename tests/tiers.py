@@ -104,13 +104,6 @@ CHECK = (
 )
 """Folders, files, classes and tests that are in `check`, however quick some of them are."""
 
-NIGHTLY = (
-    # hostile input: each takes the checkout itself, with all that is installed in it, for documents
-    "tests/surfaces/test_conventions.py::test_hostile_arguments_are_refused_or_done_and_never_a_traceback",
-    "tests/surfaces/test_conventions.py::test_hostile_options_are_refused_or_done_and_never_a_traceback",
-)
-"""Tests that are in `nightly`."""
-
 MARKS = {"search": "check", "net_recall": "nightly"}
 """The tier of what has a mark."""
 
@@ -245,8 +238,6 @@ def tier_of(node: str, marks: Iterable[str] = (), parameters: Iterable[object] =
         found.append("check")
     if is_whole(path) or is_below(node, CHECK):
         found.append("check")
-    if is_below(node, NIGHTLY):
-        found.append("nightly")
     return max(found, key=TIERS.index, default="test")
 
 

@@ -66,6 +66,8 @@ def test_a_path_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
         Source(tmp_path / "pipe")
     with pytest.raises(UnreadableSourceError, match="leads nowhere"):
         Source(tmp_path / "circle")
+    with pytest.raises(UnreadableSourceError, match="whole file system"):
+        Source(Path("/"))
 
 
 def test_a_folder_with_too_many_files_is_refused(

@@ -123,6 +123,10 @@ class Source:
         """What can't be looked into, and why."""
         self.bytes_read = 0
         self._archive: zipfile.ZipFile | None = None
+        if self.path == self.path.parent:
+            raise UnreadableSourceError(
+                f"{str(path)!a} is the whole file system. Fix: name the folder with the documents."
+            )
         mode = self._mode()
         self.is_folder = stat.S_ISDIR(mode)
         self.entries = tuple(sorted(self._found(mode), key=lambda entry: entry.name))
