@@ -52,7 +52,7 @@ CHECK = (
     "tests/benchmarks",
     "tests/docs",
     "tests/examples",
-    "tests/gates/test_imports.py",
+    "tests/gates/test_imports.py::TestContract",
     "tests/net",
     "tests/requirements/test_requirements.py",
     "tests/requirements/test_tiers.py::test_every_place_that_has_a_tier_has_a_test",

@@ -181,6 +181,9 @@ def search(
 @click.option("--share", default=16, help="One in so many states is interrupted on opening.")
 @click.option("--seed", default=0)
 @click.option("--processes", default=os.cpu_count() or 1, show_default="all cores")
+@click.option(
+    "--long", is_flag=True, help="Leave out the short workloads, which are always the same."
+)
 @click.option("--workload", help="Look at this one only: its steps, with a semicolon between.")
 def main(  # noqa: PLR0913 - options, each by its name
     *,
@@ -190,6 +193,7 @@ def main(  # noqa: PLR0913 - options, each by its name
     share: int,
     seed: int,
     processes: int,
+    long: bool,
     workload: str | None,
 ) -> None:
     """Look for a state, left by a power cut, in which the store breaks a promise."""
@@ -197,7 +201,7 @@ def main(  # noqa: PLR0913 - options, each by its name
     effort = Effort(most, again, share, seed)
     if workload is None:
         certain = chain(short_workloads(3), placed_workloads(), troubled_workloads())
-        found = search(states, effort, list(certain), processes)
+        found = search(states, effort, [] if long else list(certain), processes)
     else:
         alone = Explorer(effort)(tuple(workload.split("; ")))
         found = iter([Progress(1, len(alone.digests), alone.violations)])
