@@ -527,13 +527,15 @@ def test_an_interrupt_at_any_moment_leaves_the_lock_free(root: Path, tmp_path: P
 def test_who_waits_for_the_lock_can_be_interrupted(root: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     with vault_mutex(str(root), locks=str(home / "locks")):
-        command = [sys.executable, "-c", WRITE_FOR_EVER, str(root), str(home)]
+        begin = f"print('ready', flush=True)\n{WRITE_FOR_EVER}"
+        command = [sys.executable, "-c", begin, str(root), str(home)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=UNTRACED) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(0.1)
+            time.sleep(1)  # it imports and asks for the lock, and waits for that 30 seconds
             begun = time.monotonic()
             process.terminate()
+        assert process.returncode == -signal.SIGTERM
         assert time.monotonic() - begun < 5
 
 
