@@ -190,7 +190,7 @@ __all__ = [
     "session_id_for",
     "tokens_in",
 ]
-__all__ += errors.__all__
+__all__ += errors.__all__  # type: ignore[attr-defined] # it is made when imported
 
 
 def open(  # noqa: PLR0913 - a name for each

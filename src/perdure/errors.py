@@ -1,4 +1,4 @@
-"""Every exception that Perdure raises on purpose.
+"""Every exception that Perdure raises on purpose, and what an operating system's error means.
 
     PerdureError
     ├── ProtocolError                      ValueError         a backend was registered badly
@@ -80,85 +80,9 @@ Each is also the builtin that a caller would expect, so `except FileNotFoundErro
 A message says what happened, where, and how to mend it.
 """
 
+import errno
 from collections.abc import Callable, Mapping
-
-__all__ = [
-    "AbsentError",
-    "AccessDeniedError",
-    "AccessRefusedError",
-    "ActivePlanError",
-    "AnswerMalformedError",
-    "AnswerRefusedError",
-    "AnswerTruncatedError",
-    "ArchiveError",
-    "ArtifactError",
-    "BeforeSnapshotError",
-    "BrokenNodeError",
-    "CapabilityMismatchError",
-    "ClosedError",
-    "ConcurrentModificationError",
-    "ConfigError",
-    "ContextError",
-    "CycleError",
-    "DamageError",
-    "DeterminismError",
-    "DirectoryInTheWayError",
-    "DirectoryNotEmptyError",
-    "EmbeddingError",
-    "EndpointError",
-    "EvidenceError",
-    "FileAboveError",
-    "FileInTheWayError",
-    "FuturePositionError",
-    "HarnessError",
-    "InstallError",
-    "InvalidArtifactError",
-    "InvalidCIDError",
-    "InvalidLocatorError",
-    "InvalidUriError",
-    "InvalidValueError",
-    "LanguageModelError",
-    "LeaseError",
-    "LinkRefusedError",
-    "LockLostError",
-    "LockTimeout",
-    "ModelDamagedError",
-    "ModelNotInstalledError",
-    "NodeExistsError",
-    "NodeNotFoundError",
-    "NotTextError",
-    "OperationError",
-    "OptionError",
-    "OverBudgetError",
-    "PackageMissingError",
-    "PerdureError",
-    "PersonalWriteRefusedError",
-    "PlanNameError",
-    "PluginError",
-    "ProjectError",
-    "ProofError",
-    "ProtocolError",
-    "RepoRegistryError",
-    "RequestRefusedError",
-    "RetentionError",
-    "SecretRefusedError",
-    "ServiceUnreachableError",
-    "SlugTakenError",
-    "StaleIndexError",
-    "StateError",
-    "StateModeError",
-    "StateUnavailableError",
-    "StorageError",
-    "StorageFaultError",
-    "StorageFullError",
-    "StorageSelectionError",
-    "StorageUnavailableError",
-    "UnknownContentError",
-    "UnknownSnapshotError",
-    "UnreadableSourceError",
-    "UnregisteredError",
-    "VersionMismatchError",
-]
+from typing import TYPE_CHECKING
 
 
 class PerdureError(Exception):
@@ -428,3 +352,77 @@ class LockTimeout(StorageError, TimeoutError):  # noqa: N818 - the seed's own na
 
 
 class LockLostError(StorageError, RuntimeError): ...
+
+
+if not TYPE_CHECKING:  # which understands no list that is made
+    _CLASSES = {name: each for name, each in globals().items() if isinstance(each, type)}
+    __all__ = [name for name, each in _CLASSES.items() if issubclass(each, PerdureError)]
+
+
+# ---------------------------------------------------------------- errors of the operating system
+_UNAVAILABLE = (
+    "the storage went away",
+    "mount the drive or start the sync client again, then try again",
+)
+_READ_ONLY = ("it can't be changed", "make the folder and its files writable for this user")
+_TOO_MANY_OPEN = ("too many files are open", "close some, or raise the limit with ulimit -n")
+_FULL = ("the disk or the quota is full, and nothing was changed", "free some space")
+
+_MEANINGS: dict[int, tuple[type[StorageError], str, str]] = {
+    errno.ENOENT: (AbsentError, "nothing is there", "list the place above to see what is"),
+    errno.EISDIR: (DirectoryInTheWayError, "a directory is there", "name a text below it"),
+    errno.ENOTDIR: (FileAboveError, "a text stands above it", "choose a place outside of it"),
+    errno.EEXIST: (FileInTheWayError, "a text is there", "choose another name or remove it"),
+    errno.ENOTEMPTY: (DirectoryNotEmptyError, "it is not empty", "remove what it holds first"),
+    errno.ELOOP: (
+        LinkRefusedError,
+        "a link or a device is there, and those are never followed",
+        "put a real file or folder in its place",
+    ),
+    errno.ENAMETOOLONG: (InvalidLocatorError, "this disk takes no such long name", "shorten it"),
+    errno.ENOSPC: (StorageFullError, *_FULL),
+    errno.EDQUOT: (StorageFullError, *_FULL),
+    errno.EFBIG: (StorageFullError, *_FULL),
+    errno.EACCES: (AccessRefusedError, *_READ_ONLY),
+    errno.EPERM: (AccessRefusedError, *_READ_ONLY),
+    errno.EROFS: (AccessRefusedError, *_READ_ONLY),
+    errno.EMFILE: (StorageFaultError, *_TOO_MANY_OPEN),
+    errno.ENFILE: (StorageFaultError, *_TOO_MANY_OPEN),
+    errno.ESTALE: (StorageUnavailableError, *_UNAVAILABLE),
+    errno.ENOTCONN: (StorageUnavailableError, *_UNAVAILABLE),
+    errno.ENODEV: (StorageUnavailableError, *_UNAVAILABLE),
+    errno.ENXIO: (StorageUnavailableError, *_UNAVAILABLE),
+}
+
+
+_UNREADABLE = (
+    AccessRefusedError,
+    "it may not be read",
+    "make the folder and its files readable for this user",
+)
+
+
+def explain_reading(error: OSError, root: str, key: str) -> StorageError:
+    """Return the error to raise for an `error` that came up while only reading."""
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return _told(_UNREADABLE, root, key)
+    return explain(error, root, key)
+
+
+def explain(error: OSError, root: str, key: str) -> StorageError:
+    """Return the error to raise for `error` at the place `key` of the folder `root`."""
+    unknown = (
+        StorageFaultError,
+        f"the disk said {error.strerror!a}",
+        "check the disk, then try again",
+    )
+    return _told(_MEANINGS.get(error.errno or 0, unknown), root, key)
+
+
+def _told(meaning: tuple[type[StorageError], str, str], root: str, key: str) -> StorageError:
+    kind, what, fix = meaning
+    return kind(f"{key!a} in {root!a}: {what}. Fix: {fix}.")
+
+
+def absent(root: str, key: str) -> StorageError:
+    return explain(FileNotFoundError(errno.ENOENT, ""), root, key)

@@ -15,7 +15,6 @@ NEEDED = {
     "perdure.engine": "recall recall.packing",
     "perdure.errors": "",
     "perdure.exports": "",
-    "perdure.faults": "",
     "perdure.harness": "projects",
     "perdure.index": "account account.schema words",
     "perdure.model": "uri values",

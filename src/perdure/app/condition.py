@@ -23,8 +23,13 @@ from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.engine.building import Logged
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
-from perdure.errors import ConfigError, ContextError, PerdureError, StorageSelectionError
-from perdure.faults import explain_reading
+from perdure.errors import (
+    ConfigError,
+    ContextError,
+    PerdureError,
+    StorageSelectionError,
+    explain_reading,
+)
 from perdure.index.models.installed import find
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON

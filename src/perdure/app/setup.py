@@ -22,8 +22,8 @@ from perdure.errors import (
     DirectoryNotEmptyError,
     StorageFaultError,
     StorageSelectionError,
+    explain,
 )
-from perdure.faults import explain
 from perdure.storage import (
     ABSENT,
     Locator,

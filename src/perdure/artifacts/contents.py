@@ -7,7 +7,7 @@ from perdure.artifacts.disk import Disk
 from perdure.artifacts.journal import Journal
 from perdure.artifacts.segment import segment_name
 from perdure.artifacts.table import Row
-from perdure.faults import explain_reading
+from perdure.errors import explain_reading
 
 WRONG = b"not what was put"
 """Stands for bytes that are not what they were; told apart by identity."""

@@ -23,8 +23,14 @@ from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode
 from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
 from perdure.artifacts.state import IndexState, Logged
-from perdure.errors import ClosedError, DamageError, LockTimeout, StaleIndexError, StorageError
-from perdure.faults import explain
+from perdure.errors import (
+    ClosedError,
+    DamageError,
+    LockTimeout,
+    StaleIndexError,
+    StorageError,
+    explain,
+)
 
 LOCK = "lock"
 NOTE = "erase"

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.artifacts.disk import sync_folder
-from perdure.errors import ProofError
-from perdure.faults import explain, explain_reading
+from perdure.errors import ProofError, explain, explain_reading
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

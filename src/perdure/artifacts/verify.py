@@ -27,8 +27,7 @@ from perdure.artifacts.segment import (
     segment_name,
     segment_number,
 )
-from perdure.errors import DamageError
-from perdure.faults import explain_reading
+from perdure.errors import DamageError, explain_reading
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are done, and how many there are."""

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from perdure.engine.importing.reading import Malformed, lines
-from perdure.errors import InvalidUriError, InvalidValueError, UnreadableSourceError
-from perdure.faults import explain_reading
+from perdure.errors import (
+    InvalidUriError,
+    InvalidValueError,
+    UnreadableSourceError,
+    explain_reading,
+)
 from perdure.model import slugify
 from perdure.model.messages import read_messages
 from perdure.model.transcript import Message

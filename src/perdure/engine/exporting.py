@@ -39,8 +39,9 @@ from perdure.errors import (
     InvalidValueError,
     NodeNotFoundError,
     NotTextError,
+    explain,
+    explain_reading,
 )
-from perdure.faults import explain, explain_reading
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.storage.history import MOVED_FROM, Circumstances, Event, History
 from perdure.storage.locator import Locator

@@ -9,8 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from perdure.errors import NotTextError, ProjectError
-from perdure.faults import explain_reading
+from perdure.errors import NotTextError, ProjectError, explain_reading
 from perdure.model.uri import check_slug, slugify
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.confined import DIRECTORY, FILE, opened, read_all

@@ -4,8 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from perdure.errors import ConcurrentModificationError, HarnessError, PlanNameError, StorageError
-from perdure.faults import explain
+from perdure.errors import (
+    ConcurrentModificationError,
+    HarnessError,
+    PlanNameError,
+    StorageError,
+    explain,
+)
 from perdure.harness.plans import MARKER, Plan, PlanText, named_plan, read_plan
 from perdure.harness.projects import HARNESS, Project
 from perdure.harness.state import (

@@ -17,8 +17,7 @@ from contextlib import contextmanager, suppress
 
 from perdure.artifacts.disk import Disk, File, Held, holder_of
 from perdure.artifacts.mark import Mark, MarkFile
-from perdure.errors import LockTimeout, StorageFaultError
-from perdure.faults import explain
+from perdure.errors import LockTimeout, StorageFaultError, explain
 
 FENCE = "fence"
 SETTLED = "settled"

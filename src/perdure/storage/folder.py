@@ -15,8 +15,10 @@ from perdure.errors import (
     NotTextError,
     StorageError,
     StorageUnavailableError,
+    absent,
+    explain,
+    explain_reading,
 )
-from perdure.faults import absent, explain, explain_reading
 from perdure.storage import confined
 from perdure.storage.confined import (
     DIRECTORY,

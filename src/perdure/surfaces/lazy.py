@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from perdure.errors import PerdureError, StorageError, StorageFaultError
-from perdure.faults import explain
+from perdure.errors import PerdureError, StorageError, StorageFaultError, explain
 from perdure.surfaces.telling import shown
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from perdure.errors import UnreadableSourceError
-from perdure.faults import explain_reading
+from perdure.errors import UnreadableSourceError, explain_reading
 from perdure.model.values import shown
 
 MOST_BYTES = 8_000_000_000

@@ -19,8 +19,8 @@ from perdure.errors import (
     InvalidValueError,
     PerdureError,
     StorageUnavailableError,
+    explain,
 )
-from perdure.faults import explain
 from perdure.index.account import schema
 from perdure.model.uri import name_of, segment_of
 from perdure.way import Way, set_aside

@@ -18,8 +18,7 @@ from typing import IO, Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from perdure.errors import InstallError, ModelDamagedError, PerdureError
-from perdure.faults import explain
+from perdure.errors import InstallError, ModelDamagedError, PerdureError, explain
 from perdure.index.models.installed import (
     FILES,
     GRAPH,
