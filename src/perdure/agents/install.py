@@ -7,11 +7,10 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from uuid import uuid4
 
 from perdure.agents.entries import (
     Wanted,
@@ -23,6 +22,7 @@ from perdure.agents.entries import (
 )
 from perdure.config import load_config
 from perdure.engine.validate.secrets import masked
+from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     ConcurrentModificationError,
     ConfigError,
@@ -255,17 +255,13 @@ class Found:
             self._refuse_changed()
             self.path.unlink()
             return
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.perdure-*"):
+        for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{'[0-9a-f]' * 8}"):
             left.unlink(missing_ok=True)  # of somebody who was killed
-        aside = self.path.with_name(f".{self.path.name}.perdure-{uuid4().hex}")
-        try:
-            _write(aside, content, self._mode())
-            self._refuse_changed()
-            aside.replace(self.path)
-        finally:
-            aside.unlink(missing_ok=True)
-        _sync(self.path.parent)
+        write_whole(self.path, content, mode=self._mode(), place=self._place)
+
+    def _place(self, finished: Path, path: Path) -> None:
+        self._refuse_changed()
+        finished.replace(path)
 
     def _mode(self) -> int:
         try:
@@ -283,21 +279,3 @@ class Found:
 
 def digest(content: bytes) -> str:
     return sha256(content).hexdigest()
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fchmod(file.fileno(), mode)
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from perdure.faults import explain
+from perdure.errors import explain
 
 _MINE = 0o600
 
@@ -35,8 +35,10 @@ def write_whole(
             if durable:
                 os.fsync(file.fileno())
         place(unfinished, path)
-        for folder in (path.parent, path.parent.parent) if durable else ():
-            _sync(folder)
+        if durable:
+            _sync(path.parent)
+            with suppress(PermissionError):  # a folder that is not ours, as /home may be
+                _sync(path.parent.parent)
     except OSError as error:
         raise explain(error, str(path.parent), path.name) from error
     finally:

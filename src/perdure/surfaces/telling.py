@@ -1,4 +1,4 @@
-"""What is printed: answers on stdout, for people or as JSON; all else on stderr."""
+"""Values as they are printed: for people on a terminal, or as JSON."""
 
 import os
 import sys
@@ -16,15 +16,10 @@ from perdure.errors import PerdureError
 if TYPE_CHECKING:
     from perdure.model import ContextNode, RelationEdge
 
-Json = Mapping[str, object]
-
-_AT_ONCE = 500
-_WIDEST = 40
 _UNITS = ("kB", "MB", "GB", "TB")
 _THOUSAND = 1000
 _OPTIONS = {"replace_learned": "replace", "role": "as_role", "session_id": "session"}
 """Arguments of verbs whose option has another name."""
-_COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
 
 def readable(text: str) -> str:
