@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from perdure.agents import toml_table
-from perdure.agents.jsonc import (
-    at,
-    with_item,
-    with_member,
-    without,
-    without_member,
-)
+from perdure.agents.jsonc import at, with_item, with_member, without, without_member
 from perdure.errors import InvalidValueError
 
 NAME = "perdure"

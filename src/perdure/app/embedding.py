@@ -70,10 +70,7 @@ def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
 def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedder | None:
     """Open an embedder; nothing is asked of it yet."""
     if provider == "openai":
-        from perdure.index.embedders.openai_compatible import (
-            Endpoint,
-            OpenAICompatible,
-        )
+        from perdure.index.embedders.openai_compatible import Endpoint, OpenAICompatible
 
         endpoint = Endpoint(settings.base_url, settings.api_key)
         return OpenAICompatible(endpoint, settings.model, settings.dimension)

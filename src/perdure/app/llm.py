@@ -122,9 +122,7 @@ def _adapter(settings: LanguageModelSettings) -> Adapter:
             "Fix: set it in the environment, or correct api_key_variable in [llm] of the config."
         )
     if settings.provider == "openai":
-        from perdure.engine.llm.adapters.openai_compatible import (
-            OpenAICompatible,
-        )
+        from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
 
         ours = "max_tokens" if settings.base_url else "max_completion_tokens"
         return OpenAICompatible(_service(settings, OPENAI, "json_schema", ours))

@@ -24,14 +24,7 @@ from perdure.errors import (
     StorageSelectionError,
     explain,
 )
-from perdure.storage import (
-    ABSENT,
-    Locator,
-    StorageBackend,
-    content_hash,
-    registry,
-    select_backend,
-)
+from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.contract import is_directory
 
 Place = tuple[str, ...]

@@ -7,13 +7,7 @@ from perdure.exports import exports
 if TYPE_CHECKING:
     from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
     from perdure.artifacts.cid import CID, Codec, Hash
-    from perdure.artifacts.state import (
-        ArtifactLocation,
-        BlockSlice,
-        Change,
-        IndexState,
-        Logged,
-    )
+    from perdure.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
     from perdure.artifacts.store import ArtifactStore
 else:
     __getattr__ = exports(

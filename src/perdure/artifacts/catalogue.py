@@ -15,13 +15,7 @@ from typing import Any, Protocol, TypeVar
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import SID, literal_structure
 from perdure.artifacts.cid import CID
-from perdure.artifacts.database import (
-    Database,
-    Facts,
-    NoFileError,
-    WrongFileError,
-    tells_of_damage,
-)
+from perdure.artifacts.database import Database, Facts, NoFileError, WrongFileError, tells_of_damage
 from perdure.artifacts.state import Binding, IndexState, Logged
 from perdure.errors import DamageError, InvalidArtifactError, InvalidCIDError
 

@@ -24,14 +24,7 @@ from perdure.errors import (
     NodeNotFoundError,
     NotTextError,
 )
-from perdure.model import (
-    SUPERSEDED_BY,
-    ContextNode,
-    ContextType,
-    RelationEdge,
-    RequestContext,
-    Uri,
-)
+from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge, RequestContext, Uri
 from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import Message, parse
 from perdure.model.values import read_moment

@@ -154,11 +154,9 @@ def resolve_project(cwd: str, backend: StorageBackend | None) -> Project:
     root = project_root(cwd)
     checkout = checkout_at(Path(root))
     slug = _slug(Path(root), checkout)
-    layout = FOLDER
-    if checkout is not None:
-        layout = WORKTREE if checkout.is_worktree else REPOSITORY
+    tracked = WORKTREE if checkout is not None and checkout.is_worktree else REPOSITORY
     place = None if backend is None else project_locator(backend, slug)
-    return Project(slug, place, backend, root, layout)
+    return Project(slug, place, backend, root, FOLDER if checkout is None else tracked)
 
 
 def project_locator(backend: StorageBackend, slug: str) -> Locator:

@@ -106,11 +106,9 @@ def start_plan(place: StateDir, device: Device, plan: Plan, text: str) -> PlanTe
             f"the plan {plan.called!a} is there already, in {place.shown!a}. "
             f"Fix: `perdure plan switch {plan.called}` makes it active."
         ) from error
-    try:
+    with suppress(ConcurrentModificationError):  # what was noted before stays
         progress = f"# Progress: {plan.called}\n"
         write_in(place, device, plan.progress_file, progress, expect=ABSENT)
-    except ConcurrentModificationError:
-        pass  # what was noted before stays
     activate(place, device, plan)
     return PlanText(plan, text)
 

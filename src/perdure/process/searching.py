@@ -11,14 +11,7 @@ from perdure.engine.recall.result import Hit
 from perdure.errors import DamageError, StorageError
 from perdure.index.account.schema import Note
 from perdure.model import RequestContext
-from perdure.process.notes import (
-    MOST_WAITING,
-    Recalled,
-    Scope,
-    notes_for,
-    shown_by,
-    tiers_of,
-)
+from perdure.process.notes import MOST_WAITING, Recalled, Scope, notes_for, shown_by, tiers_of
 
 _MOST_HITS = 50
 _ATTEMPTS = 5

@@ -69,9 +69,7 @@ def has_landed(inner: StorageBackend, replaced: Sequence[Replaced]) -> bool:
 
 
 def put_back(
-    inner: StorageBackend,
-    replaced: Sequence[Replaced],
-    text_of: Callable[[CID], str | None],
+    inner: StorageBackend, replaced: Sequence[Replaced], text_of: Callable[[CID], str | None]
 ) -> None:
     """Undo a commit that is not all written, the last text first; what others wrote stays."""
     if has_landed(inner, replaced):

@@ -38,12 +38,7 @@ from perdure.engine.importing.reading import digest
 from perdure.engine.importing.sources import Source
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import refuse_secrets
-from perdure.errors import (
-    ContextError,
-    NodeExistsError,
-    UnreadableSourceError,
-    UnregisteredError,
-)
+from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError, UnregisteredError
 from perdure.plugins import Group, create, offered
 
 _EVERY: tuple[Format, ...] = (

@@ -98,10 +98,7 @@ def _without_controls(text: str) -> str:
 
 def entry(hit: "Hit") -> str:
     """Return a hit with its title and date, in a fence that nothing in it can end."""
-    from perdure.engine.validate.texts import (  # noqa: PLC0415 - who packs pays
-        presentable,
-        presentable_line,
-    )
+    from perdure.engine.validate.texts import presentable, presentable_line  # noqa: PLC0415 - who packs pays
 
     about = " · ".join(map(presentable_line, hit.told))
     said = f"{about}\n{presentable(hit.snippet)}"

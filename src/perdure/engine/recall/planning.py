@@ -77,10 +77,7 @@ def _when(question: str, now: datetime) -> "tuple[tuple[Span, ...], tuple[EventR
     """Return the times and events that a question names; most name none, and need no calendar."""
     if not _MAY_NAME_A_TIME.search(question):
         return (), ()
-    from perdure.engine.recall.times import (  # noqa: PLC0415 - who needs it pays
-        events_in,
-        times_in,
-    )
+    from perdure.engine.recall.times import events_in, times_in  # noqa: PLC0415 - who needs it pays
 
     return times_in(question, now), events_in(question)
 

@@ -13,14 +13,7 @@ from typing import Literal
 
 from perdure.engine.recall import periods
 from perdure.engine.recall.anchors import Anchor, anchors_in
-from perdure.engine.recall.periods import (
-    LONELY,
-    WEEKDAYS,
-    WORDS,
-    Cycle,
-    Period,
-    counted,
-)
+from perdure.engine.recall.periods import LONELY, WEEKDAYS, WORDS, Cycle, Period, counted
 from perdure.engine.tables import table
 
 _REACH = 48

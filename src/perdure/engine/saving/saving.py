@@ -16,14 +16,7 @@ from perdure.engine.merge.policies import Known, policy_for
 from perdure.engine.parts import Parts
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.engine.saving.outcome import Change, Learning, Outcome, Planned, SessionCommit
-from perdure.engine.sessions import (
-    WHOLE,
-    Addition,
-    Archived,
-    Beginnings,
-    Sessions,
-    learned_from,
-)
+from perdure.engine.sessions import WHOLE, Addition, Archived, Beginnings, Sessions, learned_from
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.validating import validated
 from perdure.errors import (

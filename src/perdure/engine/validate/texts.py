@@ -4,12 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perdure.engine.validate.characters import visible
-from perdure.engine.validate.instructions import (
-    Instruction,
-    instructions_in,
-    quoted,
-    quoted_inline,
-)
+from perdure.engine.validate.instructions import Instruction, instructions_in, quoted, quoted_inline
 from perdure.engine.validate.markup import inert
 from perdure.engine.validate.secrets import Secret, SecretPolicy, masked, secrets_in
 from perdure.errors import SecretRefusedError
