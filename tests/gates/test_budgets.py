@@ -19,14 +19,14 @@ BUDGETS = {
     "app": 3_078,
     "artifacts": 7_467,
     "context": 3_147,
-    "engine": 24_573,
+    "engine": 24_565,
     "harness": 955,
     "index": 4_488,
     "model": 1_857,
     "process": 556,
     "storage": 5_028,
     "surfaces": 6_306,
-    "testing": 3_884,
+    "testing": 3_892,
 }
 
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_742
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_734
