@@ -16,17 +16,17 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 1_520,
-    "app": 3_078,
+    "app": 3_072,
     "artifacts": 7_467,
     "context": 3_147,
-    "engine": 24_565,
+    "engine": 24_567,
     "harness": 955,
-    "index": 4_488,
+    "index": 4_200,
     "model": 1_857,
     "process": 556,
     "storage": 5_028,
     "surfaces": 6_306,
-    "testing": 3_892,
+    "testing": 4_203,
 }
 
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_734
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_461

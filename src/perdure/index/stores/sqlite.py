@@ -1,6 +1,7 @@
 """An index in files of SQLite, one for each account, for any number of threads and processes."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,11 +11,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
 
-from perdure.database import DatabaseFile
+from perdure.database import DatabaseFile, InMemory
 from perdure.errors import DamageError, PackageMissingError
 from perdure.index.account import schema
 from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
-from perdure.index.account.file import TURN, AccountFile, AccountFiles, clear, remove_copies, turn
+from perdure.index.account.file import (
+    TURN,
+    AccountFile,
+    AccountFiles,
+    AccountsInMemory,
+    clear,
+    remove_copies,
+    turn,
+)
 from perdure.index.account.rows import (
     Change,
     Prepared,
@@ -58,6 +67,13 @@ class SqliteIndex:
     ) -> None:
         self._files = AccountFiles(folder, way=way, kind=kind)
         self._keeps_copies = kind is DatabaseFile
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """Return an empty index that touches no disk, and is gone when it is closed."""
+        index = cls(os.devnull, kind=InMemory)
+        index._files = AccountsInMemory()
+        return index
 
     def close(self) -> None:
         """Let go of all files; every other verb is `ClosedError` from now on."""
