@@ -21,7 +21,7 @@ BUDGETS = {
     "context": 3_147,
     "engine": 24_543,
     "harness": 955,
-    "index": 4_196,
+    "index": 4_184,
     "model": 1_857,
     "process": 556,
     "storage": 5_028,
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_433
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_421
