@@ -38,7 +38,7 @@ class Acme(Hashing):
 """
 
 INDEX = """
-from perdure.index.stores.memory import MemoryIndex
+from perdure.testing.index.reference import MemoryIndex
 
 OPEN = {}
 SEARCHES = []

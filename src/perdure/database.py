@@ -114,6 +114,14 @@ class DatabaseFile:
         """Whether what was read in one go was of one moment; SQLite sees to it."""
         return True
 
+    def identity(self) -> tuple[int, int] | None:
+        """Tell the file at the path from any other; None if none is there."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
     def wipe(self) -> None:
         """Write the file anew and empty its log, so that no byte of what was deleted is left.
 
@@ -154,8 +162,8 @@ class DatabaseFile:
             raise ClosedError(f"{self._name} was closed. Fix: open it again.")
         if self._connection is None:
             self._connection = self._open()
-            self._pid, self._identity = os.getpid(), identity_of(self.path)
-        elif self._pid != os.getpid() or identity_of(self.path) != self._identity:
+            self._pid, self._identity = os.getpid(), self.identity()
+        elif self._pid != os.getpid() or self.identity() != self._identity:
             raise StorageUnavailableError(
                 f"{self._name} was moved, or this process forked unseen by "
                 "Python. Fix: open it anew in a process that nobody forked from an open one."
@@ -367,6 +375,26 @@ class ReadOnlyFile(DatabaseFile):
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, logged
 
 
+class InMemory(DatabaseFile):
+    """A database without a file, until it is closed. In a fork each side goes on with its own."""
+
+    def identity(self) -> tuple[int, int]:
+        return 0, 0
+
+    def _connected(self) -> sqlite3.Connection:
+        self._pid = os.getpid()
+        return super()._connected()
+
+    def _open(self) -> sqlite3.Connection:
+        db = self._connection_to(":memory:", self._settle)
+        db.execute("PRAGMA temp_store = MEMORY")
+        return db
+
+    def disconnect(self) -> None:
+        if self._closed:  # and not before a fork
+            super().disconnect()
+
+
 def look(
     path: Path, tables: Tables, question: Callable[[sqlite3.Connection], Answer]
 ) -> Answer | None:
@@ -394,15 +422,6 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
         with suppress(sqlite3.Error):  # it may have been rolled back already
             db.execute("ROLLBACK")
         raise
-
-
-def identity_of(path: Path) -> tuple[int, int] | None:
-    """Tell the file at a path from any other; None if none is there."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _code(error: sqlite3.Error) -> int | None:

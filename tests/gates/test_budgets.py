@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_492,
-    "app": 3_071,
-    "artifacts": 7_459,
+    "agents": 1_520,
+    "app": 3_072,
+    "artifacts": 7_467,
     "context": 3_147,
-    "engine": 24_540,
+    "engine": 24_543,
     "harness": 955,
-    "index": 4_487,
+    "index": 4_184,
     "model": 1_857,
-    "process": 547,
-    "storage": 5_027,
-    "surfaces": 6_103,
-    "testing": 3_884,
+    "process": 556,
+    "storage": 5_028,
+    "surfaces": 6_306,
+    "testing": 4_203,
 }
 
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_365
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_421

@@ -13,11 +13,11 @@ from perdure.errors import InvalidValueError
 from perdure.index.account.rows import last_change
 from perdure.index.contract import Filters
 from perdure.index.filters import NAMED, Filing, Sought, check_cursor, sought, stamp
-from perdure.index.stores import MemoryIndex, SqliteIndex
-from perdure.index.stores import memory as plain
-from perdure.index.stores.memory import Kept
+from perdure.index.stores import SqliteIndex
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT, OWNER_SPACE
+from perdure.testing.index import reference as plain
+from perdure.testing.index.reference import Kept, MemoryIndex
 
 Hits = list[SeedHit]
 A_MOMENT = 0.002

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from perdure.index.contract import KeptIndex
-from perdure.index.stores import MemoryIndex, SqliteIndex
+from perdure.index.stores import SqliteIndex
 from perdure.testing import suite
-from perdure.testing.index import CONCURRENT_PROCESSES, SURVIVES_REOPENING, IndexSuite
+from perdure.testing.index import (
+    CONCURRENT_PROCESSES,
+    SURVIVES_REOPENING,
+    IndexSuite,
+    MemoryIndex,
+)
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.index import broken_indexes as broken
 from tests.index import test_index_conformance

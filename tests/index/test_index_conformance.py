@@ -1,11 +1,12 @@
-"""The two indexes that ship pass the whole contract."""
+"""The index that ships, in files and in memory, and what it is compared with pass the contract."""
 
 from pathlib import Path
 
 from perdure.index.contract import KeptIndex
-from perdure.index.stores import MemoryIndex, SqliteIndex
+from perdure.index.stores import SqliteIndex
 from perdure.testing.index.base import CONCURRENT_PROCESSES, SURVIVES_REOPENING
 from perdure.testing.index.index import IndexSuite
+from perdure.testing.index.reference import MemoryIndex
 
 
 class TestMemory(IndexSuite):
@@ -22,3 +23,11 @@ class TestSqlite(IndexSuite):
     @staticmethod
     def open_index(place: Path) -> KeptIndex:
         return SqliteIndex(str(place / "home" / "index"))
+
+
+class TestSqliteInMemory(IndexSuite):
+    promises = frozenset()
+
+    @staticmethod
+    def open_index(place: Path) -> KeptIndex:
+        return SqliteIndex.in_memory()

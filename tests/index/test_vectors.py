@@ -19,13 +19,13 @@ from perdure.index.vectors import (
     LARGEST,
     LONGEST,
     MAX_DIMENSION,
-    cosine,
     quantised,
     squared,
     whole,
 )
 from perdure.model import Level
 from perdure.testing.index.base import record, uri_of
+from perdure.testing.index.reference import cosine
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 vectors = st.lists(finite, min_size=1, max_size=40)

@@ -54,7 +54,6 @@ LOOKING_BACK = {
     "perdure.artifacts.verify",
 }
 OTHER_BACKENDS = {
-    "perdure.index.stores.memory",
     "perdure.storage.backends.memory",
     "perdure.storage.backends.vault",
     "perdure.storage.conflicts",

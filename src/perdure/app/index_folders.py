@@ -238,9 +238,7 @@ class SqliteMoments:
 
     def unkept(self) -> KeptIndex:
         """Return an empty index for a moment that can't be kept."""
-        from perdure.index.stores.memory import MemoryIndex
-
-        return MemoryIndex()
+        return SqliteIndex.in_memory()
 
     def _tidy(self, folder: Path) -> None:
         """Make the folder of a moment, and remove what nobody needs any more."""

@@ -14,7 +14,7 @@ from perdure.database import ReadOnlyFile
 from perdure.engine.recall.recalling import Recaller, Sources
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.account.schema import FORMAT
-from perdure.index.contract import Embedder, KeptIndex
+from perdure.index.contract import Embedder
 from perdure.index.memo import embedder_id
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri
@@ -24,7 +24,7 @@ from perdure.model import Uri
 class Searcher:
     """An index, and who answers out of it."""
 
-    index: KeptIndex
+    index: SqliteIndex
     recaller: Recaller
     reason: str = ""
     """Why it may not know of all."""
@@ -32,7 +32,7 @@ class Searcher:
     @property
     def is_undisturbed(self) -> bool:
         """Whether all that was found was as of one moment."""
-        return not isinstance(self.index, SqliteIndex) or self.index.is_undisturbed(ACCOUNT)
+        return self.index.is_undisturbed(ACCOUNT)
 
 
 def open_searcher(reading: Reading) -> Searcher:
@@ -42,25 +42,21 @@ def open_searcher(reading: Reading) -> Searcher:
     """
     embedder, reason = _embedder(reading)
     reader = NodeReader(reading.backend)
-    name, kept = _kept(reading, embedder)
-    index: KeptIndex
-    if kept is None:
+    name, index = _kept(reading, embedder)
+    if index is None:
         index, reason = _made(reader)
-    else:
-        index = kept
-    if kept is None or name != _name(embedder):
+    if name != _name(embedder):
         embedder = None
     relations = RelationReader(reader, ScannedLinks(reader))
     sources = Sources(reader, relations, index, embedder, why_words=None)
     return Searcher(index, Recaller(sources), reason)
 
 
-def _made(reader: NodeReader) -> tuple[KeptIndex, str]:
+def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:
     """Return an index in memory, if there is little to index, and else an empty one with why."""
     from perdure.engine.indexing import FEW, Indexer
-    from perdure.index.stores.memory import MemoryIndex
 
-    index = MemoryIndex()
+    index = SqliteIndex.in_memory()
     places = list(islice(reader.walk(Uri(ACCOUNT)), FEW + 1))
     if len(places) > FEW:
         return index, "there is no index yet. Fix: run `perdure index rebuild`."

@@ -245,6 +245,8 @@ class Past:
 
     def close(self) -> None:
         self.index.close()
+        if self._unkept.cache_info().currsize:
+            self._unkept().following.index.close()
 
     def recall(self, question: Question, request: RequestContext) -> RecallResult:
         """Answer as of then; an index that turns out to be damaged is made anew."""

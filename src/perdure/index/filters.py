@@ -96,15 +96,6 @@ def above(uri: str, level: Level) -> str:
     return str(place.parent) if place.path else ""
 
 
-def admits(wanted: Sought, record: IndexRecord, filed: Filing) -> bool:
-    texts = {**filed.texts, URI: record.uri}
-    return (
-        all(texts.get(name) in values for name, values in wanted.texts.items())
-        and (wanted.levels is None or record.level in wanted.levels)
-        and (wanted.times is None or any(filed.since <= t < filed.until for t in wanted.times))
-    )
-
-
 # ---------------------------------------------------------------- values
 def _each(value: JSON, name: str, understand: Callable[[JSON, str], Value]) -> frozenset[Value]:
     several = value if isinstance(value, tuple) else (value,)

@@ -55,12 +55,6 @@ def squared(kept: bytes) -> int:
     return sum(map(_SQUARES.__getitem__, kept))
 
 
-def cosine(one: bytes, other: bytes) -> float:
-    """Return how near two vectors of one dimension are, from -1 to 1."""
-    dot = sum(a * b for a, b in zip(array("b", one), array("b", other), strict=True))
-    return dot / math.sqrt(squared(one) * squared(other))
-
-
 def _finite(vector: Sequence[float]) -> list[float]:
     try:
         numbers = list(map(float, vector))

@@ -5,11 +5,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perdure.engine.llm.asking import Asking, Checked
+from perdure.engine.llm.asking import Asking
 from perdure.engine.llm.contract import Answer, Message, Refusal, Reply, Request, Truncation
 from perdure.errors import AnswerMalformedError, InvalidValueError
 from perdure.model.values import JSON
-from perdure.testing.llm.scripted import Script, Scripted
+from perdure.testing.llm.scripted import Checked, Script, Scripted
 
 
 class Honest(Asking):

@@ -6,9 +6,10 @@ from typing import Any
 
 from perdure.engine.llm.adapters.anthropic import Anthropic
 from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
-from perdure.engine.llm.asking import Asking, Checked, Retried
+from perdure.engine.llm.asking import Asking, Retried
 from perdure.engine.llm.contract import LLM, Reply
 from perdure.testing.llm import LLMSuite, Script, scripted_llm
+from perdure.testing.llm.scripted import Checked
 from tests.engine.llm.services import as_the_tool_answer, serving
 
 

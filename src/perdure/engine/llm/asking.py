@@ -82,14 +82,6 @@ class Asking:
         return str(self._completer.parameters.get("model"))
 
 
-class Checked(Wrapper):
-    """Lets only such answers pass as fit the request; all else is an error."""
-
-    def complete(self, request: Request, *, seconds: float) -> Answer:
-        reply = self._inner.complete(request, seconds=seconds)
-        return checked(request, reply, self._model)
-
-
 def checked(request: Request, reply: Reply, model: str) -> Answer:
     """Return the answer if it is one to this request."""
     if isinstance(reply, Refusal):

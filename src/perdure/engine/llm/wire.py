@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, ClassVar
-from urllib.parse import SplitResult, urlsplit
 
 from perdure.engine.llm.contract import Answer, Reply, Request, Tool
 from perdure.errors import (
@@ -26,6 +25,7 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
+from perdure.index.embedders.openai_compatible import check_service
 from perdure.model.values import JSON, counted, plain, shown
 
 STRUCTURES = ("json_schema", "tool", "text")
@@ -49,13 +49,9 @@ class Service:
     """For how long nothing may come; models think before they say the first word."""
 
     def __post_init__(self) -> None:
-        _check_url(self.base_url)
+        check_service(self.base_url, self.api_key, "language model")
         if not self.model:
             raise InvalidValueError("there is no name of a model. Fix: set model in [llm].")
-        if not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:
-            raise InvalidValueError(
-                "the API key holds what no key can. Fix: copy it again, without line breaks."
-            )
         if self.structured not in STRUCTURES:
             raise InvalidValueError(
                 f"structured is {shown(self.structured)}. Fix: use {', '.join(STRUCTURES)}."
@@ -71,26 +67,6 @@ class Service:
             "structured": self.structured,
             "max_output_tokens": self.max_output_tokens,
         }
-
-
-def _check_url(url: str) -> None:
-    parts = _split(url)
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise InvalidValueError(
-            "the URL of the language model holds more than a host and a path. "
-            "Fix: give a URL as https://host/v1, and what is secret as the API key."
-        )
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise InvalidValueError(f"{shown(url)} is no endpoint. Fix: give a URL as https://host/v1.")
-
-
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # looked at here, where a wrong one can be told
-    except ValueError:
-        return SplitResult("", "", "", "", "")
-    return parts
 
 
 ANSWER = "answer"

@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import sqlite3
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -12,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perdure.database import DatabaseFile, identity_of
+from perdure.database import DatabaseFile, InMemory
 from perdure.errors import (
     ClosedError,
     DamageError,
@@ -140,7 +141,7 @@ class AccountFile:
         self.passages: tuple[Change, int] | None = None
         """How many there were, as of a change."""
         self._file = _opened(path, kind)
-        self._identity = identity_of(path)
+        self._identity = self._file.identity()
         self._tuned: sqlite3.Connection | None = None
         self._closed = False
 
@@ -150,7 +151,7 @@ class AccountFile:
 
     @property
     def is_in_place(self) -> bool:
-        return not self._closed and identity_of(self.path) == self._identity is not None
+        return not self._closed and self._file.identity() == self._identity is not None
 
     @property
     def is_undisturbed(self) -> bool:
@@ -242,7 +243,7 @@ def retire(path: Path) -> None:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0
 
 
@@ -360,3 +361,20 @@ class AccountFiles:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise ClosedError(f"the index {str(self._folder)!a} was closed. Fix: open it again.")
+
+
+class AccountsInMemory(AccountFiles):
+    """The databases of accounts without a file, until they are closed. All stay open."""
+
+    def __init__(self) -> None:
+        super().__init__(os.devnull, sys.maxsize, kind=InMemory)
+
+    def accounts(self) -> list[str]:
+        with self._lock:
+            return sorted(self._open)
+
+    def ask(
+        self, account: str, question: Callable[[AccountFile], Answer], absent: Answer
+    ) -> Answer:
+        self._refuse_if_closed()
+        return self.use(account, question) if account in self.accounts() else absent

@@ -52,20 +52,7 @@ class Endpoint:
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:
-        parts = _split(self.base_url)
-        if "@" in parts.netloc or parts.query or parts.fragment:
-            raise InvalidValueError(
-                "the URL of the endpoint holds more than a host and a path. "
-                "Fix: give a URL as https://host/v1, and what is secret as the API key."
-            )
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise InvalidValueError(
-                f"{shown(self.base_url)} is no endpoint. Fix: give a URL as https://host/v1."
-            )
-        if not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:
-            raise InvalidValueError(
-                "the API key holds what no key can. Fix: copy it again, without line breaks."
-            )
+        check_service(self.base_url, self.api_key, "endpoint")
 
     def post(self, verb: str, asked: Mapping[str, object], *, patient: bool = True) -> Any:  # noqa: ANN401 - JSON from outside
         """Return what the endpoint answers to a verb; `EndpointError` without an answer in JSON.
@@ -160,6 +147,22 @@ class _StayHere(HTTPRedirectHandler):
 
     def redirect_request(self, *_: object, **__: object) -> None:
         return None
+
+
+def check_service(url: str, key: str, what: str) -> None:
+    """Refuse a URL that is none or holds a secret, and a key that can be none."""
+    parts = _split(url)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise InvalidValueError(
+            f"the URL of the {what} holds more than a host and a path. "
+            "Fix: give a URL as https://host/v1, and what is secret as the API key."
+        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise InvalidValueError(f"{shown(url)} is no endpoint. Fix: give a URL as https://host/v1.")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise InvalidValueError(
+            "the API key holds what no key can. Fix: copy it again, without line breaks."
+        )
 
 
 def _split(url: str) -> SplitResult:

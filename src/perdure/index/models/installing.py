@@ -18,6 +18,7 @@ from typing import IO, Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from perdure.artifacts.disk import sync_folder
 from perdure.errors import InstallError, ModelDamagedError, PerdureError, explain
 from perdure.index.models.installed import (
     FILES,
@@ -260,7 +261,7 @@ def _build(work: Path, tell: Tell) -> None:
     (work / "model").mkdir()
     for name, content in {**files, MANIFEST: manifest}.items():
         _write(work / "model" / name, content)
-    _sync(work / "model")
+    sync_folder(str(work / "model"))
 
 
 def _put_in_place(work: Path, models: Path) -> None:
@@ -268,7 +269,7 @@ def _put_in_place(work: Path, models: Path) -> None:
     with suppress(FileNotFoundError):
         place.rename(work / "damaged")
     (work / "model").rename(place)
-    _sync(models)
+    sync_folder(str(models))
 
 
 # ---------------------------------------------------------------- folders
@@ -303,11 +304,3 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,6 +1,7 @@
 """An index in files of SQLite, one for each account, for any number of threads and processes."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,11 +11,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
 
-from perdure.database import DatabaseFile
+from perdure.database import DatabaseFile, InMemory
 from perdure.errors import DamageError, PackageMissingError
 from perdure.index.account import schema
 from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
-from perdure.index.account.file import TURN, AccountFile, AccountFiles, clear, remove_copies, turn
+from perdure.index.account.file import (
+    TURN,
+    AccountFile,
+    AccountFiles,
+    AccountsInMemory,
+    clear,
+    remove_copies,
+    turn,
+)
 from perdure.index.account.rows import (
     Change,
     Prepared,
@@ -58,6 +67,13 @@ class SqliteIndex:
     ) -> None:
         self._files = AccountFiles(folder, way=way, kind=kind)
         self._keeps_copies = kind is DatabaseFile
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """Return an empty index that touches no disk, and is gone when it is closed."""
+        index = cls(os.devnull, kind=InMemory)
+        index._files = AccountsInMemory()
+        return index
 
     def close(self) -> None:
         """Let go of all files; every other verb is `ClosedError` from now on."""
@@ -182,10 +198,10 @@ class SqliteIndex:
     def search_by_text(
         self, words: Sequence[str], filters: Filters, top_k: int, *, context_weight: float = 1.0
     ) -> list[SeedHit]:
-        return self._by_words(words, filters, top_k, check_weight(context_weight), _hits) or []
+        return self._by_words(words, filters, top_k, check_weight(context_weight), hits) or []
 
     def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
-        return self._by_words(words, filters, top_k, 1.0, _matches) or {}
+        return self._by_words(words, filters, top_k, 1.0, matches) or {}
 
     def _by_words(
         self,
@@ -193,7 +209,7 @@ class SqliteIndex:
         filters: Filters,
         top_k: int,
         weight: float,
-        told: Callable[[AccountFile, sqlite3.Connection, Scored], Told],
+        told: Callable[[sqlite3.Connection, Scored], Told],
     ) -> Told | None:
         """Tell of the best by words; None if there is nothing to look for, or to look in."""
         wanted, most = sought(filters), counted(top_k, "number of hits")
@@ -201,13 +217,11 @@ class SqliteIndex:
         if not expression or not most:
             return None
 
-        def find(file: AccountFile) -> Told | None:
-            with file.reading() as db:
-                asked = {"words": expression, "weight": weight}
-                scored = _best_by_words(db, asked, wanted_in(db, wanted), most)
-                return told(file, db, scored)
+        def find(_: AccountFile, db: sqlite3.Connection, __: Change) -> Told | None:
+            asked = {"words": expression, "weight": weight}
+            return told(db, _best_by_words(db, asked, wanted_in(db, wanted), most))
 
-        return self._files.ask(wanted.account, find, None)
+        return self._ask(wanted.account, find, None)
 
     def _nearest(
         self, query_vector: Sequence[float], wanted: Sought, top_k: int, parent: str | None
@@ -220,7 +234,7 @@ class SqliteIndex:
         def find(file: AccountFile) -> list[SeedHit]:
             with file.reading() as db:
                 scored = nearest.nearest(file, db, query, wanted_in(db, wanted, parent), most)
-                found = _hits(file, db, scored)
+                found = hits(db, scored)
             if self._keeps_copies:
                 nearest.keep_copy(file, len(query))
             return found
@@ -355,16 +369,6 @@ def _passages(file: AccountFile, db: sqlite3.Connection, last: Change) -> int:
 def _number(db: sqlite3.Connection, question: str, *asked: str) -> int:
     ((count,),) = db.execute(question, asked)
     return int(count)
-
-
-def _matches(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> dict[str, float]:
-    last_change(db, file.account)
-    return matches(db, scored)
-
-
-def _hits(file: AccountFile, db: sqlite3.Connection, scored: Scored) -> list[SeedHit]:
-    last_change(db, file.account)
-    return hits(db, scored)
 
 
 def _searching_vectors() -> ModuleType:

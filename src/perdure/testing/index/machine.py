@@ -16,10 +16,10 @@ from hypothesis.stateful import (
 )
 
 from perdure.index.contract import Filters, KeptIndex
-from perdure.index.stores import MemoryIndex
 from perdure.model import IndexRecord, SeedHit
 from perdure.model.values import JSON
 from perdure.testing.index.base import ACCOUNT, EVERYONE, IndexBase, record, uri_of
+from perdure.testing.index.reference import MemoryIndex
 from perdure.testing.suite import examples
 
 _TIMES = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00+02:00", "2026-02-01T00:00:00Z")

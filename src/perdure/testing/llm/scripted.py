@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.engine.llm.asking import Asking, Checked
-from perdure.engine.llm.contract import LLM, Answer, Call, Reply, Request
+from perdure.engine.llm.asking import Asking, checked
+from perdure.engine.llm.contract import LLM, Answer, Call, Reply, Request, Wrapper
 from perdure.errors import LanguageModelError
 from perdure.model.values import JSON
 
@@ -46,6 +46,14 @@ class Scripted:
     def complete(self, request: Request, *, seconds: float) -> Reply:
         del seconds
         return self._script.reply_to(request.as_json())
+
+
+class Checked(Wrapper):
+    """Lets only such answers pass as fit the request; all else is an error."""
+
+    def complete(self, request: Request, *, seconds: float) -> Answer:
+        reply = self._inner.complete(request, seconds=seconds)
+        return checked(request, reply, self._model)
 
 
 def scripted_llm(script: Script) -> LLM:

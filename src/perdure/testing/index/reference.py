@@ -1,15 +1,17 @@
 """An index that lasts as long as its process. It is the plain truth that others are held to."""
 
+import math
 import threading
+from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perdure.index.contract import Filters
 from perdure.index.filters import (
+    URI,
     Filing,
     Sought,
     above,
-    admits,
     check_cursor,
     check_nodes,
     check_unlogged,
@@ -17,7 +19,7 @@ from perdure.index.filters import (
     sought,
     stamp,
 )
-from perdure.index.vectors import cosine, quantised, whole
+from perdure.index.vectors import quantised, squared, whole
 from perdure.index.words import check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT, OWNER_SPACE
@@ -259,6 +261,21 @@ def _kept(record: IndexRecord) -> Kept:
 
 def _above(record: IndexRecord) -> str:
     return above(record.uri, record.level)
+
+
+def admits(wanted: Sought, record: IndexRecord, filed: Filing) -> bool:
+    texts = {**filed.texts, URI: record.uri}
+    return (
+        all(texts.get(name) in values for name, values in wanted.texts.items())
+        and (wanted.levels is None or record.level in wanted.levels)
+        and (wanted.times is None or any(filed.since <= t < filed.until for t in wanted.times))
+    )
+
+
+def cosine(one: bytes, other: bytes) -> float:
+    """Return how near two vectors of one dimension are, from -1 to 1."""
+    dot = sum(a * b for a, b in zip(array("b", one), array("b", other), strict=True))
+    return dot / math.sqrt(squared(one) * squared(other))
 
 
 def _having(phrase: tuple[str, ...], fields: Mapping[str, Fields]) -> dict[str, tuple[int, int]]:
