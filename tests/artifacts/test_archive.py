@@ -338,7 +338,7 @@ class TestContinued:
     def test_large_content_is_appended(self, there: ArtifactStore, here: ArtifactStore) -> None:
         live(there)
         take(here, exported(there))
-        cid, _ = there.put_stream(io.BytesIO(LARGE))
+        cid, _ = there.put(Literal(LARGE))
         there.put_many([Literal(LARGE[:-1]), Literal(LARGE[:-2])])
 
         take(here, exported(there))

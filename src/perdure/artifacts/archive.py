@@ -279,24 +279,19 @@ class Archive:
             return frame.seal if frame.head.last_position == position else None
         return None
 
-    def payload(self, frame: Frame) -> Iterator[bytes]:
-        """Yield the payload of a commit in slices; `ArchiveError` if it changed meanwhile."""
+    def payload(self, frame: Frame) -> bytes:
+        """Return the payload of a commit; `ArchiveError` if it changed meanwhile."""
         window = Window(self.sections[frame.segment], frame.end.offset)
-        for put in placed(frame):
-            yield from zeros(put) if self.survey.is_swept(put) else self._checked(window, put)
+        return b"".join(
+            bytes(put.length) if self.survey.is_swept(put) else self._checked(window, put)
+            for put in placed(frame)
+        )
 
-    def _checked(self, window: Window, put: Placed) -> Iterator[bytes]:
-        if put.length <= SLICE:
-            if not is_whole(window, put, self.hash):
-                raise ArchiveError(CHANGED)
-            yield window.read(put.place, put.length)
-            return
-        hasher = self.hash.hasher()
-        for data in window.slices(put.place, put.length):
-            hasher.update(data)
-            yield data
-        if hasher.digest() != put.digest:
+    def _checked(self, window: Window, put: Placed) -> bytes:
+        data = window.read(put.place, put.length)
+        if self.hash.digest(data) != put.digest:
             raise ArchiveError(CHANGED)
+        return data
 
 
 def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archive:
