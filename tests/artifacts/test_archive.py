@@ -15,7 +15,7 @@ from perdure.artifacts import (
     IndexState,
     Literal,
 )
-from perdure.artifacts.archive import Footer, read_archive
+from perdure.artifacts.archive import read_archive
 from perdure.artifacts.archiving import How, Taken, export, import_archive
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind
@@ -34,7 +34,6 @@ from tests.artifacts.archives import (
     live,
     live_on,
     open_store,
-    redigested,
     signed,
 )
 from tests.support.artifacts import MemoryDisk
@@ -299,22 +298,6 @@ class TestSignature:
 
         assert take(here, data).how is How.RESTORED
         assert exported(here) == exported(there) != data
-
-    def test_a_signature_of_another_log_is_refused(
-        self, there: ArtifactStore, here: ArtifactStore
-    ) -> None:
-        live(there)
-        data = exported(there)
-        there.put(Literal(b"more"))
-        longer = read_archive(io.BytesIO(signed(exported(there), KEY)))
-        plain = read_archive(io.BytesIO(data))
-        text = longer.footer[len(plain.footer) :]
-        footer = Footer(plain.end.position, plain.end.seal, plain.root, text).encode()
-        forged = redigested(data[: -32 - len(plain.footer)] + footer + bytes(32))
-
-        with pytest.raises(ArchiveError, match="another log"):
-            take(here, forged)
-        assert here.current() == (0, 0)
 
 
 class TestContinued:
