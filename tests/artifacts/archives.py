@@ -70,7 +70,7 @@ def live(store: ArtifactStore, *, large: bool = False) -> list[CID]:
     store.gc(before=store.current().position - 2)
     store.put_many([literal(number) for number in range(20, 30)])
     if large:
-        cids.append(store.put_stream(io.BytesIO(LARGE))[0])
+        cids.append(store.put(Literal(LARGE))[0])
     store.snapshot()
     store.record([Change("a/note", b"second", {"who": "Ben"}), Change("b/note", None)])
     return [*cids, CID.of(b"onetwo"), CID.of(b"first"), CID.of(b"second")]

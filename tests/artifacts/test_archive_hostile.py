@@ -333,10 +333,8 @@ def peak(act: Callable[[], object]) -> int:
 def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
     path = tmp_path / "archive"
     dice = random.Random(tiers.seed(3))
-    source = tmp_path / "large"
-    source.write_bytes(dice.randbytes(48 << 20))
-    with ArtifactStore.open(tmp_path / "there") as there, source.open("rb") as large:
-        there.put_stream(large)
+    with ArtifactStore.open(tmp_path / "there") as there:
+        there.put(Literal(dice.randbytes(48 << 20)))
 
         def write() -> None:
             with path.open("wb") as target:

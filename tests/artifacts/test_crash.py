@@ -71,8 +71,8 @@ def summary(output: str) -> list[int]:
     "workload",
     [
         ("put 1100000",),
-        ("put", "put a large stream"),
-        ("put a large stream", "tombstone", "collect"),
+        ("put", "put 1100000"),
+        ("put 1100000", "tombstone", "collect"),
         ("put, killed 5", "put sectors, failing 0", "put"),
     ],
     ids=", ".join,

@@ -1,7 +1,6 @@
 """Every call to the disk fails once, or for good: nothing that was acknowledged is lost."""
 
 import errno
-import io
 import os
 import tempfile
 from collections import Counter
@@ -78,7 +77,7 @@ class Workload:
             lambda: self._get(b"one"),
             self._snapshot,
             self._hide,
-            self._put_stream,
+            self._put_large,
             self._reopen,
             lambda: self._put(b"one"),
             self._record,
@@ -128,8 +127,8 @@ class Workload:
             self._acknowledge(cid, state, data)
             self.promises.kept[cid] = data
 
-    def _put_stream(self) -> None:
-        cid, state = self._open.put_stream(io.BytesIO(LARGE))
+    def _put_large(self) -> None:
+        cid, state = self._open.put(Literal(LARGE))
         self._acknowledge(cid, state, LARGE)
         self.promises.kept[cid] = LARGE
 

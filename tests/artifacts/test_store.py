@@ -1,6 +1,5 @@
 """The seed's contract of put and get, on a disk in memory and on a real one."""
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -142,32 +141,14 @@ class TestPut:
         assert not (tmp_path / "history").exists()
 
     @pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1, 3_500_000])
-    def test_a_stream_is_put_like_its_bytes(self, store: ArtifactStore, size: int) -> None:
+    def test_content_of_any_size_is_put(self, store: ArtifactStore, size: int) -> None:
         data = Random(size).randbytes(size)
 
-        cid, state = store.put_stream(io.BytesIO(data))
+        cid, state = store.put(Literal(data))
 
         assert cid == CID.of(data)
         assert store.get(cid) == data
         assert store.put(Literal(data)) == (cid, state)
-        assert store.put_stream(io.BytesIO(data)) == (cid, state)
-
-    def test_a_stream_that_changes_while_it_is_put_leaves_nothing(
-        self, store: ArtifactStore
-    ) -> None:
-        class Changing(io.BytesIO):
-            def seek(self, *place: int) -> int:
-                self.getbuffer()[0] ^= 1
-                return super().seek(*place)
-
-        store.put(HELLO)
-        with pytest.raises(InvalidArtifactError, match="changed while"):
-            store.put_stream(Changing(b"x" * 3_000_000))
-
-        assert store.current().position == 1
-        store.put(WORLD)
-        assert store.get(CID.of(b"world")) == b"world"
-        assert store.cuts == ()
 
     def test_a_closed_store_says_so(self, store: ArtifactStore) -> None:
         cid, _ = store.put(HELLO)

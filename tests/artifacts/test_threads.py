@@ -1,17 +1,19 @@
 """Many threads on one store: they share commits, and one's failure is its own."""
 
 import errno
-import io
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google_crc32c import value as crc32c
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Put
+from perdure.artifacts.index import Content, Draft
 from perdure.artifacts.journal import _Request
 from perdure.errors import InvalidArtifactError, StorageFaultError
 from tests.support.artifacts.faulty_disk import Fault, FaultyDisk
@@ -171,19 +173,21 @@ def test_whoever_serves_another_first_is_served_before_it_returns() -> None:
     assert waiting.done
 
 
+def put_alone(store: ArtifactStore, data: bytes) -> tuple[CID, IndexState]:
+    content = Content(bytes(CID.of(data)), crc32c(data), data)
+    return CID.of(data), store._journal.commit(lambda draft: draft.put(content), alone=True)
+
+
 def test_every_state_that_is_returned_holds_what_was_put_whoever_wants_to_be_alone() -> None:
     gate = Gate()
     store = ArtifactStore.on(gate)
     store.put(Literal(b"begin"))
 
-    def stream(data: bytes) -> Callable[[], object]:
-        return lambda: store.put_stream(io.BytesIO(data))
-
     for turn in range(20):
         contents = [b"%d in turn %d" % (number, turn) for number in range(8)]
         puts = putting(store, *contents[:4])
-        streams = [stream(data) for data in contents[4:]]
-        mixed = [action for pair in zip(puts, streams, strict=True) for action in pair]
+        lonely = [partial(put_alone, store, data) for data in contents[4:]]
+        mixed = [action for pair in zip(puts, lonely, strict=True) for action in pair]
         results = together(gate, store, [*mixed, store.snapshot])
         states = [result for result in results if isinstance(result, IndexState)]
         answers = [result for result in results if isinstance(result, tuple)]
@@ -193,39 +197,16 @@ def test_every_state_that_is_returned_holds_what_was_put_whoever_wants_to_be_alo
             assert store.get(cid, state) is not None
 
 
-class Changing(io.BytesIO):
-    """A file that is another one when it is read again."""
-
-    def seek(self, *place: int) -> int:
-        self.getbuffer()[0] ^= 1
-        return super().seek(*place)
-
-
-class Closing(io.BytesIO):
-    """A file that can't be read again."""
-
-    def seek(self, *place: int) -> int:
-        raise ValueError("I/O operation on closed file.")
-
-
-class Failing(io.BytesIO):
-    """A file on a disk that breaks."""
-
-    def seek(self, *place: int) -> int:
-        raise OSError(errno.EIO, "Input/output error")
-
-
-@pytest.mark.parametrize(
-    ("source", "error"),
-    [(Changing, InvalidArtifactError), (Closing, ValueError), (Failing, OSError)],
-)
-def test_a_stream_that_fails_hurts_nobody_else(
-    source: type[io.BytesIO], error: type[Exception]
-) -> None:
+@pytest.mark.parametrize("error", [InvalidArtifactError, ValueError, OSError])
+def test_a_plan_that_fails_alone_hurts_nobody_else(error: type[Exception]) -> None:
     gate = Gate()
     store = ArtifactStore.on(gate)
     store.put(Literal(b"begin"))
-    bad = [lambda: store.put_stream(source(b"x" * 3_000_000))] * 3
+
+    def fail(_: Draft) -> None:
+        raise error("no")
+
+    bad = [lambda: store._journal.commit(fail, alone=True)] * 3
     good = putting(store, *(b"%d" % number for number in range(6)))
 
     results = together(gate, store, [bad[0], *good[:3], bad[1], *good[3:], bad[2]])
@@ -365,7 +346,6 @@ def test_followers_of_an_interrupted_leader_are_served_and_only_once(verb: str) 
 
 
 def test_what_an_interrupted_caller_had_asked_for_is_not_done_behind_its_back() -> None:
-    """Its file may be closed by then, and whoever does it would meet the error."""
     disk = FaultyDisk(MemoryDisk())
     store = ArtifactStore.on(disk)
     store.put(Literal(b"begin"))
@@ -377,10 +357,9 @@ def test_what_an_interrupted_caller_had_asked_for_is_not_done_behind_its_back() 
             raise KeyboardInterrupt
         return asked(verb, name, *acts)
 
-    with io.BytesIO(b"x" * 100) as source:
-        disk.__dict__["ask"] = ask
-        with pytest.raises(KeyboardInterrupt):
-            store.put_stream(source)
+    disk.__dict__["ask"] = ask
+    with pytest.raises(KeyboardInterrupt):
+        store.put(Literal(b"x" * 100))
     disk.__dict__["ask"] = asked
 
     assert store.put(Literal(b"mine")) == (CID.of(b"mine"), IndexState(0, 2))

@@ -115,7 +115,7 @@ def test_a_disk_that_fails_after_the_commit_is_not_called_unchanged(
 ) -> None:
     with monkeypatch.context() as patch:
         fail_on_directories(patch, errno.EIO)
-        with pytest.raises(StorageFaultError, match="is done and can be seen"):
+        with pytest.raises(StorageFaultError, match="are done and can be seen"):
             backend.write(NOTE, "after")
 
     assert files_in(root) == {**BEFORE, NOTE.key: "after"}

@@ -209,8 +209,8 @@ def test_a_stalled_holder_does_not_blot_out_its_successors_record(root: Path, lo
     stalled = acquired(root, locks)
     age(stalled.baton, seconds=60)
     successor = acquired(root, locks)
-    (root / successor.temporary("")).write_text("half")
-    stalled.temporary("")  # it woke up, and has not looked yet
+    (root / successor.temporaries([""])[0]).write_text("half")
+    stalled.temporaries([""])[0]  # it woke up, and has not looked yet
     age(successor.baton, seconds=60)
 
     with Mutex(str(root), locks, PATIENT).hold():
@@ -220,7 +220,7 @@ def test_a_stalled_holder_does_not_blot_out_its_successors_record(root: Path, lo
 def test_records_go_with_their_locks_or_when_they_are_old(root: Path, locks: str) -> None:
     folder = lock_directory(root, locks).parent
     with vault_mutex(str(root), locks=locks) as held:
-        held.temporary("")
+        held.temporaries([""])[0]
         assert len(list(folder.glob("lock.*"))) == 1
     assert list(folder.glob("lock.*")) == []
 
@@ -234,7 +234,7 @@ def test_records_go_with_their_locks_or_when_they_are_old(root: Path, locks: str
 def test_a_dead_holder_is_taken_over_at_once_and_cleared_up_after(root: Path, locks: str) -> None:
     def die_half_way() -> None:
         held = acquired(root, locks)
-        (root / held.temporary("")).write_text("half a te")
+        (root / held.temporaries([""])[0]).write_text("half a te")
         os._exit(0)
 
     finish([start(die_half_way)])
@@ -251,7 +251,7 @@ def test_a_folder_that_is_no_longer_one_does_not_block_the_lock(
 ) -> None:
     (root / "notes").mkdir()
     stalled = acquired(root, locks)
-    stalled.temporary("notes")
+    stalled.temporaries(["notes"])[0]
     age(stalled.baton, seconds=60)
     (root / "notes").rename(root.parent / "elsewhere")
     if became == "file":
@@ -267,7 +267,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die_half_way() -> None:
-        acquired(root, locks).temporary("")
+        acquired(root, locks).temporaries([""])[0]
         os._exit(0)
 
     def refuse(*_: object) -> None:
@@ -279,7 +279,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
         pass
 
     stalled = acquired(root, locks)
-    stalled.temporary("")
+    stalled.temporaries([""])[0]
     age(stalled.baton, seconds=60)
     with pytest.raises(StorageFaultError), Mutex(str(root), locks, QUICK).hold():
         pytest.fail("a holder that may wake up could still commit")
@@ -287,7 +287,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
 
 def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
-    (root / stalled.temporary("")).write_text("half")
+    (root / stalled.temporaries([""])[0]).write_text("half")
     baton = Path(stalled.baton)
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
@@ -377,7 +377,7 @@ HOLD_AND_WAIT = """
 import sys, time
 from perdure.storage import vault_mutex
 with vault_mutex(sys.argv[1], locks=sys.argv[2]) as held:
-    open(sys.argv[1] + "/" + held.temporary(""), "w").write("half")
+    open(sys.argv[1] + "/" + held.temporaries([""])[0], "w").write("half")
     print("held", flush=True)
     time.sleep(60)
 """
@@ -488,7 +488,7 @@ UNTRACED = {
 
 INTERRUPTED = """
 import sys
-import perdure.storage.commit  # and the lock: else the interrupts may all fall into the imports
+import perdure.storage.batch  # and the lock: else the interrupts may all fall into the imports
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])

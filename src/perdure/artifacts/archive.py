@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple
 
-from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.entry import (
     Lift,
@@ -50,7 +49,7 @@ from perdure.artifacts.segment import (
 )
 from perdure.artifacts.state import IndexState
 from perdure.artifacts.verify import Progress
-from perdure.errors import ArchiveError, DamageError, InvalidCIDError, ProofError
+from perdure.errors import ArchiveError, DamageError, InvalidCIDError
 
 DIGEST_BYTES = 32
 CHANGED = "the archive was changed while it was being taken in. Fix: take it in again."
@@ -77,7 +76,7 @@ class Footer(NamedTuple):
     seal: bytes
     root: bytes
     checkpoint: bytes
-    """Signed, as text; empty if nobody signed."""
+    """Signed, as earlier versions wrote it; empty by now."""
 
     def encode(self) -> bytes:
         packed = _FOOTER.pack(self.position, self.seal, self.root, len(self.checkpoint))
@@ -236,8 +235,6 @@ class Archive:
     end: End
     snapshots: int
     root: bytes
-    checkpoint: SignedCheckpoint | None
-    """It is of this log; who signed it was not looked at."""
     digest: bytes
     footer: bytes
     source: Section
@@ -279,32 +276,27 @@ class Archive:
             return frame.seal if frame.head.last_position == position else None
         return None
 
-    def payload(self, frame: Frame) -> Iterator[bytes]:
-        """Yield the payload of a commit in slices; `ArchiveError` if it changed meanwhile."""
+    def payload(self, frame: Frame) -> bytes:
+        """Return the payload of a commit; `ArchiveError` if it changed meanwhile."""
         window = Window(self.sections[frame.segment], frame.end.offset)
-        for put in placed(frame):
-            yield from zeros(put) if self.survey.is_swept(put) else self._checked(window, put)
+        return b"".join(
+            bytes(put.length) if self.survey.is_swept(put) else self._checked(window, put)
+            for put in placed(frame)
+        )
 
-    def _checked(self, window: Window, put: Placed) -> Iterator[bytes]:
-        if put.length <= SLICE:
-            if not is_whole(window, put, self.hash):
-                raise ArchiveError(CHANGED)
-            yield window.read(put.place, put.length)
-            return
-        hasher = self.hash.hasher()
-        for data in window.slices(put.place, put.length):
-            hasher.update(data)
-            yield data
-        if hasher.digest() != put.digest:
+    def _checked(self, window: Window, put: Placed) -> bytes:
+        data = window.read(put.place, put.length)
+        if self.hash.digest(data) != put.digest:
             raise ArchiveError(CHANGED)
+        return data
 
 
 def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archive:
     """Read a file from where it stands to its end, and return only if it is a whole archive.
 
-    All is checked: every hash, the chain, the tree's root, and that the checkpoint, if there is
-    one, is of this log; who signed it is not looked at. Anything else is `ArchiveError`. Memory
-    does not grow with the file, but for the longest records of one commit and what was ever swept.
+    All is checked: every hash, the chain and the tree's root. Anything else is `ArchiveError`. A
+    checkpoint is not looked at. Memory does not grow with the file, but for the longest records of
+    one commit and what was ever swept.
     """
     with refusing():
         return _Reading(Section.rest_of(source), progress or (lambda _done, _all: None)).run()
@@ -312,10 +304,10 @@ def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archi
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Say of an archive what is said of stored bytes or proofs."""
+    """Say of an archive what is said of stored bytes."""
     try:
         yield
-    except (DamageError, ProofError, InvalidCIDError) as error:
+    except (DamageError, InvalidCIDError) as error:
         raise ArchiveError(
             f"the archive can't be taken in: {error}. Fix: get it again, whole and unchanged."
         ) from error
@@ -340,14 +332,12 @@ class _Reading:
         survey.walk(self._frames(headers))
         if footer[:3] != (survey.end.position, survey.end.seal, survey.root):
             raise DamageError("its last lines speak of another log")
-        checkpoint = _checkpoint(footer.checkpoint, header, survey)
         self._check_contents(headers, survey)
         return Archive(
             headers,
             survey.end,
             survey.snapshots,
             survey.root,
-            checkpoint,
             digest,
             footer.encode(),
             self._source,
@@ -442,17 +432,3 @@ def _check_content(window: Window, put: Placed, survey: Survey, algorithm: Hash)
             raise DamageError(f"entry {put.position} was swept, but its bytes are still there")
     elif not is_whole(window, put, algorithm):
         raise DamageError(f"the content of entry {put.position} is not what was put")
-
-
-def _checkpoint(text: bytes, header: Header, survey: Survey) -> SignedCheckpoint | None:
-    if not text:
-        return None
-    try:
-        signed = SignedCheckpoint.from_text(text.decode())
-    except UnicodeDecodeError as error:
-        raise ProofError("its checkpoint is no text") from error
-    end, origin = survey.end, origin_of(header.history)
-    claim = Checkpoint(origin, end.position, survey.root, end.time, survey.snapshots)
-    if signed.to_text().encode() != text or signed.claim != claim:
-        raise ProofError("its checkpoint speaks of another log")
-    return signed

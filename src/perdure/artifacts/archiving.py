@@ -33,7 +33,6 @@ from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Bind, Sweep, decode_all
 from perdure.artifacts.index import Content, Draft
 from perdure.artifacts.journal import Journal
-from perdure.artifacts.log import Stream
 from perdure.artifacts.mark import Mark
 from perdure.artifacts.segment import (
     HEADER_BYTES,
@@ -388,12 +387,7 @@ class _Import:
         if seal(end.seal, packed, frame.records) != frame.seal:
             raise ArchiveError(CHANGED)
         sweeper = self._sweeper(frame)
-        payload: bytes | Stream
-        if frame.head.payload_length <= SLICE:
-            payload = b"".join(self._archive.payload(frame))
-        else:
-            payload = Stream(frame.head.payload_length, lambda: self._archive.payload(frame))
-        self._journal.append_as(frame, [payload])
+        self._journal.append_as(frame, [self._archive.payload(frame)])
         if sweeper is not None:
             sweeper.erase()
 

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -69,18 +68,6 @@ class CID:
         return cls(hash.digest(data), hash, codec)
 
     @classmethod
-    def many(cls, digests: Iterable[bytes], hash: Hash) -> "list[CID]":  # noqa: A002 - the standard's own word
-        """Return the CIDs of raw content with these digests, which are known to be right."""
-        cids = []
-        for digest in digests:
-            cid = _new(cls)
-            _set_digest(cid, digest)
-            _set_hash(cid, hash)
-            _set_codec(cid, Codec.RAW)
-            cids.append(cid)
-        return cids
-
-    @classmethod
     def parse(cls, text: str) -> "CID":
         """Read the form that `str` gives; anything else is `InvalidCIDError`."""
         try:
@@ -107,13 +94,6 @@ class CID:
 
     def __str__(self) -> str:
         return "b" + base64.b32encode(bytes(self)).decode().lower().rstrip("=")
-
-
-# A frozen value is made by its fields' own setters; thousands at once come through here.
-_new = object.__new__
-_set_digest, _set_hash, _set_codec = (
-    CID.__dict__[name].__set__ for name in ("digest", "hash", "codec")
-)
 
 
 def _invalid(shown: str, what: str) -> InvalidCIDError:

@@ -8,7 +8,6 @@ one commit will add is drafted against it.
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from perdure.artifacts.cid import CID, Codec, Hash
@@ -26,7 +25,7 @@ from perdure.artifacts.entry import (
     encode_put,
     raw_entries,
 )
-from perdure.artifacts.log import Log, Piece
+from perdure.artifacts.log import Log
 from perdure.artifacts.segment import FIRST_SEAL, End, Frame, only_puts
 from perdure.artifacts.table import (
     OFTEN,
@@ -236,7 +235,7 @@ class Content(NamedTuple):
 
     cid: bytes
     crc: int
-    data: Piece
+    data: bytes
 
     @property
     def digest(self) -> bytes:
@@ -260,7 +259,7 @@ class Draft:
         self.puts: list[Placed] = []
         """Where in the payload new content is."""
         self.records: list[bytes] = []
-        self.payload: list[Piece] = []
+        self.payload: list[bytes] = []
 
     @property
     def only_puts(self) -> bool:
@@ -296,25 +295,6 @@ class Draft:
     def _see(self, digest: bytes, *, visible: bool) -> None:
         self._seen_before.append((digest, self._visible.get(digest)))
         self._visible[digest] = visible
-
-    def put_many(
-        self, prefix: bytes, digests: list[bytes], crcs: list[int], contents: list[bytes]
-    ) -> None:
-        """Put them all, as `put` would; much faster where most of them are new."""
-        known = any(self._index.find(digest) is not None for digest in digests)
-        if self._visible or known or len(set(digests)) < len(digests):
-            for digest, crc, content in zip(digests, crcs, contents, strict=True):
-                self.put(Content(prefix + digest, crc, content))
-            return
-        lengths = list(map(len, contents))
-        offsets = list(accumulate(lengths, initial=self._length))
-        self._length = offsets.pop()
-        cids = map(prefix.__add__, digests)
-        self.records += map(encode_put, cids, offsets, lengths, crcs)
-        self.puts += zip(digests, offsets, lengths, crcs, strict=True)
-        self.payload += contents
-        self._visible = dict.fromkeys(digests, True)
-        self._seen_before += zip(digests, repeat(None))
 
     def hide(self, cid: CID, reason: str) -> None:
         if self.is_visible(cid.digest):

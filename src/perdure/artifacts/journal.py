@@ -16,10 +16,10 @@ from weakref import WeakSet
 
 from perdure.artifacts.arrival import finish, has_arrived
 from perdure.artifacts.cid import Hash
-from perdure.artifacts.disk import UNWRITABLE, Disk, Held, holder_of, take_in_time
-from perdure.artifacts.entry import decode_all, encode_put, whole_records
-from perdure.artifacts.index import Content, Draft, Index, Placed, remove_tables
-from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log, Piece
+from perdure.artifacts.disk import UNWRITABLE, Buffer, Disk, Held, holder_of, take_in_time
+from perdure.artifacts.entry import decode_all, whole_records
+from perdure.artifacts.index import Draft, Index, remove_tables
+from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode
 from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
 from perdure.artifacts.state import IndexState, Logged
@@ -383,44 +383,6 @@ class Journal:
             raise request.error
         return request.state
 
-    def put_alone(self, content: Content) -> IndexState | None:
-        """Commit this one content, as `commit` would, where there is nothing else to be done.
-
-        None, and nothing was done, if others wait, or it was known, or something is to be settled
-        first. It saves what sharing a commit costs, which for a small content is half of the work.
-        """
-        with self._queueing:
-            if self._leader is not None or self._queue:
-                return None
-            self._leader = _NOBODY
-        try:
-            with self._turn:
-                return self._put_alone(content)
-        except OSError as error:
-            self._broken = self._broken or str(error)
-            raise self._explained(error) from error
-        except StaleIndexError:
-            return None
-        finally:
-            self._hand_over()
-
-    def _put_alone(self, content: Content) -> IndexState | None:
-        if self._broken is not None or not self.log.history:
-            return None
-        held = self._disk.lock(LOCK)
-        if held is None:
-            return None
-        try:
-            cid, crc, data = content
-            digest, length = cid[4:], len(data)
-            if not self._is_settled() or self.index.find(digest) is not None:
-                return None
-            records = encode_put(cid, 0, length, crc)
-            self._append_frame(records, 1, [data], [(digest, 0, length, crc)])
-        finally:
-            held.release()
-        return self.state
-
     def _join(self, request: _Request) -> bool:
         """Queue; return whether it is ours to serve, because nobody else is at it."""
         with self._queueing:
@@ -542,37 +504,30 @@ class Journal:
             request.finish()
 
     def _append(self, draft: Draft) -> None:
-        if not self.log.history:
+        """Make a draft durable, then visible."""
+        log, before = self.log, self.log.end
+        if not log.history:
             self._create()
         records = b"".join(draft.records)
-        self._attempt = _Attempt(self.log.end.position + 1, records, [])
-        puts = draft.puts if draft.only_puts else None
-        self._append_frame(records, len(draft.records), draft.payload, puts)
-        self._attempt = None
-
-    def _append_frame(
-        self, records: bytes, entries: int, payload: Sequence[Piece], puts: list[Placed] | None
-    ) -> None:
-        """Make a frame durable, then visible. `puts` is what it puts, if it does nothing else."""
-        log = self.log
-        before = log.end
+        self._attempt = _Attempt(before.position + 1, records, [])
         if self._epoch is None:
             self._epoch = before.epoch + 1
         self._broken = "a commit failed"
         time = max(self._clock(), before.time)
-        frame = log.append(time, self._epoch, entries, records, payload)
+        frame = log.append(time, self._epoch, len(draft.records), records, draft.payload)
         with self._taking_in:
-            if puts is None:
-                self._apply(frame)
-            else:
-                self.index.add(frame, log.end, puts, log.hash)
+            if draft.only_puts:
+                self.index.add(frame, log.end, draft.puts, log.hash)
                 self._ends.append(log.end)
+            else:
+                self._apply(frame)
             self._write_mark()
             self._publish()
             self._broken = None
         if self.index.is_long:
             with suppress(OSError):  # derived; the commit stands, and the next one tries again
                 self.save_table()
+        self._attempt = None
 
     def _create(self) -> None:
         """Begin the history. The mark is there first: should the rest fail, it tells when."""
@@ -581,7 +536,7 @@ class Journal:
         self._seen = self._mark.write(Mark(history, 0, 0, self._boot))
         self.log.create(history, self._algorithm)
 
-    def append_as(self, frame: Frame, payload: Sequence[Piece]) -> None:
+    def append_as(self, frame: Frame, payload: Sequence[Buffer]) -> None:
         """Append a frame as another copy of this history has it. Only while the lock is held."""
         self._broken = "a commit failed"
         appended = self.log.append_as(frame, payload)
@@ -626,9 +581,6 @@ class Journal:
             )
         return held
 
-
-_NOBODY = _Request(lambda _: None, alone=True)
-"""Leads while one content is put that nobody waits for but its caller."""
 
 _journals: WeakSet[Journal] = WeakSet()
 

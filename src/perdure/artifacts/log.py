@@ -7,7 +7,6 @@ is cut off. A frame that was acknowledged is never cut off.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from perdure.artifacts.cid import Hash
@@ -50,21 +49,6 @@ _SECTOR = 512
 
 Apply = Callable[[Frame], None]
 """Takes each new frame in, in order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Bytes that come in slices, because they are too many to hold."""
-
-    length: int
-    slices: Callable[[], Iterator[bytes]]
-    """Raises if it can't give what it was promised to."""
-
-    def __len__(self) -> int:
-        return self.length
-
-
-Piece = Buffer | Stream
 
 
 class Cut(NamedTuple):
@@ -368,7 +352,7 @@ class Log:
 
     # ------------------------------------------------------------ writing
     def append(
-        self, time: int, epoch: int, entries: int, records: bytes, payload: Sequence[Piece]
+        self, time: int, epoch: int, entries: int, records: bytes, payload: Sequence[Buffer]
     ) -> Frame:
         """Write a frame and return when it is durable. Only while the lock is held."""
         end = self.end
@@ -385,7 +369,7 @@ class Log:
             end = self._make_room(head.length)
         return self._write(end, head, records, payload)
 
-    def append_as(self, frame: Frame, payload: Sequence[Piece]) -> Frame:
+    def append_as(self, frame: Frame, payload: Sequence[Buffer]) -> Frame:
         """Write a frame with the head, and in the segment, that another copy of the log has it."""
         end = self.end
         if frame.segment > end.segment:
@@ -393,7 +377,7 @@ class Log:
             end = self._begin_segment(end)
         return self._write(end, frame.head, frame.records, payload)
 
-    def _write(self, end: End, head: Head, records: bytes, payload: Sequence[Piece]) -> Frame:
+    def _write(self, end: End, head: Head, records: bytes, payload: Sequence[Buffer]) -> Frame:
         segment, offset, position, _, _, before = end
         packed = encode_head(head, self._salt)
         sealed = seal(before, packed, records)
@@ -401,28 +385,11 @@ class Log:
         ending = sealed + _PADDING[: length - seal_offset - SEAL_BYTES]
         file = self.file(segment)
         frame = Frame(segment, offset, head, records, sealed)
-        if Stream in map(type, payload):
-            self._write_slices(file, frame, payload)
-            file.write(end.offset, [packed, records])
-            file.write(end.offset + seal_offset, [ending])
-        else:
-            file.write(end.offset, [packed, records, *payload, ending])  # type: ignore[list-item]
+        file.write(end.offset, [packed, records, *payload, ending])
         file.sync()
         position += head.entries
         self.end = End(segment, offset + length, position, head.time, head.epoch, sealed)
         return frame
-
-    def _write_slices(self, file: File, frame: Frame, payload: Sequence[Piece]) -> None:
-        at = frame.payload
-        try:
-            for piece in payload:
-                for data in piece.slices() if isinstance(piece, Stream) else (piece,):
-                    file.write(at, [data])
-                    at += len(data)
-        except BaseException:
-            file.truncate(frame.offset)
-            self._reserved = 0
-            raise
 
     def _make_room(self, length: int) -> End:
         end = self.end

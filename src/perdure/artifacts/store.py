@@ -4,11 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
-from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Self
 
-from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
 from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
@@ -19,7 +17,7 @@ from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, SnapshotAnchor
 from perdure.artifacts.index import Content, Draft
 from perdure.artifacts.journal import NOTE, Journal, milliseconds
-from perdure.artifacts.log import SEGMENT_BYTES, Cut, Stream
+from perdure.artifacts.log import SEGMENT_BYTES, Cut
 from perdure.artifacts.segment import segment_name
 from perdure.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
 from perdure.artifacts.table import Row
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from perdure.artifacts.verify import Progress, Report
 
 CATALOGUE = "catalogue.sqlite"
-
-_SLICE = 1 << 20
 
 
 class ArtifactStore:
@@ -96,27 +92,14 @@ class ArtifactStore:
     # ------------------------------------------------------------ putting
     def put(self, artifact: Artifact) -> tuple[CID, IndexState]:
         """Make an artifact real; the CID is that of its bytes, the state one that holds it."""
-        if isinstance(artifact, Derived):
-            (cid,), state = self.put_many([artifact])
-            return cid, state
-        _check_artifact(artifact)
-        content = self._content(artifact.data)
-        (cid,) = CID.many((content.cid[4:],), self._hash)
-        state = self._journal.refresh()
-        if self._contents.damaged:
-            self._mend([content.cid[4:]], [artifact.data])
-        if self._is_visible(content.cid[4:], state.position):
-            return cid, state
-        alone = self._journal.put_alone(content)
-        return cid, alone or self._journal.commit(lambda draft: draft.put(content))
+        (cid,), state = self.put_many([artifact])
+        return cid, state
 
     def put_many(self, artifacts: Iterable[Artifact]) -> tuple[list[CID], IndexState]:
         """Put them all in one commit: either all are there or none."""
         given = list(artifacts)
         for artifact in given:
             _check_artifact(artifact)
-        if all(map(isinstance, given, repeat(Literal))):
-            return self._put_literals([literal.data for literal in given])  # type: ignore[union-attr]
         puts = [
             self._content(artifact.data)
             if isinstance(artifact, Literal)
@@ -132,6 +115,8 @@ class ArtifactStore:
                     put.plan(draft, self.catalogue, self._hash)
 
         state = self._journal.refresh()
+        if self._contents.damaged:
+            self._mend([put for put in puts if isinstance(put, Content)])
         if not all(self._is_there(put, state.position) for put in puts):
             state = self._journal.commit(plan)
             derived = [put for put in puts if isinstance(put, Derivation)]
@@ -141,30 +126,15 @@ class ArtifactStore:
                 self._derivations.result_of(derivation.root)
         return [put if isinstance(put, CID) else CID(put.digest, self._hash) for put in puts], state
 
-    def _put_literals(self, contents: list[bytes]) -> tuple[list[CID], IndexState]:
-        hasher = sha256 if self._hash is Hash.SHA2_256 else self._hash.hasher
-        digests = [hasher(content).digest() for content in contents]
-        state = self._journal.refresh()
-        if self._contents.damaged:
-            self._mend(digests, contents)
-        if not all(self._is_visible(digest, state.position) for digest in digests):
-            crcs = list(map(crc32c, contents))
-            prefix = self._prefix
-            state = self._journal.commit(
-                lambda draft: draft.put_many(prefix, digests, crcs, contents)
-            )
-        return CID.many(digests, self._hash), state
-
-    def _mend(self, digests: Sequence[bytes], contents: Sequence[bytes]) -> None:
+    def _mend(self, contents: Sequence[Content]) -> None:
         """Where the stored bytes of these were found to be wrong, make them right again."""
-        damaged = self._contents.damaged
+        damaged = [each for each in contents if each.digest in self._contents.damaged]
 
         def plan(_: Draft) -> None:
-            for digest, content in zip(digests, contents, strict=True):
-                if digest in damaged:
-                    self._contents.mend(digest, content)
+            for content in damaged:
+                self._contents.mend(content.digest, content.data)
 
-        if not damaged.isdisjoint(digests):
+        if damaged:
             self._journal.commit(plan, alone=True)
 
     def _is_there(self, put: Content | Derivation | CID, position: int) -> bool:
@@ -194,36 +164,6 @@ class ArtifactStore:
         cids = [first.get(sid) for sid in sids]
         data = iter(self.get_many([cid for cid in cids if cid is not None]))
         return [None if cid is None else next(data) for cid in cids]
-
-    def put_stream(self, source: BinaryIO) -> tuple[CID, IndexState]:
-        """Put what a seekable file holds from where it stands, without holding all of it.
-
-        It is read twice: to know whether it is there already, and to write it.
-        """
-        begin = source.tell()
-        hasher, crc, length = self._hash.hasher(), 0, 0
-        while data := source.read(_SLICE):
-            hasher.update(data)
-            crc = extend_crc32c(crc, data)
-            length += len(data)
-        digest = hasher.digest()
-        cid = CID(digest, self._hash)
-        state = self._journal.refresh()
-        if self._is_visible(digest, state.position):
-            return cid, state
-
-        def slices() -> Iterator[bytes]:
-            source.seek(begin)
-            again, missing = self._hash.hasher(), length
-            while missing and (data := source.read(min(_SLICE, missing))):
-                again.update(data)
-                missing -= len(data)
-                yield data
-            if again.digest() != digest:
-                raise InvalidArtifactError("the file changed while it was being put. Fix: again.")
-
-        content = Content(bytes(cid), crc, Stream(length, slices))
-        return cid, self._journal.commit(lambda draft: draft.put(content), alone=True)
 
     def record(self, changes: Sequence[Change]) -> IndexState:
         """Put the contents and bind the names to them, all in one commit."""

@@ -1,7 +1,7 @@
 """Writing the state of a project: its files, its mode, and its plans."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from perdure.errors import (
@@ -22,8 +22,10 @@ from perdure.harness.state import (
     harness_state_dir,
 )
 from perdure.storage import ABSENT, Expectation, atomic_write, check_found, encode_text, vault_mutex
-from perdure.storage.commit import Directory, content_in, make_directory, remove_file
+from perdure.storage.batch import Batch
+from perdure.storage.commit import content_in, make_directory
 from perdure.storage.confined import DIRECTORY, opened, opener
+from perdure.storage.content import Change
 from perdure.storage.locator import Locator
 
 
@@ -66,14 +68,9 @@ def write_local(
 def remove_local(project_root: str, home: str, name: str) -> None:
     """Remove a file in the `.harness` folder of a checkout; one that is not there is fine."""
     key = f"{HARNESS}/{name}"
-    with (
-        _explained(project_root, key),
-        vault_mutex(project_root, locks=_locks(home)) as held,
-        suppress(FileNotFoundError),
-    ):
-        descriptor = opener(project_root)(HARNESS, DIRECTORY)
-        with Directory(project_root, HARNESS, descriptor) as directory:
-            remove_file(held, directory, name)
+    with _explained(project_root, key), vault_mutex(project_root, locks=_locks(home)) as held:
+        removal = Change(Locator(key), None, None)
+        Batch(project_root, opener(project_root), [removal]).land(held)
 
 
 def mark_mode(project_root: str, home: str, said: str) -> str:

@@ -35,7 +35,7 @@ from perdure.storage.locator import Locator, normalize_key
 from perdure.storage.registry import BackendOptions, BackendRegistry, registry
 
 if TYPE_CHECKING:
-    from perdure.storage.commit import atomic_write
+    from perdure.storage.batch import atomic_write
     from perdure.storage.lock.mutex import LockTiming, Mutex, vault_mutex
     from perdure.storage.personal import Authorisation
     from perdure.storage.selection import (
@@ -49,7 +49,7 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "commit": "atomic_write",
+            "batch": "atomic_write",
             "lock.mutex": "LockTiming Mutex vault_mutex",
             "personal": "Authorisation",
             "selection": "StoragePreview StorageSettings select_backend storage_preview",

@@ -27,6 +27,7 @@ from perdure.storage.commit import (
 )
 from perdure.storage.confined import DIRECTORY, Opener
 from perdure.storage.content import Change, check_found, partly_done
+from perdure.storage.locator import Locator
 from perdure.storage.lock.mutex import Held
 
 MOST_OPEN = 64
@@ -113,6 +114,23 @@ class Directories:
                 descriptors.append(self.opened(each))
         return descriptors
 
+    def sync(self, unsynced: Sequence[str]) -> None:
+        """Make durable what everybody can see already."""
+        try:
+            with Syncing(len(unsynced)) as syncing:
+                for start in range(0, len(unsynced), MOST_OPEN):
+                    some = self.those_there(unsynced[start : start + MOST_OPEN])
+                    syncing.sync(some, sync_directory)
+        except OSError as error:
+            raise StorageFaultError(
+                f"the changes are done and can be seen, but the disk does not confirm that they "
+                f"would outlast a power cut: {error.strerror}. Fix: check the disk, then write "
+                "them again."
+            ) from error
+
+    def sync_made(self) -> None:
+        self.sync(list(dict.fromkeys(map(_parent, self.made))))
+
     def find(self, key: str) -> str:
         """Return how the directory `key` is spelled; `FileNotFoundError` if there is none."""
         if key not in self._spelled:
@@ -188,6 +206,8 @@ class Batch:
         self._changes = changes
         self._done = 0
         self._unsynced: dict[str, None] = {}
+        self.changed = 0
+        """How many of the changes found something to do."""
         self.key = changes[0].locator.key
         """Where it is at; what an error is about."""
 
@@ -203,7 +223,7 @@ class Batch:
                 steps = [self._look(change, directories) for change in self._changes[self._done :]]
                 self._unsynced.update(dict.fromkeys(map(_parent, directories.made)))
                 self._change(steps, held, directories)
-                self._sync(directories)
+                directories.sync(list(self._unsynced))
         except FileNotFoundError:
             held.verify()
             raise
@@ -269,6 +289,7 @@ class Batch:
                     grave = directories.opened(_joined(step.directory, graves[step.directory]))
                     self._bury(step, directory, grave, held)
                 self._unsynced[step.directory] = None
+                self.changed += 1
             self._done += 1
 
     def _bury(self, removal: _Removal, directory: int, grave: int, held: Held) -> None:
@@ -277,21 +298,6 @@ class Batch:
         except FileNotFoundError:
             if status_in(directory, removal.name) is not None:
                 raise
-
-    def _sync(self, directories: Directories) -> None:
-        """Make durable what everybody can see already."""
-        unsynced = list(self._unsynced)
-        try:
-            with Syncing(len(unsynced)) as syncing:
-                for start in range(0, len(unsynced), MOST_OPEN):
-                    some = directories.those_there(unsynced[start : start + MOST_OPEN])
-                    syncing.sync(some, sync_directory)
-        except OSError as error:
-            raise StorageFaultError(
-                f"the changes are done and can be seen, but the disk does not confirm that they "
-                f"would outlast a power cut: {error.strerror}. Fix: check the disk, then write "
-                "them again."
-            ) from error
 
 
 def _look_for_write(change: Change, data: bytes, directories: Directories) -> _Write:
@@ -340,3 +346,13 @@ def _parent(key: str) -> str:
 
 def _joined(directory: str, name: str) -> str:
     return f"{directory}/{name}" if directory else name
+
+
+def atomic_write(held: Held, key: str, data: bytes) -> None:
+    """Make `data` the content of the file `key` below the root that `held` locks.
+
+    Readers see the old content or the new, never a part; the new one is on disk when this returns.
+    If the lock was taken over in the meantime, `LockLostError`, and nothing is changed.
+    """
+    change = Change(Locator(key), data, None)
+    Batch(held.root, confined.opener(held.root), [change]).land(held)

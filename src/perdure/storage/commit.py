@@ -5,34 +5,12 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Self
 
-from perdure.errors import StorageFaultError
 from perdure.storage import confined
 from perdure.storage.confined import is_plain_mode
 from perdure.storage.lock.mutex import Held
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class Directory:
-    """A directory open for a change; a context that fails takes back those `made` for it."""
-
-    __slots__ = ("_made", "_root", "descriptor", "key")
-
-    def __init__(self, root: str, key: str, descriptor: int, made: Sequence[str] = ()) -> None:
-        self._root = root
-        self._made = made
-        self.key = key
-        self.descriptor = descriptor
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        os.close(self.descriptor)
-        if kind is not None and self._made:
-            take_back(self._root, self._made)
 
 
 def take_back(root: str, made: Sequence[str]) -> None:
@@ -55,58 +33,6 @@ def make_folder(path: str) -> None:
         sync_directory(descriptor)
     finally:
         os.close(descriptor)
-
-
-def atomic_write(held: Held, key: str, data: bytes) -> None:
-    """Make `data` the content of the file `key` below the root that `held` locks.
-
-    Readers see the old content or the new, never a part; the new one is on disk when this returns.
-    If the lock was taken over in the meantime, `LockLostError`, and nothing is changed.
-    """
-    parent, _, name = key.rpartition("/")
-    descriptor = confined.opener(held.root)(parent, confined.DIRECTORY)
-    with Directory(held.root, parent, descriptor) as directory:
-        replace_file(held, directory, name, data, status_in(directory.descriptor, name))
-
-
-def replace_file(
-    held: Held, directory: Directory, name: str, data: bytes, before: os.stat_result | None
-) -> None:
-    """Put a file in place of the one that `before` describes; it keeps the permissions."""
-    temporary = held.temporary(directory.key)
-    try:
-        descriptor = write_new(directory.descriptor, temporary, data, before)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        rename_fenced(held, temporary, directory.descriptor, name, directory.descriptor)
-    except BaseException:
-        _discard(directory, temporary)
-        raise
-    _confirm(directory, name)
-
-
-def remove_file(held: Held, directory: Directory, name: str) -> None:
-    """Rename a file into a temporary directory, which a successor removes: a late rename fails."""
-    temporary = held.temporary(directory.key)
-    try:
-        os.mkdir(temporary, 0o700, dir_fd=directory.descriptor)
-        grave = confined.open_entry(temporary, confined.DIRECTORY, directory.descriptor)
-        try:
-            rename_fenced(held, name, directory.descriptor, "removed", grave)
-        finally:
-            os.close(grave)
-    finally:
-        _discard(directory, temporary)
-    _confirm(directory, name)
-
-
-def remove_directory(held: Held, directory: Directory, name: str) -> None:
-    """Remove an empty directory; the kernel itself makes sure that it is empty."""
-    held.verify()
-    os.rmdir(name, dir_fd=directory.descriptor)
-    _confirm(directory, name)
 
 
 def status_in(directory: int, name: str) -> os.stat_result | None:
@@ -147,23 +73,6 @@ def sync_directory(descriptor: int) -> None:
     except OSError as error:
         if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
             raise
-
-
-def _confirm(directory: Directory, name: str) -> None:
-    """Make a change durable that everybody can see already."""
-    try:
-        sync_directory(directory.descriptor)
-    except OSError as error:
-        raise StorageFaultError(
-            f"the change of {name!a} is done and can be seen, but the disk does not confirm that "
-            f"it would outlast a power cut: {error.strerror}. Fix: check the disk, then write it "
-            "again."
-        ) from error
-
-
-def _discard(directory: Directory, temporary: str) -> None:
-    with suppress(OSError):  # what can't go now goes with the next holder of the lock
-        confined.discard_entry(temporary, directory.descriptor)
 
 
 def write_new(directory: int, name: str, data: bytes, before: os.stat_result | None) -> int:

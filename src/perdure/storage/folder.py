@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from perdure.errors import (
     DirectoryInTheWayError,
@@ -32,12 +32,12 @@ from perdure.storage.confined import (
     read_all,
 )
 from perdure.storage.content import (
+    Change,
     Changes,
     Conditions,
     Expectation,
     check_changes,
     check_expectation,
-    check_found,
     check_removal,
     encode_text,
 )
@@ -52,13 +52,10 @@ from perdure.storage.locator import (
 
 if TYPE_CHECKING:
     from perdure.storage.batch import Batch
-    from perdure.storage.commit import Directory
     from perdure.storage.lock.mutex import Held, LockTiming, Mutex
 
 _ATTEMPTS_AFTER_A_STALL = 3
 _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
-
-Result = TypeVar("Result")
 
 
 class FolderBackend(StorageBackend):
@@ -236,47 +233,61 @@ class FolderBackend(StorageBackend):
         data = encode_text(content, locator)
         check_expectation(expect)
         self._refuse_root(locator)
-        self._commit(locator, lambda held: self._replace(held, locator, data, expect))
+        self._land([Change(locator, data, expect)])
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         check_removal(expect)
         self._refuse_root(locator)
-        try:
-            self._commit(locator, lambda held: self._unlink(held, locator, expect))
-        except (FileNotFoundError, NotADirectoryError):
-            check_found(None, expect, locator)
-            raise absent(self._root, locator.key) from None
+        status = self._status(locator)
+        if expect is None and status is not None and stat.S_ISDIR(status.st_mode):
+            self._commit(locator, lambda held: self._remove_directory(held, locator))
+        elif not self._land([Change(locator, None, expect)]):
+            raise absent(self._root, locator.key)
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         wanted = check_changes(changes, expect)
-        if not wanted:
-            return
-        from perdure.storage.batch import Batch  # noqa: PLC0415 - who writes several pays for it
+        if wanted:
+            self._land(wanted)
 
-        batch = Batch(self._root, self._open_below, wanted)
+    def _land(self, changes: Sequence[Change]) -> int:
+        """Make the changes; return how many of them changed something."""
+        from perdure.storage.batch import Batch  # noqa: PLC0415 - who writes pays for it
+
+        batch = Batch(self._root, self._open_below, changes)
         try:
-            self._commit(batch, lambda held: self._land(held, batch))
+            self._commit(batch, batch.land)
         except StorageError as error:
             raise batch.told(error) from error
-
-    def _land(self, held: "Held", batch: "Batch") -> None:
-        batch.land(held)
+        return batch.changed
 
     def mkdir(self, locator: Locator) -> Locator:
         self._commit(locator, lambda _: self._make(locator))
         return locator
 
     def _make(self, locator: Locator) -> None:
+        from perdure.storage.batch import Directories  # noqa: PLC0415 - as before
+
         try:
-            with self._directory(locator.key, make=True):
-                pass
+            with Directories(self._root, self._open_below) as directories:
+                directories.make(locator.key)
+                directories.sync_made()
         except NotADirectoryError as error:
-            if unicodedata.normalize("NFC", error.filename) != locator.key:
+            if self._status(locator) is None:
                 raise
             raise FileExistsError(errno.EEXIST, "") from error
 
-    def _commit(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
+    def _remove_directory(self, held: "Held", locator: Locator) -> None:
+        """Remove an empty directory; the kernel itself makes sure that it is empty."""
+        from perdure.storage.batch import Directories  # noqa: PLC0415 - as before
+
+        with Directories(self._root, self._open_below) as directories:
+            above, _, name = directories.find(locator.key).rpartition("/")
+            held.verify()
+            os.rmdir(name, dir_fd=directories.opened(above))
+            directories.sync([above])
+
+    def _commit(self, place: "Locator | Batch", change: Callable[["Held"], None]) -> None:
         """Make a change under the lock; one whose lock was taken over is tried again."""
         for _ in range(_ATTEMPTS_AFTER_A_STALL):
             try:
@@ -285,7 +296,7 @@ class FolderBackend(StorageBackend):
                 continue
         return self._change(place, change)
 
-    def _change(self, place: "Locator | Batch", change: Callable[["Held"], Result]) -> Result:
+    def _change(self, place: "Locator | Batch", change: Callable[["Held"], None]) -> None:
         from perdure.storage.lock.endings import undisturbed  # noqa: PLC0415 - as before
 
         mutex = self._mutex
@@ -294,7 +305,8 @@ class FolderBackend(StorageBackend):
             try:
                 mutex.acquire(held, pause)
                 self._prepare_root()
-                return change(held)
+                change(held)
+                self._note_change()
             except StorageError:
                 raise
             except OSError as error:
@@ -303,76 +315,12 @@ class FolderBackend(StorageBackend):
             finally:
                 mutex.release(held)
 
+    def _note_change(self) -> None:
+        """Note, under the lock, what a change tells of the folder."""
+
     def _prepare_root(self) -> None:
         """Make sure, under the lock, that the folder to write into is the one we opened."""
         self._check_root()
-
-    def _replace(self, held: "Held", locator: Locator, data: bytes, expect: Expectation) -> None:
-        from perdure.storage import commit  # noqa: PLC0415 - as before
-
-        parent, _, name = locator.key.rpartition("/")
-        with self._directory(parent, make=True) as directory:
-            name = self._spelled_in(directory.key, name)
-            before = commit.status_in(directory.descriptor, name)
-            if before is not None and stat.S_ISDIR(before.st_mode):
-                raise IsADirectoryError(errno.EISDIR, "")
-            if expect is not None:
-                check_found(commit.content_in(directory.descriptor, name), expect, locator)
-            commit.replace_file(held, directory, name, data, before)
-
-    def _unlink(self, held: "Held", locator: Locator, expect: Expectation) -> None:
-        from perdure.storage import commit  # noqa: PLC0415 - as before
-
-        parent, _, name = locator.key.rpartition("/")
-        with self._directory(parent, make=False) as directory:
-            name = self._spelled_in(directory.key, name)
-            before = commit.status_in(directory.descriptor, name)
-            if before is None:
-                raise FileNotFoundError(errno.ENOENT, "")
-            if not stat.S_ISDIR(before.st_mode):
-                if expect is not None:
-                    check_found(commit.content_in(directory.descriptor, name), expect, locator)
-                commit.remove_file(held, directory, name)
-            elif expect is not None:
-                raise IsADirectoryError(errno.EISDIR, "")
-            else:
-                commit.remove_directory(held, directory, name)
-
-    def _directory(self, key: str, *, make: bool) -> "Directory":
-        """Open a directory for a change; with `make`, create it and those above it."""
-        from perdure.storage import commit  # noqa: PLC0415 - as before
-
-        try:
-            spelled = key if key.isascii() else self._spelled(key)
-            return commit.Directory(self._root, spelled, self._open_below(spelled, DIRECTORY))
-        except (FileNotFoundError, NotADirectoryError):
-            if not make:
-                raise
-        return self._make_directories(key)
-
-    def _make_directories(self, key: str) -> "Directory":
-        from perdure.storage import commit  # noqa: PLC0415 - as before
-
-        made = []
-        spelled = ""
-        descriptor = self._open_below("", DIRECTORY)
-        try:
-            for segment in key.split("/") if key else ():
-                name = self._spelled_in(spelled, segment)
-                spelled = f"{spelled}/{name}".lstrip("/")
-                if commit.make_directory(name, descriptor):
-                    made.append(spelled)
-                    commit.sync_directory(descriptor)
-                inner = confined.open_entry(name, DIRECTORY, descriptor)
-                os.close(descriptor)
-                descriptor = inner
-        except BaseException as error:
-            if isinstance(error, NotADirectoryError):
-                error.filename = spelled
-            os.close(descriptor)
-            commit.take_back(self._root, made)
-            raise
-        return commit.Directory(self._root, spelled, descriptor, made)
 
     # ------------------------------------------------------------ the root
 

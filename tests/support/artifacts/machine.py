@@ -1,6 +1,5 @@
 """A store against a dictionary: any sequence of verbs must give the same answers, for ever."""
 
-import io
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
@@ -29,7 +28,7 @@ _CONTENTS = st.sampled_from(CONTENTS)
 _SOME = st.lists(_CONTENTS, max_size=4)
 _VERBS = st.sampled_from(
     [
-        *("put", "put", "put", "put many", "put many", "put stream", "record"),
+        *("put", "put", "put", "put many", "put many", "record"),
         *("tombstone", "tombstone", "tombstone", "lift", "snapshot", "sweep", "sweep"),
         *("erase", "reopen", "rebuild", "look back"),
     ]
@@ -176,7 +175,7 @@ class StoreMachine(RuleBasedStateMachine):
     def do(self, verb: str, which: int, some: list[bytes], one: bytes, number: int) -> None:
         # One rule for all verbs: Hypothesis leaves some rules out of each sequence.
         store = self.stores[which]
-        if verb in {"put", "put many", "put stream", "record"}:
+        if verb in {"put", "put many", "record"}:
             self.write(store, verb, [one, *some])
         elif verb in {"tombstone", "lift"}:
             self.hide_or_show(store, verb, one)
@@ -199,9 +198,6 @@ class StoreMachine(RuleBasedStateMachine):
         if verb == "put":
             self.model.put([one], [])
             assert store.put(Literal(one)) == (CID.of(one), self.model.state)
-        elif verb == "put stream":
-            self.model.put([one], [])
-            assert store.put_stream(io.BytesIO(one)) == (CID.of(one), self.model.state)
         elif verb == "put many":
             self.model.put(contents, [])
             cids = list(map(CID.of, contents))

@@ -1,6 +1,5 @@
 """What is done to a store before the power goes."""
 
-import io
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +10,8 @@ from unittest.mock import patch
 
 from perdure.artifacts import CID, ArtifactStore, Change, Derived, IndexState, Literal, Logged
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.segment import ALIGNMENT
+from perdure.artifacts.entry import encode_put
+from perdure.artifacts.segment import ALIGNMENT, HEAD_BYTES, HEADER_BYTES
 from perdure.errors import StorageError, UnknownContentError
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import Recording, RecordingDisk
@@ -46,7 +46,7 @@ class Scene:
     def do(self, step: str) -> IndexState:
         """Do a step and return the state that is promised then.
 
-        It is one of the `STEPS`, "erase", "put a large stream", or "put" and a length. After it
+        It is one of the `STEPS`, "erase", or "put" and a length. After it
         may come "killed" and a number: the process ends after so many operations, and another goes
         on; or "failing" and a number: that sync fails, and the step is done again.
         """
@@ -73,8 +73,6 @@ class Scene:
             STEPS[step](self)
         elif step == "erase":
             self.store.erase([self._last(), CID.of(b"the same")], "because")
-        elif step == "put a large stream":
-            self.stream(1_100_000)
         else:
             self.put(int(step.removeprefix("put ")))
 
@@ -90,8 +88,11 @@ class Scene:
     def put(self, length: int) -> None:
         self.store.put(Literal(self.made(length)))
 
-    def stream(self, length: int) -> None:
-        self.store.put_stream(io.BytesIO(self.made(length)))
+    def put_up_to_seal(self) -> None:
+        """Put content that ends with a sector, so that its seal alone can be lost."""
+        offset = self.store._journal.log.end.offset or HEADER_BYTES
+        begin = offset + HEAD_BYTES + len(encode_put(bytes(36), 0, 0, 0))
+        self.put(SECTOR + -begin % SECTOR)
 
     def derive(self) -> None:
         parts = self.made(30), self.made(40, place=1)
@@ -119,7 +120,7 @@ STEPS: Mapping[str, Callable[[Scene], object]] = {
     "put sectors": lambda scene: scene.put(900),
     "put a segment": lambda scene: scene.put(1700),
     "put the same": lambda scene: scene.store.put(Literal(scene.known(b"the same"))),
-    "put a stream": lambda scene: scene.stream(700),
+    "put up to a seal": Scene.put_up_to_seal,
     "put many": lambda scene: scene.store.put_many(
         [Literal(scene.made(length, place)) for place, length in enumerate((10, 600, 10))]
     ),

@@ -19,8 +19,7 @@ from perdure.storage.locator import Locator, is_key_segment
 from perdure.storage.registry import BackendOptions
 
 if TYPE_CHECKING:
-    from perdure.storage.batch import Batch
-    from perdure.storage.lock.mutex import Held, LockTiming
+    from perdure.storage.lock.mutex import LockTiming
     from perdure.storage.personal import Authorisation
 
 
@@ -116,16 +115,7 @@ class VaultBackend(FolderBackend):
                 f"{self._seen_in_use!a}."
             )
 
-    def _replace(self, held: "Held", locator: Locator, data: bytes, expect: Expectation) -> None:
-        super()._replace(held, locator, data, expect)
-        self._note_use()
-
-    def _unlink(self, held: "Held", locator: Locator, expect: Expectation) -> None:
-        super()._unlink(held, locator, expect)
-        self._note_emptiness()
-
-    def _land(self, held: "Held", batch: "Batch") -> None:
-        super()._land(held, batch)
+    def _note_change(self) -> None:
         self._note_use()
         self._note_emptiness()
 

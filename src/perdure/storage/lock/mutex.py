@@ -131,10 +131,6 @@ class Held:
         self._nonce = ""
         self._temporaries: list[str] = []
 
-    def temporary(self, directory_key: str) -> str:
-        """Return a new name for an unfinished file there, which is cleared away in any case."""
-        return self.temporaries([directory_key])[0]
-
     def temporaries(self, directory_keys: Iterable[str]) -> list[str]:
         """Return a new name for an unfinished file in each of these directories."""
         names = []
