@@ -1,7 +1,7 @@
 """Writing the state of a project: its files, its mode, and its plans."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perdure.errors import (
