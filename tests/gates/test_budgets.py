@@ -17,14 +17,14 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 1_520,
     "app": 3_078,
-    "artifacts": 7_467,
-    "context": 3_147,
-    "engine": 24_573,
-    "harness": 955,
+    "artifacts": 7_243,
+    "context": 3_128,
+    "engine": 24_572,
+    "harness": 952,
     "index": 4_488,
     "model": 1_857,
     "process": 556,
-    "storage": 5_028,
+    "storage": 4_889,
     "surfaces": 6_306,
     "testing": 3_884,
 }
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_742
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_356
