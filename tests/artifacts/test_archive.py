@@ -169,7 +169,7 @@ class TestRestored:
 
     def test_another_hash_is_refused(self, there: ArtifactStore) -> None:
         live(there)
-        store = ArtifactStore.on(MemoryDisk(), hash=Hash.BLAKE3)
+        store = ArtifactStore(MemoryDisk(), hash=Hash.BLAKE3)
 
         with store, pytest.raises(ArchiveError, match="another hash"):
             take(store, exported(there))
@@ -177,8 +177,8 @@ class TestRestored:
     def test_blake3_is_taken_in_by_a_store_of_blake3(self) -> None:
         pytest.importorskip("blake3")
         with (
-            ArtifactStore.on(MemoryDisk(), hash=Hash.BLAKE3) as there,
-            ArtifactStore.on(MemoryDisk(), hash=Hash.BLAKE3) as here,
+            ArtifactStore(MemoryDisk(), hash=Hash.BLAKE3) as there,
+            ArtifactStore(MemoryDisk(), hash=Hash.BLAKE3) as here,
         ):
             cid, _ = there.put(Literal(b"hello"))
             take(here, exported(there))
@@ -348,7 +348,7 @@ class TestContinued:
         self, there: ArtifactStore
     ) -> None:
         cids = live(there)
-        with ArtifactStore.on(MemoryDisk(), segment_bytes=1 << 20) as here:
+        with ArtifactStore(MemoryDisk(), segment_bytes=1 << 20) as here:
             take(here, exported(there))
             live_on(there, cids)
             take(here, exported(there))

@@ -173,7 +173,9 @@ def test_syncing_changes_nothing(disk: Disk) -> None:
     assert content(disk, "a") == b"abc"
 
 
-def test_a_folder_is_a_disk_below(disk: Disk) -> None:
+@pytest.mark.parametrize("make", [MemoryDisk, lambda: RecordingDisk(MemoryDisk())])
+def test_a_folder_is_a_disk_below(make: Callable[[], MemoryDisk | RecordingDisk]) -> None:
+    disk = make()
     fill(disk.folder("below"), "a", b"1")
 
     assert disk.names() == ["below"]

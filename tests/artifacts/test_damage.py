@@ -28,7 +28,7 @@ class Place(NamedTuple):
 @pytest.fixture(scope="module")
 def files() -> Files:
     disk = MemoryDisk()
-    with ArtifactStore.on(disk, segment_bytes=900) as store:
+    with ArtifactStore(disk, segment_bytes=900) as store:
         store.put_many(list(map(Literal, CONTENTS[:2])))
         store.put(Literal(CONTENTS[2]))
         store.tombstone(CIDS[1], "no more")
@@ -132,7 +132,7 @@ def test_get_never_returns_wrong_bytes_whatever_bit_is_flipped(files: Files, mar
     expected = [CONTENTS[0], None, *CONTENTS[2:]]
     for place, flipped in flips(files[SEGMENT]):
         try:
-            store = ArtifactStore.on(MemoryDisk({**rest, SEGMENT: flipped}))
+            store = ArtifactStore(MemoryDisk({**rest, SEGMENT: flipped}))
         except DamageError as refused:
             assert place.part not in {"payload", "padding", "reserved"}
             assert "Fix:" in str(refused)  # noqa: PT017 - most flips refuse, some don't

@@ -79,7 +79,7 @@ def test_what_was_hidden_and_not_erased_stays_where_it_is(store: ArtifactStore) 
 def test_a_copy_that_follows_the_log_erases_it_too() -> None:
     key = SigningKey.make("test")
     mine, yours = MemoryDisk(), MemoryDisk()
-    with ArtifactStore.on(mine) as here, ArtifactStore.on(yours) as there:
+    with ArtifactStore(mine) as here, ArtifactStore(yours) as there:
         here.record([Change("safe", SECRET), Change("tea", OTHER)])
         proof = Prover(here, key).prove(CID.of(OTHER))
         assert import_archive(there, archive(here)).how is How.RESTORED
@@ -97,7 +97,7 @@ def test_a_copy_that_follows_the_log_erases_it_too() -> None:
 
 
 def test_a_new_copy_never_has_it() -> None:
-    with ArtifactStore.on(MemoryDisk()) as here, ArtifactStore.on(MemoryDisk()) as there:
+    with ArtifactStore(MemoryDisk()) as here, ArtifactStore(MemoryDisk()) as there:
         here.put(Literal(SECRET))
         here.erase([CID.of(SECRET)], "forgotten")
         source = archive(here)

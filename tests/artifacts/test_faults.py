@@ -101,7 +101,7 @@ class Workload:
     @property
     def _open(self) -> ArtifactStore:
         if self._store is None:
-            self._store = ArtifactStore.on(self._disk, segment_bytes=SEGMENT_BYTES, wait=0)
+            self._store = ArtifactStore(self._disk, segment_bytes=SEGMENT_BYTES, wait=0)
         return self._store
 
     def _reopen(self) -> None:
@@ -209,7 +209,7 @@ def test_the_workload_asks_for_everything_that_a_disk_can_do() -> None:
 def test_nothing_acknowledged_is_lost_whichever_call_fails(kind: str, *, sticky: bool) -> None:
     for disk, promises in outcomes(kind, sticky=sticky):
         healthy = MemoryDisk(disk.after_process_end())
-        with ArtifactStore.on(healthy) as store:
+        with ArtifactStore(healthy) as store:
             promises.hold_on(store)
 
 
@@ -219,7 +219,7 @@ def test_nothing_acknowledged_is_lost_to_a_power_cut_after_a_failed_call(*, stic
         disk = FaultyDisk(MemoryDisk(), fault)
 
         def cut_the_power(promises: Promises, disk: FaultyDisk = disk) -> None:
-            with ArtifactStore.on(MemoryDisk(disk.after_power_cut())) as store:
+            with ArtifactStore(MemoryDisk(disk.after_power_cut())) as store:
                 promises.hold_on(store)
 
         Workload(disk).run(cut_the_power)
@@ -245,7 +245,7 @@ def test_a_sync_that_failed_is_never_simply_tried_again(kind: str, *, sticky: bo
 
 def test_a_failed_write_is_answered_from_disk_and_the_store_goes_on() -> None:
     disk = FaultyDisk(MemoryDisk())
-    store = ArtifactStore.on(disk)
+    store = ArtifactStore(disk)
     store.put(Literal(b"one"))
     for number in range(100):  # let each call fail in turn, until none is left to fail
         disk.calls.clear()

@@ -69,7 +69,7 @@ class History:
 def make(chance: random.Random) -> History:
     """Make a history with some segments, a table, and a sweep that was cut short."""
     disk = MemoryDisk()
-    store = ArtifactStore.on(disk, segment_bytes=chance.choice([1_000, 1_600]))
+    store = ArtifactStore(disk, segment_bytes=chance.choice([1_000, 1_600]))
     texts = [chance.randbytes(chance.randrange(40)) + b"%d" % number for number in range(5)]
     changes: dict[bytes, list[int]] = {text: [] for text in texts}
 
@@ -85,7 +85,7 @@ def make(chance: random.Random) -> History:
     note(store.tombstone(CID.of(texts[3]), "no more"), texts[3])
     note(store.lift(CID.of(texts[3])), texts[3])
     noted = Noted(disk)
-    ArtifactStore.on(noted, segment_bytes=1_000).gc(before=hidden)
+    ArtifactStore(noted, segment_bytes=1_000).gc(before=hidden)
     note(store.put(Literal(texts[4]))[1], texts[4])
     entries = [logged.entry for logged in store.log()]
     store.close()
@@ -208,7 +208,7 @@ def judge(history: History, disk: Disk, *, acknowledged: bool = True, log: bool 
     If it is known what was `acknowledged`, nothing of that may be missing without an error.
     """
     try:
-        store = ArtifactStore.on(disk)
+        store = ArtifactStore(disk)
     except PerdureError as refused:
         assert "Fix:" in str(refused)  # noqa: PT017 - most are refused, some are not
         return False
@@ -324,7 +324,7 @@ def folder_of(folder: Path, files: Files) -> FolderDisk:
 def judge_forged(history: History, disk: Disk) -> None:
     """Look at the bytes only: what it says of them is well sealed."""
     try:
-        store = ArtifactStore.on(disk)
+        store = ArtifactStore(disk)
     except PerdureError:
         return
     for cid in history.contents:
@@ -413,7 +413,7 @@ def test_changed_files_take_no_more_memory_than_whole_ones() -> None:
 
 def test_a_state_of_the_past_is_answered_right_after_any_change_to_the_table() -> None:
     for history, files in mutants(500, "table-"):
-        with ArtifactStore.on(MemoryDisk(files)) as store:
+        with ArtifactStore(MemoryDisk(files)) as store:
             for position in range(history.horizon, len(history.entries) + 1):
                 for cid in history.contents:
                     state = IndexState(0, position)

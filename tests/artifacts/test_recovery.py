@@ -26,7 +26,7 @@ Files = dict[str, bytes]
 def history(contents: list[bytes] = CONTENTS, **options: object) -> Files:
     """Return the files of a history with one commit for each content, without what is reserved."""
     disk = MemoryDisk()
-    with ArtifactStore.on(disk, **options) as store:
+    with ArtifactStore(disk, **options) as store:  # type: ignore[arg-type]
         for data in contents:
             store.put(Literal(data))
     files = disk.files()
@@ -37,7 +37,7 @@ def history(contents: list[bytes] = CONTENTS, **options: object) -> Files:
 def opens_whole(files: Files) -> bool:
     """Return whether no frame of random ids ended with a zero, which looks like reserved space."""
     try:
-        with ArtifactStore.on(MemoryDisk(unmarked(files))) as store:
+        with ArtifactStore(MemoryDisk(unmarked(files))) as store:
             return not store.cuts
     except DamageError:
         return False
@@ -78,14 +78,14 @@ class TestTornTails:
             if torn.rstrip(b"\0") == whole:
                 continue
             disk = MemoryDisk(marked({FIRST: torn}, 2))
-            with ArtifactStore.on(disk) as store:
+            with ArtifactStore(disk) as store:
                 (cut,) = store.cuts
                 assert (cut.after, cut.segment, cut.offset) == (2, FIRST, start)
                 assert cut.length == len(torn) - start
                 assert store.current() == IndexState(0, 2)
                 assert store.get_many([ONE, TWO, THREE]) == [*CONTENTS[:2], None]
                 assert store.put(Literal(b"short")) == (CID.of(b"short"), IndexState(0, 3))
-            with ArtifactStore.on(disk) as again:
+            with ArtifactStore(disk) as again:
                 assert again.cuts == ()
                 assert again.get_many([ONE, TWO, CID.of(b"short")]) == [*CONTENTS[:2], b"short"]
                 assert again.verify().ok
@@ -98,10 +98,10 @@ class TestTornTails:
         for length in range(len(files[last])):
             torn = marked(files | {last: files[last][:length]}, 2)
             disk = MemoryDisk(torn if mark == "there" else unmarked(torn))
-            with ArtifactStore.on(disk, segment_bytes=HEADER_BYTES) as store:
+            with ArtifactStore(disk, segment_bytes=HEADER_BYTES) as store:
                 assert store.current() == IndexState(0, 2)
                 assert store.put(Literal(CONTENTS[2])) == (THREE, IndexState(0, 3))
-            with ArtifactStore.on(disk) as again:
+            with ArtifactStore(disk) as again:
                 assert again.get_many([ONE, TWO, THREE]) == CONTENTS
                 assert again.verify().ok
 
@@ -109,17 +109,17 @@ class TestTornTails:
         files = history(CONTENTS[:1])
         for length in range(len(files[FIRST])):
             disk = MemoryDisk({FIRST: files[FIRST][:length]})
-            with ArtifactStore.on(disk) as store:
+            with ArtifactStore(disk) as store:
                 assert store.current() == IndexState(0, 0)
                 assert store.put(Literal(CONTENTS[0])) == (ONE, IndexState(0, 1))
-            with ArtifactStore.on(disk) as again:
+            with ArtifactStore(disk) as again:
                 assert again.get(ONE) == CONTENTS[0]
 
     def test_a_payload_that_is_not_whole_is_cut_off_if_it_was_not_acknowledged(self) -> None:
         files = history()
         torn = files[FIRST].replace(CONTENTS[2], bytes(len(CONTENTS[2])))
 
-        with ArtifactStore.on(MemoryDisk(marked({FIRST: torn}, 2))) as store:
+        with ArtifactStore(MemoryDisk(marked({FIRST: torn}, 2))) as store:
             (cut,) = store.cuts
             assert "payload" in cut.reason
             assert store.current().position == 2
@@ -128,7 +128,7 @@ class TestTornTails:
     def test_content_that_looks_like_frames_is_not_taken_for_some(self, padding: int) -> None:
         """Neither frames of another history, nor older ones of this: it may hold archives."""
         disk = MemoryDisk()
-        with ArtifactStore.on(disk) as store:
+        with ArtifactStore(disk) as store:
             store.put(Literal(CONTENTS[0]))
             ours = disk.files()[FIRST].rstrip(b"\0")
             theirs = history([b"%d" % number for number in range(9)])[FIRST]
@@ -138,13 +138,13 @@ class TestTornTails:
         without_head = whole[:start] + bytes(HEAD_BYTES) + whole[start + HEAD_BYTES :]
 
         for torn in (whole[:-10], without_head):
-            with ArtifactStore.on(MemoryDisk({FIRST: torn})) as again:
+            with ArtifactStore(MemoryDisk({FIRST: torn})) as again:
                 assert len(again.cuts) == 1
                 assert again.current().position == 1
                 assert again.get(ONE) == CONTENTS[0]
 
     def test_a_whole_frame_that_was_not_acknowledged_is_kept(self) -> None:
-        with ArtifactStore.on(MemoryDisk(marked(history(), 2))) as store:
+        with ArtifactStore(MemoryDisk(marked(history(), 2))) as store:
             assert store.cuts == ()
             assert store.get(THREE) == CONTENTS[2]
 
@@ -154,15 +154,15 @@ class TestTornTails:
         disk = MemoryDisk(torn)
 
         with pytest.raises(DamageError, match=FIRST):
-            ArtifactStore.on(disk)
+            ArtifactStore(disk)
         assert disk.files() == torn
 
     def test_recovery_twice_is_the_same_as_once(self) -> None:
         files = history()
         disk = MemoryDisk(marked({FIRST: files[FIRST][:-10]}, 2))
-        ArtifactStore.on(disk).close()
+        ArtifactStore(disk).close()
         once = disk.files()
-        ArtifactStore.on(disk).close()
+        ArtifactStore(disk).close()
 
         assert disk.files() == once
 
@@ -170,7 +170,7 @@ class TestTornTails:
         files = unmarked(history())
         disk = MemoryDisk(files | {SECOND: b"\0" * 100})
 
-        with ArtifactStore.on(disk) as store:
+        with ArtifactStore(disk) as store:
             (cut,) = store.cuts
             assert cut.segment == SECOND
             assert store.get_many([ONE, TWO, THREE]) == CONTENTS
@@ -178,7 +178,7 @@ class TestTornTails:
 
     def test_a_segment_that_another_just_begins_does_not_disturb_a_reader(self) -> None:
         disk = MemoryDisk(history())
-        store = ArtifactStore.on(disk)
+        store = ArtifactStore(disk)
         disk.open(SECOND, create=True)  # made, but nothing written to it yet
 
         assert [logged.position for logged in store.log()] == [1, 2, 3]
@@ -190,7 +190,7 @@ class TestTornTails:
 class TestSweeps:
     def test_one_sweep_does_not_forget_what_another_has_yet_to_erase(self) -> None:
         disk = MemoryDisk(history())
-        mine, other = ArtifactStore.on(disk), ArtifactStore.on(disk)
+        mine, other = ArtifactStore(disk), ArtifactStore(disk)
         hidden = mine.tombstone(ONE, "to be erased").position
         idle, busy = other._sweeper(), mine._sweeper()
         other._journal.commit(lambda draft: idle.plan(draft, 0, ()), alone=True)
@@ -198,18 +198,18 @@ class TestSweeps:
         other._journal.commit(lambda _: idle.erase(), alone=True)
         # Here the one that is busy dies.
 
-        ArtifactStore.on(disk).close()
+        ArtifactStore(disk).close()
         assert CONTENTS[0] not in disk.files()[FIRST]
 
     def test_a_sweep_that_was_cut_short_is_finished_when_the_store_is_opened(self) -> None:
         disk = MemoryDisk(history())
-        store = ArtifactStore.on(disk)
+        store = ArtifactStore(disk)
         hidden = store.tombstone(ONE, "to be erased").position
         sweeper = store._sweeper()
         store._journal.commit(lambda draft: sweeper.plan(draft, hidden, ()), alone=True)
         assert CONTENTS[0] in disk.files()[FIRST]
 
-        with ArtifactStore.on(disk) as again:
+        with ArtifactStore(disk) as again:
             assert CONTENTS[0] not in disk.files()[FIRST]
             assert again.get_many([ONE, TWO, THREE]) == [None, *CONTENTS[1:]]
             assert again.verify().ok
@@ -228,7 +228,7 @@ class TestDamage:
             disk = MemoryDisk(before)
 
             with pytest.raises(DamageError) as refused:
-                ArtifactStore.on(disk)
+                ArtifactStore(disk)
             said = str(refused.value)
             assert FIRST in said
             assert f"byte {start}" in said
@@ -242,7 +242,7 @@ class TestDamage:
         zeros = files[FIRST][:start] + bytes(stop - start) + files[FIRST][stop:]
 
         with pytest.raises(DamageError, match=f"{FIRST} .* byte {start}"):
-            ArtifactStore.on(MemoryDisk({FIRST: zeros}))
+            ArtifactStore(MemoryDisk({FIRST: zeros}))
 
     def test_a_missing_segment_in_the_middle_refuses_to_open(self) -> None:
         files = unmarked(history([*CONTENTS, b"four"], segment_bytes=HEADER_BYTES))
@@ -250,7 +250,7 @@ class TestDamage:
         disk = MemoryDisk(files)
 
         with pytest.raises(DamageError, match=r"segment-0000000[12].*Fix: restore"):
-            ArtifactStore.on(disk)
+            ArtifactStore(disk)
         assert disk.files() | files == disk.files()
 
     def test_a_missing_first_segment_refuses_to_open(self) -> None:
@@ -258,7 +258,7 @@ class TestDamage:
         del files[FIRST]
         for some in (files, unmarked(files)):
             with pytest.raises(DamageError, match=f"{FIRST}.*Fix: restore"):
-                ArtifactStore.on(MemoryDisk(some))
+                ArtifactStore(MemoryDisk(some))
 
     def test_a_damaged_first_header_refuses_to_open(self) -> None:
         files = history()
@@ -266,7 +266,7 @@ class TestDamage:
         for some in ({FIRST: damaged}, files | {FIRST: damaged}):
             disk = MemoryDisk(some)
             with pytest.raises(DamageError, match=f"{FIRST}.*Fix: restore"):
-                ArtifactStore.on(disk)
+                ArtifactStore(disk)
             assert disk.files()[FIRST] == damaged
 
     def test_a_segment_of_another_history_is_not_taken_for_ours(self) -> None:
@@ -274,26 +274,26 @@ class TestDamage:
         theirs = history([b"their" * 4, b"own" * 4, b"bytes" * 4], segment_bytes=HEADER_BYTES)
 
         with pytest.raises(DamageError):
-            ArtifactStore.on(MemoryDisk(ours | {SECOND: theirs[SECOND]}))
+            ArtifactStore(MemoryDisk(ours | {SECOND: theirs[SECOND]}))
 
     def test_no_segment_at_all_but_a_mark_refuses_to_be_written(self) -> None:
         store_files = {MARK: history()[MARK]}
 
         with pytest.raises(DamageError, match="was acknowledged"):
-            ArtifactStore.on(MemoryDisk(store_files)).put(Literal(b"new"))
+            ArtifactStore(MemoryDisk(store_files)).put(Literal(b"new"))
 
 
 class TestMarks:
     def test_a_mark_ahead_of_the_log_refuses_to_open(self) -> None:
         with pytest.raises(DamageError, match=r"entry 9 was acknowledged.*Fix:"):
-            ArtifactStore.on(MemoryDisk(marked(history(), 9)))
+            ArtifactStore(MemoryDisk(marked(history(), 9)))
 
     @pytest.mark.parametrize("mark", [b"", b"\0" * 36, bytes(range(36)), b"PDmk", b"x" * 100])
     def test_a_mark_that_is_missing_or_garbage_is_made_anew(self, mark: bytes) -> None:
         files = history()
         disk = MemoryDisk(files | {MARK: mark} if mark else unmarked(files))
 
-        with ArtifactStore.on(disk) as store:
+        with ArtifactStore(disk) as store:
             assert store.get_many([ONE, TWO, THREE]) == CONTENTS
         opened = MarkFile.open(disk)
         assert opened is not None
@@ -304,7 +304,7 @@ class TestMarks:
     def test_a_mark_of_another_history_says_nothing_about_this_one(self) -> None:
         other = history([b"%d" % number for number in range(10)])
 
-        with ArtifactStore.on(MemoryDisk(history() | {MARK: other[MARK]})) as store:
+        with ArtifactStore(MemoryDisk(history() | {MARK: other[MARK]})) as store:
             assert store.current().position == 3
 
 
@@ -312,7 +312,7 @@ def with_tables(contents: list[bytes]) -> Files:
     """Return a history that was snapshot after each put, and every table that there ever was."""
     disk = MemoryDisk()
     tables: Files = {}
-    with ArtifactStore.on(disk) as store:
+    with ArtifactStore(disk) as store:
         for data in contents:
             store.put(Literal(data))
             store.snapshot()
@@ -330,7 +330,7 @@ class TestTables:
         tables = {name: data for name, data in theirs.items() if is_table(name)}
         assert set(tables) <= set(ours)
 
-        with ArtifactStore.on(MemoryDisk(ours | tables)) as store:
+        with ArtifactStore(MemoryDisk(ours | tables)) as store:
             assert store.get_many([ONE, TWO, THREE]) == CONTENTS
             assert not store.has(CID.of(b"their"))
 
@@ -338,7 +338,7 @@ class TestTables:
         files = with_tables(CONTENTS)
         cut = files[FIRST][: ends(files[FIRST].rstrip(b"\0"))[2]]
 
-        with ArtifactStore.on(MemoryDisk({**unmarked(files), FIRST: cut})) as store:
+        with ArtifactStore(MemoryDisk({**unmarked(files), FIRST: cut})) as store:
             assert store.current() == IndexState(1, 2)
             assert store.get_many([ONE, TWO, THREE]) == [CONTENTS[0], None, None]
             assert store.put(Literal(CONTENTS[2]))[1] == IndexState(1, 3)
@@ -349,7 +349,7 @@ class TestTables:
         tables = sorted(filter(is_table, files))
         for name in tables:
             some = {n: data for n, data in files.items() if not is_table(n) or n == name}
-            with ArtifactStore.on(MemoryDisk(some)) as store:
+            with ArtifactStore(MemoryDisk(some)) as store:
                 assert store.current() == IndexState(3, 6)
                 assert store.get_many([ONE, TWO, THREE]) == CONTENTS
 
@@ -357,14 +357,14 @@ class TestTables:
         files = with_tables(CONTENTS)
         newest = files[max(filter(is_table, files))]
         for name in ("table-0000000000000001", "table-0000000000099999", "table-x", "table-7"):
-            with ArtifactStore.on(MemoryDisk(files | {name: newest})) as store:
+            with ArtifactStore(MemoryDisk(files | {name: newest})) as store:
                 assert store.get_many([ONE, TWO, THREE]) == CONTENTS
                 assert store.current() == IndexState(3, 6)
 
     @pytest.mark.parametrize("mark", ["there", "missing"])
     def test_every_verb_works_on_a_table_that_is_damaged(self, mark: str) -> None:
         disk = MemoryDisk()
-        with ArtifactStore.on(disk) as store:
+        with ArtifactStore(disk) as store:
             store.put_many(list(map(Literal, CONTENTS)))
             store.snapshot()
             store.tombstone(ONE, "after the table")
@@ -375,7 +375,7 @@ class TestTables:
         files[table] = bytes(damaged)
 
         def opened() -> ArtifactStore:
-            return ArtifactStore.on(MemoryDisk(files))
+            return ArtifactStore(MemoryDisk(files))
 
         assert opened().get_many([ONE, TWO, THREE]) == [None, *CONTENTS[1:]]
         assert opened().put(Literal(CONTENTS[1])) == (TWO, IndexState(1, 5))
@@ -391,14 +391,14 @@ class TestTables:
 class TestUnknownEntries:
     def test_an_entry_of_a_later_version_is_passed_over(self) -> None:
         disk = MemoryDisk()
-        with ArtifactStore.on(disk) as store:
+        with ArtifactStore(disk) as store:
             store.put(Literal(CONTENTS[0]))
             store._journal.commit(lambda draft: draft.append(Unknown(200, b"x")))
             store._journal.commit(lambda draft: draft.append(Unknown(255, b"")))
             store.put(Literal(CONTENTS[1]))
 
         for some in (disk.files(), unmarked(disk.files())):
-            with ArtifactStore.on(MemoryDisk(some)) as again:
+            with ArtifactStore(MemoryDisk(some)) as again:
                 entries = [logged.entry for logged in again.log()]
                 assert entries[1:3] == [Unknown(200, b"x"), Unknown(255, b"")]
                 assert again.get_many([ONE, TWO]) == CONTENTS[:2]
@@ -409,12 +409,12 @@ class TestUnknownEntries:
 
     def test_it_can_look_like_a_put_by_its_length(self) -> None:
         disk = MemoryDisk()
-        with ArtifactStore.on(disk) as store:
+        with ArtifactStore(disk) as store:
             store.put(Literal(CONTENTS[0]))
             body = struct.pack("<36sQQI", bytes(TWO), 0, 0, 0)
             store._journal.commit(lambda draft: draft.append(Unknown(200, body)))
 
-        with ArtifactStore.on(disk) as again:
+        with ArtifactStore(disk) as again:
             assert again.get(TWO) is None
             assert again.verify().ok
 
@@ -442,5 +442,5 @@ def test_a_log_that_is_gone_altogether_is_missed() -> None:
     disk = MemoryDisk({"mark": marked(history(), 3)["mark"]})
 
     with pytest.raises(DamageError, match="entry 3 was acknowledged"):
-        ArtifactStore.on(disk)
+        ArtifactStore(disk)
     assert not verify(disk).ok

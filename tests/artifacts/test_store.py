@@ -48,7 +48,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
 
 @pytest.fixture
 def store(disk: Disk) -> Iterator[ArtifactStore]:
-    with ArtifactStore.on(disk) as opened:
+    with ArtifactStore(disk) as opened:
         yield opened
 
 
@@ -295,7 +295,7 @@ class TestStates:
             if not name.startswith("segment-"):
                 disk.remove(name)
 
-        with ArtifactStore.on(disk) as again:
+        with ArtifactStore(disk) as again:
             assert [again.has_many(cids, state) for state in states] == before
             assert again.get(cids[4]) == b"4"
 
@@ -416,7 +416,7 @@ class TestDerived:
         if "catalogue.sqlite" in disk.names():
             disk.remove("catalogue.sqlite")
 
-        with ArtifactStore.on(disk) as again:
+        with ArtifactStore(disk) as again:
             assert again.put(BOTH) == (first, state)
             assert again.get(first) == b"helloworld"
 
@@ -483,7 +483,7 @@ class TestNames:
 class TestTime:
     def test_recorded_times_never_run_backwards(self) -> None:
         times = iter([50, 40, 60])
-        store = ArtifactStore.on(MemoryDisk(), clock=lambda: next(times))
+        store = ArtifactStore(MemoryDisk(), clock=lambda: next(times))
         for data in (b"a", b"b", b"c"):
             store.put(Literal(data))
 
@@ -560,7 +560,7 @@ class TestCollection:
 class TestMending:
     def test_putting_damaged_content_again_makes_it_right(self, disk: Disk) -> None:
         contents = [b"one" * 100, b"two" * 100, b"three" * 100]
-        with ArtifactStore.on(disk) as store:
+        with ArtifactStore(disk) as store:
             cids, state = store.put_many(map(Literal, contents))
             file = disk.open("segment-00000001")
             at = file.read(0, 1 << 20).index(contents[0])

@@ -85,7 +85,7 @@ def putting(store: ArtifactStore, *contents: bytes) -> list[Callable[[], object]
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_threads_lose_nothing_and_share_commits(tmp_path: Path, kind: str) -> None:
     disk: Disk = MemoryDisk() if kind == "memory" else FolderDisk(tmp_path)
-    store = ArtifactStore.on(disk)
+    store = ArtifactStore(disk)
     results: list[list[tuple[bytes, CID, IndexState]]] = [[] for _ in range(THREADS)]
     begin = threading.Barrier(THREADS)
 
@@ -110,13 +110,13 @@ def test_threads_lose_nothing_and_share_commits(tmp_path: Path, kind: str) -> No
             assert cid == CID.of(data)
             assert store.get(cid, state) == data
     assert store.verify().ok
-    with ArtifactStore.on(disk) as again:
+    with ArtifactStore(disk) as again:
         assert list(again.log()) == list(store.log())
 
 
 def test_whoever_waits_for_the_lock_shares_the_next_commit() -> None:
     gate = Gate()
-    store = ArtifactStore.on(gate)
+    store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
     results = together(gate, store, putting(store, *(b"%d" % number for number in range(THREADS))))
@@ -131,7 +131,7 @@ def test_whoever_waits_for_the_lock_shares_the_next_commit() -> None:
 
 def test_equal_content_in_one_commit_is_written_once() -> None:
     gate = Gate()
-    store = ArtifactStore.on(gate)
+    store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
     results = together(gate, store, putting(store, *[b"same"] * THREADS))
@@ -154,7 +154,7 @@ class Meanwhile(MemoryDisk):
 
 def test_what_another_put_while_we_waited_for_the_lock_is_not_written_again() -> None:
     disk = Meanwhile()
-    one, two = ArtifactStore.on(disk), ArtifactStore.on(disk)
+    one, two = ArtifactStore(disk), ArtifactStore(disk)
     one.put(Literal(b"begin"))
 
     disk.meanwhile = lambda: two.put_many([Literal(b"other"), Literal(b"same")])
@@ -164,7 +164,7 @@ def test_what_another_put_while_we_waited_for_the_lock_is_not_written_again() ->
 
 
 def test_whoever_serves_another_first_is_served_before_it_returns() -> None:
-    store = ArtifactStore.on(MemoryDisk())
+    store = ArtifactStore(MemoryDisk())
     store.put(Literal(b"begin"))
     waiting = _Request(lambda draft: draft.put(store._content(b"alone")), alone=True)
     store._journal._queue.append(waiting)
@@ -180,7 +180,7 @@ def put_alone(store: ArtifactStore, data: bytes) -> tuple[CID, IndexState]:
 
 def test_every_state_that_is_returned_holds_what_was_put_whoever_wants_to_be_alone() -> None:
     gate = Gate()
-    store = ArtifactStore.on(gate)
+    store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
     for turn in range(20):
@@ -200,7 +200,7 @@ def test_every_state_that_is_returned_holds_what_was_put_whoever_wants_to_be_alo
 @pytest.mark.parametrize("error", [InvalidArtifactError, ValueError, OSError])
 def test_a_plan_that_fails_alone_hurts_nobody_else(error: type[Exception]) -> None:
     gate = Gate()
-    store = ArtifactStore.on(gate)
+    store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
     def fail(_: Draft) -> None:
@@ -223,7 +223,7 @@ def test_a_plan_that_fails_alone_hurts_nobody_else(error: type[Exception]) -> No
 
 def test_a_plan_that_fails_takes_only_its_own_part_of_the_commit_with_it() -> None:
     gate = Gate()
-    store = ArtifactStore.on(gate)
+    store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
     def half_done(draft: Any) -> None:  # noqa: ANN401
@@ -247,7 +247,7 @@ def test_a_plan_that_fails_takes_only_its_own_part_of_the_commit_with_it() -> No
 def test_a_failed_commit_is_told_to_all_who_shared_it_and_the_store_goes_on() -> None:
     gate = Gate()
     disk = FaultyDisk(gate)
-    store = ArtifactStore.on(disk)
+    store = ArtifactStore(disk)
     store.put(Literal(b"begin"))
 
     def fail_the_second_sync() -> None:
@@ -279,7 +279,7 @@ def test_a_failed_commit_is_told_to_all_who_shared_it_and_the_store_goes_on() ->
 
 def calls_of_a_put() -> int:
     disk = FaultyDisk(MemoryDisk())
-    store = ArtifactStore.on(disk)
+    store = ArtifactStore(disk)
     store.put(Literal(b"begin"))
     before = len(disk.calls)
     store.put(Literal(b"more"))
@@ -290,7 +290,7 @@ def calls_of_a_put() -> int:
 def test_an_interrupted_leader_leaves_nobody_waiting(at: int) -> None:
     gate = Gate()
     disk = FaultyDisk(gate)
-    store = ArtifactStore.on(disk)
+    store = ArtifactStore(disk)
     store.put(Literal(b"begin"))
     disk.calls.clear()
     disk.fault = Fault(at, interrupts=True)
@@ -309,7 +309,7 @@ def test_an_interrupted_leader_leaves_nobody_waiting(at: int) -> None:
 def test_followers_of_an_interrupted_leader_are_served_and_only_once(verb: str) -> None:
     gate = Gate()
     disk = FaultyDisk(gate)
-    store = ArtifactStore.on(disk)
+    store = ArtifactStore(disk)
     store.put(Literal(b"begin"))
     struck = threading.Event()
     asked = disk.ask
@@ -347,7 +347,7 @@ def test_followers_of_an_interrupted_leader_are_served_and_only_once(verb: str) 
 
 def test_what_an_interrupted_caller_had_asked_for_is_not_done_behind_its_back() -> None:
     disk = FaultyDisk(MemoryDisk())
-    store = ArtifactStore.on(disk)
+    store = ArtifactStore(disk)
     store.put(Literal(b"begin"))
     disk.calls.clear()
     asked = disk.ask
@@ -367,7 +367,7 @@ def test_what_an_interrupted_caller_had_asked_for_is_not_done_behind_its_back() 
 
 
 def test_readers_never_meet_half_a_commit_while_threads_write() -> None:
-    store = ArtifactStore.on(MemoryDisk())
+    store = ArtifactStore(MemoryDisk())
     pairs = [(b"left %d" % n, b"right %d" % n) for n in range(150)]
     done = threading.Event()
 

@@ -18,7 +18,7 @@ CONTENTS = [b"one", b"two" * 300, b"three"]
 def files() -> dict[str, bytes]:
     """Return what is on disk after three commits, as a crash would leave it: without the mark."""
     disk = MemoryDisk()
-    with ArtifactStore.on(disk) as store:
+    with ArtifactStore(disk) as store:
         for content in CONTENTS:
             store.put(Literal(content))
     return {SEGMENT: disk.files()[SEGMENT]}
@@ -47,7 +47,7 @@ def test_bytes_whose_commit_is_not_sealed_are_not_visible(
     torn = sealed[:-missing].ljust(len(whole), b"\0")
     assert CONTENTS[2] in torn
 
-    with ArtifactStore.on(MemoryDisk({SEGMENT: torn})) as store:
+    with ArtifactStore(MemoryDisk({SEGMENT: torn})) as store:
         assert visible(store) == [CONTENTS[0], CONTENTS[1], None]
         assert store.current() == IndexState(0, 2)
         assert [cut.after for cut in store.cuts] == [2]
@@ -62,7 +62,7 @@ def test_wherever_a_write_stopped_a_prefix_of_the_commits_is_there_and_whole(
     positions = set()
     for stop in range(last.offset + 1):
         torn = whole[:stop].ljust(len(whole), b"\0")
-        with ArtifactStore.on(MemoryDisk({SEGMENT: torn})) as store:
+        with ArtifactStore(MemoryDisk({SEGMENT: torn})) as store:
             position = store.current().position
             positions.add(position)
             expected = [content if n < position else None for n, content in enumerate(CONTENTS)]
@@ -75,7 +75,7 @@ def test_wherever_a_write_stopped_a_prefix_of_the_commits_is_there_and_whole(
 
 @requirement("004-no-layout-assumed")
 def test_answers_do_not_depend_on_how_bytes_are_laid_out() -> None:
-    stores = [ArtifactStore.on(MemoryDisk(), segment_bytes=size) for size in (1, 1000, 1 << 20)]
+    stores = [ArtifactStore(MemoryDisk(), segment_bytes=size) for size in (1, 1000, 1 << 20)]
     for store in stores:
         for content in CONTENTS:
             store.put(Literal(content))
@@ -99,6 +99,6 @@ def test_a_payload_that_is_torn_in_the_middle_is_cut_with_its_commit(
     assert whole[at : at + 5] == b"three"
     whole[at + 2] ^= 1
 
-    with ArtifactStore.on(MemoryDisk({SEGMENT: bytes(whole)})) as store:
+    with ArtifactStore(MemoryDisk({SEGMENT: bytes(whole)})) as store:
         assert visible(store) == [CONTENTS[0], CONTENTS[1], None]
     assert third.position == 3

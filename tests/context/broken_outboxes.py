@@ -10,10 +10,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perdure.context.contract import LEASE_SECONDS
 from perdure.context.outbox import SqliteOutbox
 from perdure.context.outbox import events as drafts
-from perdure.context.outbox.events import MAX_SIBLINGS
+from perdure.context.outbox.events import LEASE_SECONDS, MAX_SIBLINGS
 from perdure.errors import LeaseError
 from perdure.model import (
     ContextNode,

@@ -4,12 +4,12 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from perdure.context.contract import OutboxStore
 from perdure.context.files import CONTENT
 from perdure.context.followed import FollowedLinks
 from perdure.context.links import Backlinks, ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import SqliteOutbox
+from perdure.context.outbox.events import OutboxStore
 from perdure.context.reading import NodeReader
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData

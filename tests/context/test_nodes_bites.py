@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.contract import OutboxStore
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock
+from perdure.context.outbox.events import OutboxStore
 from perdure.context.relations import Relations
 from perdure.errors import (
     AccessDeniedError,

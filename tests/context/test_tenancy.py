@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from perdure.context.contract import ContextFS, OutboxStore, RelationStore
+from perdure.context.contract import ContextFS, RelationStore
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import SqliteOutbox
+from perdure.context.outbox.events import OutboxStore
 from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair

@@ -42,7 +42,7 @@ def clock() -> Clock:
 @pytest.fixture
 def history(clock: Clock) -> History:
     disk = MemoryDisk()
-    return History(ArtifactStore.on(disk, clock=clock), disk)
+    return History(ArtifactStore(disk, clock=clock), disk)
 
 
 @pytest.fixture
@@ -159,9 +159,7 @@ class TestVersions:
     def test_another_hash_makes_no_difference(self) -> None:
         pytest.importorskip("blake3")
         disk = MemoryDisk()
-        recorded = Recorded(
-            MemoryBackend(), History(ArtifactStore.on(disk, hash=Hash.BLAKE3), disk)
-        )
+        recorded = Recorded(MemoryBackend(), History(ArtifactStore(disk, hash=Hash.BLAKE3), disk))
         for text in ("one", "one", "two", "one"):
             recorded.write(NOTE, text)
 

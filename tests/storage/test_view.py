@@ -121,7 +121,7 @@ class TestReading:
     def test_a_text_has_the_time_of_its_version(self) -> None:
         now = 1_000_000
         disk = MemoryDisk()
-        store = ArtifactStore.on(disk, clock=lambda: now)
+        store = ArtifactStore(disk, clock=lambda: now)
         recorded = Recorded(MemoryBackend(), History(store, disk))
         recorded.write(NOTE, "é\r\n")
         now = 2_000_500

@@ -193,7 +193,7 @@ def extract(store: ArtifactStore, disk: Disk, keep: Keep, until: int) -> Artifac
     Each commit has the time that it had. Content that is hidden or gone is named, and not there.
     """
     times = [0]
-    target = ArtifactStore.on(disk, hash=store.hash, clock=lambda: times[-1])
+    target = ArtifactStore(disk, hash=store.hash, clock=lambda: times[-1])
     for time, binds in _commits(store, keep, until):
         times.append(time)
         target._journal.commit(_plan(store, binds), alone=True)  # noqa: SLF001 - as others of us

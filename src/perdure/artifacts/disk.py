@@ -84,9 +84,6 @@ class Disk(Protocol):
     def lock(self, name: str) -> Held | None:
         """Take the lock of this name, against all other processes; None if somebody has it."""
 
-    def folder(self, name: str) -> "Disk":
-        """Return the disk below this one, for derived things; it is made if need be."""
-
     def path(self, name: str) -> str | None:
         """Return where the operating system has such a file; None if this disk is not its own."""
 
@@ -182,9 +179,6 @@ class FolderDisk:
 
     def path(self, name: str) -> str:
         return f"{self._path}/{name}"
-
-    def folder(self, name: str) -> "FolderDisk":
-        return FolderDisk(f"{self._path}/{name}")
 
 
 class FolderFile:

@@ -58,9 +58,6 @@ class MarkFile:
         self._file.write(0, [data])
         return data
 
-    def close(self) -> None:
-        self._file.close()
-
 
 def decode(data: bytes) -> Mark | None:
     packed, crc = data[: _MARK.size], data[_MARK.size :]

@@ -74,10 +74,6 @@ class ArtifactStore:
         """Open the history in a folder; if there is none, the first put makes it."""
         return cls(FolderDisk(folder), **options)  # type: ignore[arg-type]
 
-    @classmethod
-    def on(cls, disk: Disk, **options: object) -> "ArtifactStore":
-        return cls(disk, **options)  # type: ignore[arg-type]
-
     @cached_property
     def catalogue(self) -> "Catalogue":
         """Names, structures and results; derived from the log."""

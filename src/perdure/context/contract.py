@@ -1,13 +1,9 @@
 """What the stores of canonical state promise."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
-
-LEASE_SECONDS = 300
-"""How long a worker may keep an event without a sign of life."""
+from perdure.model import ContextNode, RelationEdge, RequestContext
 
 ONE_HOP = 3
 """How many neighbours are asked for, unless somebody says."""
@@ -91,106 +87,3 @@ class TenantData(Protocol):
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         """Remove all that belongs to one user or agent of an account; return how much."""
-
-
-class OutboxStore(TenantData, Protocol):
-    """What happened to nodes and is not in the index yet. Events survive a restart.
-
-    An event waits, is leased to one worker at a time, and goes when it is done. One that failed
-    waits until `next_retry_at`. One that failed too often is in the dead-letter queue until an
-    operator takes it out. A lease that was not extended in time lapses, and the event waits again.
-    A verb that is told a `worker_id` does nothing for an event that another worker has by now, and
-    says so with `LeaseError`.
-    """
-
-    def register_write(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that a node was written; after that succeeded."""
-
-    def register_writes(
-        self, nodes: Iterable[ContextNode], ctx: RequestContext
-    ) -> list[OutboxEvent]:
-        """Say it of many at once: all are registered, or none."""
-
-    def register_delete(
-        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
-    ) -> OutboxEvent:
-        """Say that a node was deleted. `owner_space` is for places whose name doesn't tell."""
-
-    def register_archive(
-        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
-    ) -> OutboxEvent:
-        """Say that a node was put away, so that no search finds it any more."""
-
-    def register_move(self, from_uri: str, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that a node has another name now; `node` is as it is there."""
-
-    def register_relations(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that the edges of a node changed, and nothing else of it."""
-
-    def register_directory(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that the folder of a node changed, with the abstracts of at most 20 in it."""
-
-    def list_pending(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
-        """Return what can be worked on now, oldest first, each with the URI of its node.
-
-        Left out are events that are leased, dead, or to be tried later.
-        """
-
-    def mark_processing(self, event: OutboxEvent, node_uri: str) -> None:
-        """Note that an event is being worked on."""
-
-    def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        """Remove an event for good; one that is gone already is no error."""
-
-    def move_to_dlq(
-        self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
-    ) -> None:
-        """Put an event aside for an operator, and end its lease."""
-
-    def increment_retry(
-        self,
-        event: OutboxEvent,
-        node_uri: str,
-        next_retry_at: datetime | None = None,
-        *,
-        worker_id: str | None = None,
-        error: str = "",
-    ) -> None:
-        """Count one more failure, end the lease, and let the event wait until a time, if told."""
-
-    def try_acquire(
-        self,
-        event: OutboxEvent,
-        node_uri: str,
-        worker_id: str,
-        timeout_seconds: int = LEASE_SECONDS,
-    ) -> bool:
-        """Lease an event to a worker; of many who ask at once, one gets True.
-
-        False also if the event is done, dead, or to be tried later. The same worker that asks
-        again has it still, and its time starts anew.
-        """
-
-    def extend(
-        self,
-        event: OutboxEvent,
-        node_uri: str,
-        worker_id: str,
-        timeout_seconds: int = LEASE_SECONDS,
-    ) -> bool:
-        """Let the lease of a worker last longer; False if it is not its own any more."""
-
-    def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        """End a lease; the event waits for the next worker. None to end is no error."""
-
-    def list_unfinished(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
-        """Return every event that is not done, oldest first: waiting, leased and dead ones."""
-
-    def list_dead(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
-        """Return the dead-letter queue of an account, oldest first."""
-
-    def requeue(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
-        """Let dead events wait again, with no failure counted; all, unless told which."""
-
-    def purge(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
-        """Remove dead events for good; all, unless told which."""

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Self
 
-from perdure.context.contract import OutboxStore
 from perdure.context.draft import Draft
 from perdure.context.files import ARCHIVED, FILES, META
 from perdure.context.links import Backlinks, ScannedLinks, relinked, resolve
+from perdure.context.outbox.events import OutboxStore
 from perdure.context.reading import OWNER_LEVEL, NodeReader, Stored, absent
 from perdure.context.tenants import Deletions
 from perdure.errors import (

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from perdure.artifacts.keys import SigningKey
-    from perdure.context.contract import OutboxStore
     from perdure.context.nodes import Nodes
+    from perdure.context.outbox.events import OutboxStore
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing

@@ -7,10 +7,10 @@ from enum import Enum
 from typing import Protocol
 
 from perdure.artifacts import CID
-from perdure.context.contract import OutboxStore
 from perdure.context.files import CONTENT, META
 from perdure.context.mending import Mending
 from perdure.context.nodes import Nodes
+from perdure.context.outbox.events import OutboxStore
 from perdure.context.reading import Stored
 from perdure.engine.namespaces import Deleted
 from perdure.errors import (

@@ -12,8 +12,7 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perdure.context.contract import OutboxStore
-from perdure.context.outbox.events import fail
+from perdure.context.outbox.events import OutboxStore, fail
 from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
 from perdure.engine.indexing import Following
 from perdure.errors import (

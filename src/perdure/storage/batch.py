@@ -129,7 +129,8 @@ class Directories:
             ) from error
 
     def sync_made(self) -> None:
-        self.sync(list(dict.fromkeys(map(_parent, self.made))))
+        for above in dict.fromkeys(map(_parent, self.made)):
+            sync_directory(self.opened(above))
 
     def find(self, key: str) -> str:
         """Return how the directory `key` is spelled; `FileNotFoundError` if there is none."""

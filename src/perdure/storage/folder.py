@@ -306,7 +306,6 @@ class FolderBackend(StorageBackend):
                 mutex.acquire(held, pause)
                 self._prepare_root()
                 change(held)
-                self._note_change()
             except StorageError:
                 raise
             except OSError as error:
@@ -314,9 +313,6 @@ class FolderBackend(StorageBackend):
                 raise explain(error, self._root, place.key) from error
             finally:
                 mutex.release(held)
-
-    def _note_change(self) -> None:
-        """Note, under the lock, what a change tells of the folder."""
 
     def _prepare_root(self) -> None:
         """Make sure, under the lock, that the folder to write into is the one we opened."""

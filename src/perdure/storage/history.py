@@ -149,7 +149,7 @@ class History:
 
     @classmethod
     def on(cls, disk: Disk) -> "History":
-        return cls(ArtifactStore.on(disk), disk)
+        return cls(ArtifactStore(disk), disk)
 
     def close(self) -> None:
         self.store.close()

@@ -119,10 +119,6 @@ class FaultyDisk:
     def lock(self, name: str) -> Held | None:
         return self._folder("lock", name, lambda: self._inner.lock(name))
 
-    def folder(self, name: str) -> Disk:
-        """Return what is below, which never fails: it is derived."""
-        return self._inner.folder(name)
-
     def path(self, name: str) -> None:
         """Return nothing: what is done past us would not fail."""
 

@@ -163,7 +163,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.model = Model()
 
     def _open(self) -> ArtifactStore:
-        return ArtifactStore.on(self.disk, segment_bytes=SEGMENT_BYTES)
+        return ArtifactStore(self.disk, segment_bytes=SEGMENT_BYTES)
 
     @rule(
         verb=_VERBS,

@@ -86,9 +86,6 @@ class TroubledDisk:
     def lock(self, name: str) -> Held | None:
         return self._inner.lock(name)
 
-    def folder(self, name: str) -> "TroubledDisk":
-        return TroubledDisk(self._inner.folder(name), self._trouble)
-
     def path(self, name: str) -> None:
         return self._inner.path(name)
 

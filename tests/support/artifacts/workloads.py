@@ -26,7 +26,7 @@ Opening = Callable[[Disk], ArtifactStore]
 
 def open_store(disk: Disk) -> ArtifactStore:
     """Open a store whose segments are soon full, and whose clock ticks once a commit."""
-    return ArtifactStore.on(disk, segment_bytes=SEGMENT_BYTES, clock=count(1).__next__)
+    return ArtifactStore(disk, segment_bytes=SEGMENT_BYTES, clock=count(1).__next__)
 
 
 class Scene:

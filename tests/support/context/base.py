@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import pytest
 from hypothesis import HealthCheck, settings
 
-from perdure.context.contract import ContextFS, OutboxStore, RelationStore
+from perdure.context.contract import ContextFS, RelationStore
 from perdure.context.outbox import Clock
+from perdure.context.outbox.events import OutboxStore
 from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import StorageBackend
 from perdure.testing.suite import Suite

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from perdure.context.contract import LEASE_SECONDS
 from perdure.context.outbox.events import (
+    LEASE_SECONDS,
     Clock,
-    Registrar,
+    OutboxStore,
     Siblings,
     check_event_of,
     check_worker,
@@ -52,7 +52,7 @@ class _Kept:
         self.worker, self.lease_end = None, 0
 
 
-class MemoryOutbox(Registrar):
+class MemoryOutbox(OutboxStore):
     """An `OutboxStore` in memory. Any number of threads may use it."""
 
     def __init__(self, *, clock: Clock = utc_now, siblings: Siblings = no_siblings) -> None:

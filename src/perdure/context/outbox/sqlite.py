@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Self
 
-from perdure.context.contract import LEASE_SECONDS
 from perdure.context.outbox import schema
 from perdure.context.outbox.events import (
+    LEASE_SECONDS,
     Clock,
-    Registrar,
+    OutboxStore,
     Siblings,
     check_event_of,
     check_worker,
@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 
 
-class SqliteOutbox(Registrar):
+class SqliteOutbox(OutboxStore):
     """An `OutboxStore` that survives the process and the machine.
 
     A registered event is on the disk when the verb returns; so is every other change but two: a

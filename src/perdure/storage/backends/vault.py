@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -19,7 +19,8 @@ from perdure.storage.locator import Locator, is_key_segment
 from perdure.storage.registry import BackendOptions
 
 if TYPE_CHECKING:
-    from perdure.storage.lock.mutex import LockTiming
+    from perdure.storage.batch import Batch
+    from perdure.storage.lock.mutex import Held, LockTiming
     from perdure.storage.personal import Authorisation
 
 
@@ -115,9 +116,13 @@ class VaultBackend(FolderBackend):
                 f"{self._seen_in_use!a}."
             )
 
-    def _note_change(self) -> None:
-        self._note_use()
-        self._note_emptiness()
+    def _change(self, place: "Locator | Batch", change: Callable[["Held"], None]) -> None:
+        def change_and_note(held: "Held") -> None:
+            change(held)
+            self._note_use()
+            self._note_emptiness()
+
+        super()._change(place, change_and_note)
 
     def _note_use(self) -> None:
         if not os.path.exists(self._seen_in_use):

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from itertools import permutations
 
-from perdure.context.contract import OutboxStore, TenantData
+from perdure.context.contract import TenantData
+from perdure.context.outbox.events import OutboxStore
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Role
 from perdure.testing.index.tenants import ALIKE
 from perdure.testing.requirement import requirement
@@ -44,6 +45,8 @@ def years_later(clock: HandClock) -> None:
 class TenantTests(OutboxBase):
     def test_an_outbox_can_be_told_to_forget(self, outbox: OutboxStore) -> None:
         assert isinstance(outbox, TenantData)
+        assert callable(outbox.delete_account_data)
+        assert callable(outbox.delete_by_owner_space)
 
     @requirement("003-outbox-list-pending-account")
     def test_each_account_lists_its_own_events_only(self, outbox: OutboxStore) -> None:

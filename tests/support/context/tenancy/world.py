@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from perdure.context.contract import ContextFS, OutboxStore, RelationStore
+from perdure.context.contract import ContextFS, RelationStore
+from perdure.context.outbox.events import OutboxStore
 from perdure.model import RequestContext
 
 
