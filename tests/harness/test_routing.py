@@ -6,7 +6,8 @@ import pytest
 
 from perdure.errors import ConfigError, ProjectError, StorageSelectionError
 from perdure.harness import Project, project_locator, remote_of, resolve_project
-from perdure.harness.projects import name_in, slug_of, without_secrets
+from perdure.harness.projects import name_in, without_secrets
+from perdure.model.uri import slug_of
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.testing.requirement import requirement

@@ -6,7 +6,7 @@ from itertools import islice
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import AGENT, Reading
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine.noting import NOTED, is_noted, note_of, project_of
+from perdure.engine.noting import NOTED, is_noted, note_of
 from perdure.engine.recall.packing import entry
 from perdure.engine.recall.result import hit_of
 from perdure.errors import BrokenNodeError, ContextError, StorageError
@@ -46,7 +46,7 @@ def entry_of(reading: Reading, project: str, uri: str) -> str | None:
     stored = _stored(NodeReader(reading.backend), uri)
     if stored is None or not is_noted(stored.node):
         return None
-    if project_of(stored.node) not in {project, ""}:
+    if stored.node.project not in {project, ""}:
         return None
     return entry(hit_of(stored))
 
@@ -54,7 +54,7 @@ def entry_of(reading: Reading, project: str, uri: str) -> str | None:
 def project_at(reading: Reading, uri: str) -> str | None:
     """Return the project that a node is of; empty if of none, None if the node is not there."""
     stored = _stored(NodeReader(reading.backend), uri)
-    return None if stored is None else project_of(stored.node)
+    return None if stored is None else stored.node.project
 
 
 def _places(reader: NodeReader, user: str, project: str) -> Iterator[Uri]:

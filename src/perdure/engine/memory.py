@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from perdure.artifacts import CID, IndexState
 from perdure.context.files import CONTENT
@@ -25,6 +25,7 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
+from perdure.model.uri import slug_of
 from perdure.model.values import JSON, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
@@ -54,6 +55,11 @@ if TYPE_CHECKING:
     from perdure.engine.write import Saved, Written
     from perdure.model import RelationEdge
     from perdure.storage import Locator
+
+
+_OF_THE_PERSON = frozenset({"profile", "preference"})
+Projects = Literal["own", "all"]
+"""Which projects a recall searches."""
 
 
 class Readable:
@@ -218,15 +224,26 @@ class Memory(Readable):
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
         project: str | None = None,
+        projects: Projects | None = None,
     ) -> RecallResult:
         """Return what memory has to say to a question, now or as of a state.
 
-        `at` asks what was known then; `valid_at`, what held then. With a budget, `context` is
-        Markdown for a prompt: the caller's profile, then what is of the project, then the rest.
+        `at` asks what was known then; `valid_at`, what held then. In a project, its memories come
+        first, then those of no project; those of other projects are found with `projects="all"`,
+        each with its `project`. Without a project, all are searched, unless `projects="own"`. With
+        a budget, `context` is Markdown for a prompt: the caller's profile, then what is of the
+        project, then the rest.
         """
-        limits = top_k, budget_tokens
-        project = self.project if project is None else project
-        question = _question(query, limits, valid_at, filters, project)
+        project = self.project if project is None else slug_of(project)
+        question = Question(
+            text=query,
+            top_k=top_k,
+            budget_tokens=budget_tokens,
+            valid_at=None if valid_at is None else _moment(valid_at),
+            filters=filters,
+            project=project,
+            projects=_searched(project, projects),
+        )
         if at is not None:
             return self._past(at).recall(question, self.caller)
         return Answering(self._parts).recall(question, self.caller)
@@ -261,10 +278,14 @@ class Memory(Readable):
         category: str,
         slug: str = "",
         metadata: Mapping[str, JSON] | None = None,
+        project: str | None = None,
         mask_secrets: bool = False,
         replace_learned: bool = False,
     ) -> "Saved":
         """Save a text as a memory of the caller, or as its next version; return its URI.
+
+        It belongs to `project`, by default to the memory's own, but for profile and preferences,
+        which belong to the person; so does everything with `project=""`.
 
         The same text twice is the same version. HTML and instructions in it are made harmless. A
         secret in it is refused (`SecretRefusedError`), unless it may be masked. A node that was
@@ -279,11 +300,18 @@ class Memory(Readable):
             category=category,
             slug=slug,
             metadata=metadata or {},
+            project=self._project_for(category) if project is None else slug_of(project),
             mask=mask_secrets,
             replace_learned=replace_learned,
         )
         self.settle()
         return saved
+
+    def _of(self, project: str | None) -> str:
+        return self.project if project is None else slug_of(project)
+
+    def _project_for(self, category: str) -> str:
+        return "" if category in _OF_THE_PERSON else self.project
 
     def commit_session(  # noqa: PLR0913 - as `save`
         self,
@@ -291,6 +319,7 @@ class Memory(Readable):
         *,
         session_id: str,
         title: str = "",
+        project: str | None = None,
         extract: bool = True,
         min_confidence: float | None = None,
         dry_run: bool = False,
@@ -315,17 +344,18 @@ class Memory(Readable):
             extract=extract,
             dry_run=dry_run,
             again=again,
-            addition=Addition(title=title),
+            addition=Addition(title=title, project=self._of(project)),
             progress=progress or (lambda _done, _all: None),
         )
         return self._save_session(messages, session_id, wishes)
 
-    def append(
+    def append(  # noqa: PLR0913 - as `save`
         self,
         session_id: str,
         messages: Iterable[object],
         *,
         title: str = "",
+        project: str | None = None,
         extract: bool = True,
         replace_last: bool | None = None,
     ) -> "SessionCommit":
@@ -340,7 +370,9 @@ class Memory(Readable):
         from perdure.engine.saving.saving import Wishes
         from perdure.engine.sessions import Addition
 
-        addition = Addition(whole=False, replace_last=replace_last, title=title)
+        addition = Addition(
+            whole=False, replace_last=replace_last, title=title, project=self._of(project)
+        )
         return self._save_session(messages, session_id, Wishes(extract=extract, addition=addition))
 
     def _save_session(
@@ -767,30 +799,31 @@ class PastMemory(Readable):
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
         project: str | None = None,
+        projects: Projects | None = None,
     ) -> RecallResult:
         """Return what memory had to say to a question then; all else is as in the present."""
-        limits = top_k, budget_tokens
-        project = self.project if project is None else project
-        question = _question(query, limits, valid_at, filters, project)
+        project = self.project if project is None else slug_of(project)
+        question = Question(
+            text=query,
+            top_k=top_k,
+            budget_tokens=budget_tokens,
+            valid_at=None if valid_at is None else _moment(valid_at),
+            filters=filters,
+            project=project,
+            projects=_searched(project, projects),
+        )
         return self._past.recall(question, self.caller)
 
 
-def _question(
-    text: str,
-    limits: tuple[int, int | None],
-    valid_at: datetime | date | str | None,
-    filters: Mapping[str, JSON] | None,
-    project: str,
-) -> Question:
-    top_k, budget_tokens = limits
-    return Question(
-        text=text,
-        top_k=top_k,
-        budget_tokens=budget_tokens,
-        valid_at=None if valid_at is None else _moment(valid_at),
-        filters=filters,
-        project=project,
-    )
+def _searched(project: str, projects: Projects | None) -> tuple[str, ...] | None:
+    """Return the projects that a recall searches, "" for none; None for all of them."""
+    if projects not in {None, "own", "all"}:
+        raise InvalidValueError(
+            f'projects is {str(projects)[:80]!a}. Fix: use "own", "all" or None.'
+        )
+    if projects == "all" or (projects is None and not project):
+        return None
+    return tuple(dict.fromkeys((project, "")))
 
 
 def _moment(when: datetime | date | str) -> datetime:

@@ -5,7 +5,6 @@ the text as it may be put before a model. So whoever starts up again and again, 
 see them, needs neither read nor check each of them anew, as long as its file is the same.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -16,37 +15,27 @@ from perdure.engine.recall.result import hit_of
 from perdure.index.account.schema import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import VALID_UNTIL
-from perdure.model.uri import PROFILE, SLUG
+from perdure.model.uri import PROFILE
 from perdure.model.values import JSON, read_moment
 
-PROJECT, ALWAYS_LOAD, PHASES = "project", "always_load", "phases"
+ALWAYS_LOAD, PHASES = "always_load", "phases"
 NOTED = "noted"
 """The project that a note is of, in the payload of a record; empty if it is for all of them."""
 _MOST_LETTERS = 20_000
 """A longer note is not kept ready: it fits into no usual budget."""
 
 
-def project_of(node: ContextNode) -> str:
-    """Return the project that a node is of; empty if it is of none.
-
-    It says so in its metadata or frontmatter as `project`, or lies below `resources/projects`.
-    """
-    said = _said(node, PROJECT)
-    if isinstance(said, str) and SLUG.fullmatch(said):
-        return said
-    match node.place.path:
-        case ("resources", "projects", slug, _, *_) if SLUG.fullmatch(slug):
-            return slug
-    return ""
-
-
 def is_always_loaded(node: ContextNode) -> bool:
     """Whether a node is of use to any question: a profile, or what says `always_load: true`."""
-    return node.category == PROFILE or _said(node, ALWAYS_LOAD) in (True, "true", "yes")
+    return node.category == PROFILE or _is_true(node.declared(ALWAYS_LOAD))
+
+
+def _is_true(value: JSON) -> bool:
+    return value is True or (isinstance(value, str) and value.casefold() in {"true", "yes"})
 
 
 def is_noted(node: ContextNode) -> bool:
-    return not node.place.session and (bool(project_of(node)) or is_always_loaded(node))
+    return not node.place.session and (bool(node.project) or is_always_loaded(node))
 
 
 def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
@@ -64,7 +53,7 @@ def note_of(stored: Stored) -> dict[str, JSON]:
     """
     node, said = stored.node, [stored.files[name] for name in SHOWN_FILES]
     note: dict[str, JSON] = {
-        NOTED: project_of(node),
+        NOTED: node.project,
         "always": int(is_always_loaded(node)),
         "key": node.place.key,
         "owner": node.owner_space,
@@ -84,23 +73,11 @@ def note_of(stored: Stored) -> dict[str, JSON]:
 
 def phases_of(node: ContextNode) -> list[str]:
     """Return the phases of work that a node says it is for."""
-    said = _said(node, PHASES)
+    said = node.declared(PHASES)
     names = said.split(",") if isinstance(said, str) else said
     if not isinstance(names, list | tuple):
         return []
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
-
-
-def _said(node: ContextNode, name: str) -> JSON:
-    """Return what a node says under a name: in its metadata, else in a line of its frontmatter."""
-    if name in node.metadata:
-        return node.metadata[name]
-    line = rf"^{name}:[ \t]*(.*?)[ \t]*(?:#.*)?\r?$"
-    found = re.search(line, node.frontmatter or "", re.MULTILINE)
-    if found is None:
-        return None
-    value = found[1].strip("\"'[]")
-    return value.casefold() if name == ALWAYS_LOAD else value
 
 
 def _time(metadata: Mapping[str, JSON], name: str) -> str | None:

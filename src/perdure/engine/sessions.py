@@ -21,6 +21,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.messages import LeftOut, read_messages
+from perdure.model.record import PROJECT
 from perdure.model.transcript import PIECE_CHARACTERS, Message, parse, pieces, render
 from perdure.model.values import JSON, MAX_ABSTRACT, encodable, shortened
 
@@ -46,6 +47,8 @@ class Addition:
     replace_last: bool | None = None
     """Whether they replace the last answer; None if that is to be found out."""
     title: str = ""
+    project: str = ""
+    """The project of a new session; one that is there keeps its own."""
 
 
 WHOLE = Addition()
@@ -125,7 +128,8 @@ class Sessions:
 
         title = clean_title(addition.title).text
         inside = replace(ctx, session_id=session_id)
-        done = self._attempted(place, join, title, inside, dry_run=dry_run)
+        naming = title, addition.project
+        done = self._attempted(place, join, naming, inside, dry_run=dry_run)
         first, offset = len(done.said) - done.added, len(done.said) - len(said)
         masked = tuple(
             Masked(at, each.kinds)
@@ -135,16 +139,17 @@ class Sessions:
         return replace(done, masked=masked, left_out=given.left_out)
 
     def _attempted(
-        self, place: Uri, join: Join, title: str, ctx: RequestContext, *, dry_run: bool
+        self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
         for _ in range(_ATTEMPTS):
             with suppress(_TakenError):  # somebody was faster: look at what is there now
-                return self._archived(place, join, title, ctx, dry_run=dry_run)
-        return self._archived(place, join, title, ctx, dry_run=dry_run)
+                return self._archived(place, join, naming, ctx, dry_run=dry_run)
+        return self._archived(place, join, naming, ctx, dry_run=dry_run)
 
     def _archived(
-        self, place: Uri, join: Join, title: str, ctx: RequestContext, *, dry_run: bool
+        self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
+        title, project = naming
         known = self._known(place, ctx)
         before = _said(known)
         after = join(before)
@@ -157,7 +162,8 @@ class Sessions:
         if replaced:
             learned = min(learned_from(mark, before), same)
         if not dry_run:
-            changed = _written(place, parts, known) if after is not before else ()
+            of = known[0].project if known else project
+            changed = _written(place, parts, known, of) if after is not before else ()
             nodes = list(_titled(changed, known, title))
             also = self._marks.moved(place, mark, Beginnings(after).mark(learned))
             self._write(nodes, gone, ctx, also if replaced and mark else lambda _draft: None)
@@ -382,14 +388,15 @@ def _parts(messages: Sequence[Message]) -> Iterator[list[Piece]]:
 
 
 def _written(
-    place: Uri, parts: Iterable[list[Piece]], known: Sequence[ContextNode]
+    place: Uri, parts: Iterable[list[Piece]], known: Sequence[ContextNode], project: str
 ) -> Iterator[ContextNode]:
     """Yield the nodes that must be written: new ones, and the last one, which others came after."""
     for number, part in enumerate(parts):
         content = render(_heading(place), part)
         if number >= len(known):
             uri = str(_part(place, number))
-            yield ContextNode(uri=uri, content=content, abstract=_abstract(part))
+            metadata: dict[str, JSON] = {PROJECT: project} if project else {}
+            yield ContextNode(uri=uri, content=content, abstract=_abstract(part), metadata=metadata)
         elif known[number].content != content:
             yield known[number].revised(content=content, abstract=_abstract(part))
 

@@ -132,6 +132,7 @@ def _record(folder: Uri, owner: str, level: Level, text: str) -> IndexRecord:
             OWNER_SPACE: owner,
             "category": folder.category,
             "session_id": folder.session,
+            "project": "",
             "parent_uri": str(folder.parent),
         },
         payload={"title": folder.words, "folder": True},

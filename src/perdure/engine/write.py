@@ -28,9 +28,12 @@ from perdure.model import (
     Uri,
     slugify,
 )
+from perdure.model.record import PROJECT
+from perdure.model.uri import PROFILE
 from perdure.model.values import JSON, encodable, shortened
 
 _ATTEMPTS_TO_SAVE = 10
+_MAX_SLUG = 100
 _RENAME = "choose another name."
 
 
@@ -66,19 +69,33 @@ def save(  # noqa: PLR0913 - as `Memory.save`
     category: str,
     slug: str,
     metadata: Mapping[str, JSON],
+    project: str,
     mask: bool,
     replace_learned: bool,
 ) -> Saved:
-    """Save a text at its place; another writer of the same place is waited out."""
+    """Save a text at its place; another writer of the same place is waited out.
+
+    A slug that another project's memory has taken gets the name of this one at its end.
+    """
     if not encodable(content, "content").strip():
         raise InvalidValueError("the text is empty. Fix: give a text.")
     refuse_secrets(category, "category", _RENAME)
     refuse_secrets(slug, "slug", _RENAME)
-    clean = safe(content, metadata, SecretPolicy.MASK if mask else SecretPolicy.REFUSE)
+    named = {**metadata, PROJECT: project} if project else metadata
+    clean = safe(content, named, SecretPolicy.MASK if mask else SecretPolicy.REFUSE)
     place = _place(caller, category, slug, clean.content)
     attempts = _ATTEMPTS_TO_SAVE
     while True:
-        before, node = _next(nodes, caller, place, clean, replace_learned=replace_learned)
+        found = _next(nodes, caller, place, clean, replace_learned=replace_learned)
+        if found is None:
+            taken, place = place, _beside(place, project)
+            if place == taken:
+                raise NodeExistsError(
+                    f"{str(place)!a} belongs to another project. Nothing was written. "
+                    "Fix: take another slug."
+                )
+            continue
+        before, node = found
         try:
             if node is not before:
                 nodes.write_node(node, caller)
@@ -99,12 +116,17 @@ def save(  # noqa: PLR0913 - as `Memory.save`
 
 def _next(
     nodes: Nodes, caller: RequestContext, place: Uri, clean: Safe, *, replace_learned: bool
-) -> tuple[ContextNode | None, ContextNode]:
-    """Return the node as it is, if it is there, and as it is to be; both are one if unchanged."""
+) -> tuple[ContextNode | None, ContextNode] | None:
+    """Return the node as it is, if it is there, and as it is to be; both are one if unchanged.
+
+    None if the node belongs to another project.
+    """
     try:
         before = nodes.read_node(str(place), caller)
     except NodeNotFoundError:
         return None, ContextNode(uri=str(place), content=clean.content, metadata=clean.metadata)
+    if before.project != clean.metadata.get(PROJECT, "") and place.category != PROFILE:
+        return None
     if before.content == clean.content and clean.metadata.items() <= before.metadata.items():
         return before, before
     if not replace_learned and grounds_of(before):
@@ -114,6 +136,12 @@ def _next(
             options={"replace_learned": True},
         )
     return before, before.revised(content=clean.content, metadata=clean.metadata)
+
+
+def _beside(place: Uri, project: str) -> Uri:
+    """Return the place of a memory whose own is taken by another project's."""
+    own = f"--{project or 'person'}"
+    return place.parent.child(f"{place.name.removesuffix(own)[: _MAX_SLUG - len(own)]}{own}")
 
 
 def _place(caller: RequestContext, category: str, slug: str, content: str) -> Uri:

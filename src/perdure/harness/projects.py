@@ -5,12 +5,11 @@ import json
 import os
 import re
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from perdure.errors import NotTextError, ProjectError, explain_reading
-from perdure.model.uri import check_slug, slugify
+from perdure.model.uri import check_slug, slug_of
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.confined import DIRECTORY, FILE, opened, read_all
 
@@ -129,7 +128,6 @@ SETTINGS = "project.json"
 PROJECTS = "projects"
 
 REPOSITORY, WORKTREE, FOLDER = "repository", "worktree", "folder"
-_LETTERS_TOLD_APART = 8
 
 
 class Project(NamedTuple):
@@ -218,15 +216,6 @@ def _folder_name(root: Path, checkout: Checkout | None) -> str:
     if checkout is None or not checkout.is_worktree:
         return root.name
     return checkout.main.name if checkout.main else checkout.common.name.removesuffix(".git")
-
-
-def slug_of(name: str) -> str:
-    """Return the slug of a name; some digits of a hash tell apart names that would share one."""
-    slug = slugify(name)
-    if name.isascii() and re.search(r"[A-Za-z0-9]", name):
-        return slug
-    digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:_LETTERS_TOLD_APART]
-    return f"{slug[:80].strip('-')}-{digest}"
 
 
 def _configured(path: Path) -> str | None:

@@ -313,6 +313,8 @@ def _payload(node: ContextNode, cid: str) -> dict[str, JSON]:
     }
     if node.place.session:
         payload["session_id"] = node.place.session
+    if node.project:
+        payload["project"] = node.project
     return payload
 
 
@@ -326,6 +328,7 @@ def _filters(node: ContextNode, parent: Uri, said_at: datetime | None) -> dict[s
         "context_type": ContextType.of(node.place).value,
         "category": node.category,
         "session_id": node.place.session,
+        "project": node.project,
         "parent_uri": str(parent),
     }
     for name, time in ((VALID_FROM, valid_from), (VALID_UNTIL, valid_until)):

@@ -9,7 +9,7 @@ from typing import Any
 
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
-from perdure.model.uri import Uri, check_slug
+from perdure.model.uri import SLUG, Uri, check_slug
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
@@ -196,6 +196,28 @@ class ContextNode:
         return shortened(title, _MAX_TITLE)
 
     # ------------------------------------------------------------ making the next one
+    @property
+    def project(self) -> str:
+        """The project it belongs to; empty for none.
+
+        It is named in metadata or frontmatter, or the node is below `resources/projects`.
+        """
+        named = self.declared("project")
+        if isinstance(named, str) and SLUG.fullmatch(named):
+            return named
+        match self.place.path:
+            case ("resources", "projects", slug, _, *_) if SLUG.fullmatch(slug):
+                return slug
+        return ""
+
+    def declared(self, name: str) -> JSON:
+        """Return a value of the metadata, else of a line of the frontmatter; else None."""
+        if name in self.metadata:
+            return self.metadata[name]
+        line = rf"^{name}:[ \t]*(.*?)[ \t]*(?:#.*)?\r?$"
+        found = re.search(line, self.frontmatter or "", re.MULTILINE)
+        return None if found is None else found[1].strip("\"'[]")
+
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
         return replace(self, **{"version": self.version + 1, **changes})
 

@@ -13,7 +13,8 @@ from perdure.model.values import JSON, encodable, frozen, shown
 
 ACCOUNT = "account_id"
 OWNER_SPACE = "owner_space"
-EQUALS = (ACCOUNT, OWNER_SPACE, "context_type", "category", "session_id", "parent_uri")
+PROJECT = "project"
+EQUALS = (ACCOUNT, OWNER_SPACE, "context_type", "category", "session_id", PROJECT, "parent_uri")
 """What a record is filed under, always the first two. Its URI and level are filters too."""
 VALID_FROM, VALID_UNTIL = "valid_from", "valid_until"
 """From when on a record holds, and until when it does not yet or no more, as ISO times in UTC."""

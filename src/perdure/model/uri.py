@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from urllib.parse import quote, unquote
 
 from perdure.errors import InvalidUriError, InvalidValueError
@@ -47,6 +48,15 @@ def slugify(text: str) -> str:
     """Return the slug that a title suggests; `untitled` if it suggests none."""
     words = re.sub(r"[^a-z0-9_]+", "-", text.casefold()).strip("-")
     return words[:100].strip("-") or "untitled"
+
+
+def slug_of(name: str) -> str:
+    """Return the slug of a name; names that would share one get digits of a hash. "" stays ""."""
+    slug = slugify(name)
+    if not name or (name.isascii() and re.search(r"[A-Za-z0-9]", name)):
+        return slug if name else ""
+    digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{slug[:80].strip('-')}-{digest}"
 
 
 @dataclass(frozen=True, slots=True)

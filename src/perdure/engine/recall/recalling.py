@@ -23,7 +23,14 @@ from perdure.errors import (
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.memo import embed
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
-from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, VALID_FROM, VALID_UNTIL
+from perdure.model.record import (
+    ACCOUNT,
+    OWNER_SPACE,
+    PROJECT,
+    VALID_AT,
+    VALID_FROM,
+    VALID_UNTIL,
+)
 from perdure.model.values import JSON, counted, encodable, moment, read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
@@ -50,7 +57,9 @@ class Question:
     filters: Mapping[str, JSON] | None = None
     """Only what is filed so: category, context_type, session_id, uri."""
     project: str = ""
-    """Memories whose metadata name this project come first when there is a budget."""
+    """The project that is asked in. Its memories come first."""
+    projects: tuple[str, ...] | None = None
+    """Only memories of these projects, "" for those of none; None searches all projects."""
 
     def __post_init__(self) -> None:
         encodable(self.text, "question")
@@ -120,8 +129,9 @@ class Recaller:
         asked = plan(question.text, now)
         filters = self._filters(question, ctx)
         embedding = _Embedding(self._embedder, self._why_words)
-        ranking = self._retriever.rank(asked, embedding.vector, filters, ctx)
-        confirming = Confirming(self._reader, ctx)
+        project = question.project
+        ranking = self._retriever.rank(asked, embedding.vector, filters, ctx, project=project)
+        confirming = Confirming(self._reader, ctx, question.projects)
 
         def passage(uri: str, text: str) -> Candidate | None:
             return self._retriever.passage(uri, text, filters)
@@ -174,6 +184,8 @@ class Recaller:
             ACCOUNT: ctx.account_id,
             OWNER_SPACE: tuple(seen) or f"user:{ctx.user_id}",
         }
+        if question.projects is not None:
+            filters[PROJECT] = question.projects
         if question.valid_at is not None:
             filters[VALID_AT] = question.valid_at.isoformat()
         return filters
@@ -205,9 +217,12 @@ class _Embedding:
 class Confirming:
     """Lets through what canonical state confirms: in use, within reach, and still the same."""
 
-    def __init__(self, reader: NodeReader, ctx: RequestContext) -> None:
+    def __init__(
+        self, reader: NodeReader, ctx: RequestContext, projects: tuple[str, ...] | None = None
+    ) -> None:
         self._reader = reader
         self._ctx = ctx
+        self._projects = projects
         self._known: dict[str, Stored | None] = {}
         self.stale: set[str] = set()
         """Nodes that the index has otherwise than they are."""
@@ -258,7 +273,7 @@ class Confirming:
     def is_of(self, uri: str, project: str) -> bool:
         """Whether a node that was confirmed says that it is of a project."""
         stored = self._known.get(uri)
-        return stored is not None and stored.node.metadata.get("project", "") == project != ""
+        return stored is not None and stored.node.project == project != ""
 
     def step(self) -> Step:
         refused = sum(stored is None for stored in self._known.values())
@@ -276,7 +291,8 @@ class Confirming:
             self._reader.reach.seen(uri, self._ctx)  # a session may be somebody's by now
         except (AccessDeniedError, BrokenNodeError, NodeNotFoundError):
             return None
-        return stored
+        is_within = self._projects is None or stored.node.project in self._projects
+        return stored if is_within else None
 
 
 def _says(content: str, snippet: str) -> bool:
@@ -302,6 +318,7 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         message_indexes=(message,) if isinstance(message, int) else (),
         category=stored.node.category,
         owner_space=stored.node.owner_space,
+        project=stored.node.project,
         valid_from=_time(stored, VALID_FROM),
         valid_until=_time(stored, VALID_UNTIL),
     )

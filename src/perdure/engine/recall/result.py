@@ -40,6 +40,8 @@ class Hit:
     """Which messages of the session it is from, counted from 0."""
     category: str = ""
     owner_space: str = ""
+    project: str = ""
+    """The project it belongs to; empty for none."""
     valid_from: datetime | None = None
     """Since when it holds, if its node says so; a message holds since it was said."""
     valid_until: datetime | None = None
@@ -105,6 +107,7 @@ def hit_of(stored: "Stored") -> Hit:
         score=0.0,
         category=node.category,
         owner_space=node.owner_space,
+        project=node.project,
         valid_from=read_moment(node.metadata.get(VALID_FROM)),
         valid_until=read_moment(node.metadata.get(VALID_UNTIL)),
     )

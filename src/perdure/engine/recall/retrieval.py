@@ -50,8 +50,13 @@ class Retriever:
         self._relations = relations
         self._config = config or RetrievalConfig()
 
-    def rank(self, plan: Plan, embed: Embed, filters: Filters, ctx: RequestContext) -> Ranking:
-        """Return what is worth reading, best first; without a vector, by words alone."""
+    def rank(
+        self, plan: Plan, embed: Embed, filters: Filters, ctx: RequestContext, *, project: str = ""
+    ) -> Ranking:
+        """Return what is worth reading, best first; without a vector, by words alone.
+
+        What belongs to `project` comes before what is as good and does not.
+        """
         config, found, steps = self._config, Candidates(), list[Step]()
         found.add_by_words(self._by_text(plan, {**filters, **_PASSAGES}, config.candidates))
         steps.append(Step("words", f"{len(found)} passages have one of {', '.join(plan.words)}"))
@@ -73,6 +78,7 @@ class Retriever:
         scoring.by_phrase(found, plan, config)
         scoring.by_hotness(found, config)
         scoring.by_former(found, plan, config)
+        scoring.by_project(found, project, config)
         self._by_relations(found, filters, ctx)
         steps.append(Step("ranking", f"{len(found)} candidates, {len(wholes)} nodes as a whole"))
         return Ranking(scoring.ranked(found), steps)

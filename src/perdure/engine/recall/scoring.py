@@ -102,6 +102,10 @@ class RetrievalConfig:
     share of that of the one before."""
     former: float = 0.3
     """What a former statement gets if the question is about another time than now."""
+    project: float = 0.3
+    """What a memory of the project gets that is asked in."""
+    person: float = 0.15
+    """What a memory of the person gets there, before what is general."""
     phrase: float = 0.3
     """What a passage gets that has all that the question quotes."""
 
@@ -394,9 +398,30 @@ def by_former(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
                 candidate.parts["former"] = config.former
 
 
+def by_project(found: Candidates, project: str, config: RetrievalConfig) -> None:
+    """Score what belongs to the project that is asked in, and less what belongs to the person."""
+    for candidate in found if project else ():
+        if candidate.hit.payload.get("project") == project:
+            candidate.parts["project"] = config.project
+        elif not candidate.role and "/memories/" in candidate.hit.uri:
+            candidate.parts["project"] = config.person
+
+
 _FORMER = "/memories/former/"
 _UNRELATED = frozenset(
-    {"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness", "event", "former"}
+    [
+        "whole",
+        "date",
+        "speaker",
+        "party",
+        "role",
+        "kind",
+        "phrase",
+        "hotness",
+        "event",
+        "former",
+        "project",
+    ]
 )
 """Parts that by themselves say nothing of what a passage has to do with a question."""
 

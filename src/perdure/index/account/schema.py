@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from perdure.model.values import JSON
 
 
-FORMAT = 2
+FORMAT = 3
 """Changes when the same node would give other records."""
 
 
-VERSION = 3
+VERSION = 4
 FILED = (
     "level",
     "uri",
@@ -32,6 +32,7 @@ FILED = (
     "context_type",
     "category",
     "session_id",
+    "project",
     "parent_uri",
     "since",
     "until",
@@ -136,7 +137,7 @@ REMOVE_ALL = (
 )
 DROP_UNUSED_NAMES = (
     "DELETE FROM names WHERE name NOT IN ("
-    + " UNION ALL ".join(f"SELECT {column} FROM records" for column in FILED[1:8])
+    + " UNION ALL ".join(f"SELECT {column} FROM records" for column in FILED[1:9])
     + " UNION ALL SELECT uri FROM unlogged)"
 )
 MARK_UNLOGGED = "INSERT OR IGNORE INTO unlogged VALUES (?)"
@@ -180,7 +181,7 @@ URIS = (
     f"WHERE row {_ROWS}"
 )
 FIRST_BY_ID = f"SELECT row FROM texts WHERE row {_ROWS} ORDER BY id LIMIT :most"
-_NAMED = ", ".join(f"(SELECT value FROM names WHERE name = {column})" for column in FILED[1:8])
+_NAMED = ", ".join(f"(SELECT value FROM names WHERE name = {column})" for column in FILED[1:9])
 WHOLE = (
     f"SELECT row, id, text, context, payload, valid_from, valid_until, digest, level, {_NAMED}, "
     "since, until, vector FROM texts JOIN records USING (row) LEFT JOIN vectors USING (row)"

@@ -18,7 +18,7 @@ from perdure.testing.index.base import (
 )
 from perdure.testing.requirement import requirement
 
-FILED = ("context_type", "category", "session_id", "parent_uri")
+FILED = ("context_type", "category", "session_id", "project", "parent_uri")
 MARCH = "2026-03-01T00:00:00+00:00"
 NOT_UNDERSTOOD: tuple[dict[str, JSON], ...] = (
     {"colour": "red"},
