@@ -403,7 +403,8 @@ class TestTheFile:
             mine.entries = list(pages.entries)
             catalogue = Catalogue(mine, path)
             for number in itertools.count():
-                mine.commit(Bind(f"{number % 7}", CID.of(b"%d" % number)))
+                bind = Bind(f"{number % 7}", CID.of(b"%d" % number))
+                mine.commit(bind, time=10**9 + number)  # a log is told from another by its times
                 catalogue.follow()
 
         for turn in range(10):

@@ -1,6 +1,7 @@
 """No call of the process seam changes anything, whatever it finds and whoever else is at work."""
 
 import ast
+import gc
 import os
 import sqlite3
 import subprocess
@@ -50,6 +51,7 @@ os._exit(0)
 
 def snapshot(place: Path) -> dict[str, tuple[object, ...]]:
     """Return all there is: names, kinds, contents, and when they were last written."""
+    gc.collect()  # what tests before left open lets go of its locks now, and not in between
     found: dict[str, tuple[object, ...]] = {}
     for path in sorted(place.rglob("*")):
         status = path.lstat()
