@@ -58,8 +58,8 @@ def speech_of(role: str, content: str) -> Speech:
             Kind.CALL if is_call else Kind.OUTPUT, text.strip() if text == content else ""
         )
     else:
-        found = _summary(text) if role == "system" else None
-        found = found or Speech(Kind.BOILERPLATE, "")
+        summary = _summary(text) if role == "system" else None
+        found = Speech(Kind.BOILERPLATE, "") if summary is None else summary
     if (text != content and not _WORD.search(found.text)) or _is_part_of_mark(found.text):
         return Speech(Kind.INJECTED, "")
     return found
