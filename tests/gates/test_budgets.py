@@ -19,10 +19,10 @@ BUDGETS = {
     "app": 3_065,
     "artifacts": 7_235,
     "context": 3_128,
-    "engine": 24_513,
-    "harness": 952,
-    "index": 4_183,
-    "model": 1_857,
+    "engine": 24_610,
+    "harness": 941,
+    "index": 4_187,
+    "model": 2_197,
     "process": 547,
     "storage": 4_888,
     "surfaces": 6_300,
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_859
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_289
