@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
+from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.transcript import Said, parse
 from perdure.model.values import JSON, read_moment
 
@@ -21,6 +22,7 @@ _SEVERAL = 2
 _END = 60
 """So many characters are the end of a message."""
 _WORD = re.compile(r"[^\W_]+")
+_INDEXED = SAID | {Kind.SUMMARY}
 
 
 class Passage(NamedTuple):
@@ -204,13 +206,12 @@ def _pieces(node: ContextNode) -> Iterator[Piece]:
 
 
 def _turns(said: Sequence[Said]) -> Iterator[Piece]:
-    party = tuple(dict.fromkeys(each.message.speaker for each in said))
-    for each in said:
+    spoken = [(each, text, line) for each in said for text, line in _spoken(each)]
+    party = tuple(dict.fromkeys(each.message.speaker for each, _, _ in spoken))
+    for each, text, line in spoken:
         message = each.message
-        if not message.content.strip():
-            continue
-        length = _length(message.content)
-        for passage in cut(message.content, each.first_line):
+        length = _length(text)
+        for passage in cut(text, line):
             lines = passage.first_line, passage.last_line
             yield Piece(
                 passage.text,
@@ -221,6 +222,21 @@ def _turns(said: Sequence[Said]) -> Iterator[Piece]:
                 said=each,
                 party=party,
             )
+
+
+def _spoken(said: Said) -> Iterator[tuple[str, int]]:
+    """Yield what a person or the agent said in a message, with its first line; else nothing.
+
+    If what nobody said stands in the middle of it, each paragraph of the rest is yielded.
+    """
+    content = said.message.content
+    speech = speech_of(said.message.role, content)
+    if speech.kind not in _INDEXED or not speech.text.strip():
+        return
+    whole = speech.text if speech.text in content else ""
+    for text in [whole] if whole else speech.text.split("\n\n"):
+        if text.strip() and (at := content.find(text)) >= 0:
+            yield text, said.first_line + content.count("\n", 0, at)
 
 
 def _called(node: ContextNode) -> tuple[str, ...]:

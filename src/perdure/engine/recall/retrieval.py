@@ -58,14 +58,16 @@ class Retriever:
         What belongs to `project` comes before what is as good and does not.
         """
         config, found, steps = self._config, Candidates(), list[Step]()
-        found.add_by_words(self._by_text(plan, {**filters, **_PASSAGES}, config.candidates))
+        most = config.candidates_in_project if project else config.candidates
+        found.add_by_words(self._by_text(plan, {**filters, **_PASSAGES}, most))
         steps.append(Step("words", f"{len(found)} passages have one of {', '.join(plan.words)}"))
         wholes = self._index.match(plan.words, {**filters, **_WHOLES}, config.wholes)
         vector = embed(_as_asked_by_themselves(plan.question, found))
-        parents = self._by_meaning(found, vector, filters, steps) if vector else {}
+        parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
         trusted = self._trust(found, plan, filters) if vector else 1.0
         best = scoring.by_relevance(found, trusted, config)
-        self._add_neighbours(found, filters)
+        lenders = config.lenders_in_project if project else config.lenders
+        self._add_neighbours(found, filters, lenders)
         scoring.by_neighbours(found, config)
         if trusted:
             scoring.by_whole(found, wholes, best / trusted, config)
@@ -124,11 +126,16 @@ class Retriever:
 
     # ------------------------------------------------------------ meaning
     def _by_meaning(
-        self, found: Candidates, vector: Sequence[float], filters: Filters, steps: list[Step]
+        self,
+        found: Candidates,
+        vector: Sequence[float],
+        filters: Filters,
+        most: int,
+        steps: list[Step],
     ) -> dict[str, float]:
         """Add the nearest passages, and those below the nearest summaries; return these."""
         search, config = self._index.search_by_vector, self._config
-        found.add_by_vector(search(vector, {**filters, **_PASSAGES}, config.candidates))
+        found.add_by_vector(search(vector, {**filters, **_PASSAGES}, most))
         nearest = search(vector, {**filters, **_SUMMARIES}, config.expanded)
         parents = {hit.uri: scoring.nearness(hit.score, config) for hit in nearest}
         for hit in self._below(nearest, vector, filters):
@@ -164,12 +171,12 @@ class Retriever:
                 candidate.parts["parent"] = self._config.parent * near
 
     # ------------------------------------------------------------ around
-    def _add_neighbours(self, found: Candidates, filters: Filters) -> None:
+    def _add_neighbours(self, found: Candidates, filters: Filters, lenders: int) -> None:
         """Add the messages beside the best ones, which may say what was asked for."""
         best = sorted(found, key=lambda each: (-scoring.lent(each, self._config), each.hit.id))
         wanted = {
             record_id(candidate.hit.uri, Level.CONTENT, number)
-            for candidate in best[: self._config.lenders]
+            for candidate in best[:lenders]
             for number in candidate.near
             if number >= 0
         }

@@ -106,6 +106,14 @@ class RetrievalConfig:
     """What a memory of the project gets that is asked in."""
     person: float = 0.15
     """What a memory of the person gets there, before what is general."""
+    candidates_in_project: int = 400
+    """Passages that each search looks at there: a task is long, and shares words with many."""
+    lenders_in_project: int = 200
+    """So many of the best are asked there what is beside them."""
+    agent: float = 0.45
+    """The share that is left there to what an agent said, which is mostly about its progress."""
+    lasting: float = 0.3
+    """What a message gets there that certainly says something which lasts."""
     phrase: float = 0.3
     """What a passage gets that has all that the question quotes."""
 
@@ -399,29 +407,28 @@ def by_former(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
 
 
 def by_project(found: Candidates, project: str, config: RetrievalConfig) -> None:
-    """Score what belongs to the project that is asked in, and less what belongs to the person."""
+    """Score what belongs to the project that is asked in, and less what belongs to the person.
+
+    Of what was said there, the user's words count more than the agent's, and most of all rules,
+    decisions and corrections.
+    """
     for candidate in found if project else ():
-        if candidate.hit.payload.get("project") == project:
-            candidate.parts["project"] = config.project
+        parts, told = candidate.parts, candidate.hit.payload.get
+        if told("project") == project:
+            parts["project"] = config.project
         elif not candidate.role and "/memories/" in candidate.hit.uri:
-            candidate.parts["project"] = config.person
+            parts["project"] = config.person
+        if isinstance(lasting := told("lasting"), float):
+            parts["lasting"] = config.lasting * lasting
+        if candidate.role == "assistant":
+            parts.pop("role", None)
+            parts["role"] = -(1 - config.agent) * candidate.score
 
 
 _FORMER = "/memories/former/"
 _UNRELATED = frozenset(
-    [
-        "whole",
-        "date",
-        "speaker",
-        "party",
-        "role",
-        "kind",
-        "phrase",
-        "hotness",
-        "event",
-        "former",
-        "project",
-    ]
+    {"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness", "event", "former"}
+    | {"project", "lasting"}
 )
 """Parts that by themselves say nothing of what a passage has to do with a question."""
 
