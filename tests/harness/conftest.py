@@ -83,10 +83,18 @@ class Machine:
         }
 
 
+def named_project(folder: Path, slug: str) -> Path:
+    """Make a folder that says which project it is."""
+    (folder / ".harness").mkdir(parents=True)
+    (folder / ".harness" / "project.json").write_text(f'{{"slug": "{slug}"}}', encoding="utf-8")
+    return folder
+
+
 def make_machine(place: Path, protocol: str) -> Machine:
     machine = Machine(place, protocol)
     machine.vault.mkdir()
     machine.root.mkdir()
+    machine.mark("project.json", '{"slug": "my-project"}')
     machine.configure()
     return machine
 

@@ -20,7 +20,7 @@ from perdure.storage import Locator
 from perdure.storage.history import SAVE
 from perdure.surfaces.cli import cli
 from perdure.testing.requirement import requirement
-from tests.harness.conftest import Machine, git
+from tests.harness.conftest import Machine, git, named_project
 
 
 @pytest.fixture(autouse=True)
@@ -64,18 +64,19 @@ class TestRepo:
         assert "no repository is registered" in ran("repo", "list")[1]
 
     def test_its_remote_is_kept_without_secrets(self, machine: Machine) -> None:
+        (machine.root / ".harness" / "project.json").unlink()
         git(machine.root, "init", "-q")
-        git(machine.root, "remote", "add", "origin", "https://ana:hunter2@example.com/a/b.git")
+        git(machine.root, "remote", "add", "origin", "https://ana:hunter2@github.com/a/b.git")
 
         (registered,) = objects("repo", "register")
 
-        assert registered["remote"] == "https://example.com/a/b.git"
-        assert registered["slug"] == "b"
+        assert registered["remote"] == "https://github.com/a/b.git"
+        assert registered["slug"] == "a-b"
         assert b"hunter2" not in (machine.store / "_meta" / "repos.json").read_bytes()
 
     def test_another_one_of_the_same_name_is_told_of(self, machine: Machine) -> None:
         told("repo", "register")
-        (machine.place / "elsewhere" / "my-project").mkdir(parents=True)
+        named_project(machine.place / "elsewhere" / "my-project", "my-project")
 
         error = refused("repo", "register", str(machine.place / "elsewhere" / "my-project"))
 
@@ -149,7 +150,7 @@ class TestPlan:
         assert isinstance(refused("plan", *arguments), PlanNameError)
 
     def test_another_project_can_be_named(self, machine: Machine) -> None:
-        (machine.place / "other").mkdir()
+        named_project(machine.place / "other", "other")
 
         (begun,) = objects("plan", "start", "foo", "--cwd", str(machine.place / "other"))
 
@@ -187,8 +188,7 @@ class TestBrief:
 class TestQueue:
     def test_it_has_the_plans_of_all_registered_repositories(self, machine: Machine) -> None:
         for name in ("one", "two", "three"):
-            folder = machine.place / name
-            folder.mkdir()
+            folder = named_project(machine.place / name, name)
             told("plan", "start", "foo", "--task", f"do {name}", "--cwd", str(folder))
             if name != "three":
                 told("repo", "register", str(folder))
@@ -211,8 +211,7 @@ class TestQueue:
 
     def test_a_repository_that_can_not_be_read_hides_no_other(self, machine: Machine) -> None:
         for name in ("broken", "fine", "marked"):
-            folder = machine.place / name
-            folder.mkdir()
+            folder = named_project(machine.place / name, name)
             told("plan", "start", "foo", "--task", "x", "--cwd", str(folder))
             told("repo", "register", str(folder))
         (machine.place / "broken" / ".harness" / "project.json").write_text("{")

@@ -101,7 +101,7 @@ class TestChanging:
 
     def test_progress_of_before_stays(self, machine: Machine) -> None:
         opened = machine.opened()
-        machine.state.mkdir(parents=True)
+        machine.state.mkdir(parents=True, exist_ok=True)
         (machine.state / "progress-foo.md").write_text("noted")
 
         start_plan(opened.place, opened.device, named_plan("foo"), PLAN)

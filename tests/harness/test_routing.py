@@ -1,13 +1,17 @@
 """Which project a folder is of: by its settings, its git remote, or its name."""
 
+import re
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perdure.errors import ConfigError, ProjectError, StorageSelectionError
 from perdure.harness import Project, project_locator, remote_of, resolve_project
-from perdure.harness.projects import name_in, without_secrets
-from perdure.model.uri import slug_of
+from perdure.harness.projects import identity_of, slug_of_identity, without_secrets
+from perdure.model.uri import SLUG, slug_of
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.testing.requirement import requirement
@@ -107,13 +111,15 @@ class TestRoot:
         (tmp_path / "notes" / ".harness").mkdir(parents=True)
         (tmp_path / "notes" / "deep").mkdir()
 
-        assert slug_at(tmp_path / "notes" / "deep") == "notes"
+        found = resolve_project(str(tmp_path / "notes" / "deep"), None)
+
+        assert found.project_root == str(tmp_path / "notes")
 
     def test_a_link_to_a_folder_is_that_folder(self, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         (tmp_path / "alias").symlink_to("real")
 
-        assert slug_at(tmp_path / "alias") == "real"
+        assert resolve_project(str(tmp_path / "alias"), None).project_root == f"{tmp_path}/real"
 
     @pytest.mark.parametrize("cwd", ["nowhere", "file", "nul\0byte"])
     def test_what_is_no_folder_is_of_no_project(self, tmp_path: Path, cwd: str) -> None:
@@ -131,26 +137,60 @@ class TestSlug:
 
         assert slug_at(top) == "chosen"
 
-    def test_the_remote_comes_before_the_folder(self, tmp_path: Path) -> None:
-        assert slug_at(repository(tmp_path / "x", "git@example.com:a/remote.git")) == "remote"
+    def test_it_is_owner_and_name_of_the_remote(self, tmp_path: Path) -> None:
+        assert slug_at(repository(tmp_path / "x", "git@github.com:Ana/Remote.git")) == "ana-remote"
+        elsewhere = slug_at(repository(tmp_path / "y", "git@example.com:ana/remote.git"))
+        assert re.fullmatch("ana-remote-[0-9a-f]{8}", elsewhere)
 
     def test_settings_that_name_nothing_are_passed_over(self, tmp_path: Path) -> None:
         top = repository(tmp_path / "repo")
         (top / ".harness").mkdir()
         (top / ".harness" / "project.json").write_text('{"other": 1}')
 
-        assert slug_at(top) == "repo"
+        assert slug_at(top).startswith("git-")
 
-    def test_without_a_remote_it_is_the_folder(self, tmp_path: Path) -> None:
-        assert slug_at(repository(tmp_path / "My Repo")) == "my-repo"
+    def test_without_a_remote_it_is_the_first_commit(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        top = repository(tmp_path / "one")
+        before = slug_at(top)
+        git(top, "commit", "-q", "--allow-empty", "-m", "more")
+        git(top, "checkout", "-q", "--orphan", "pages")
+        monkeypatch.setenv("GIT_COMMITTER_DATE", "2035-01-01T00:00:00")
+        git(top, "commit", "-q", "--allow-empty", "-m", "other")
+        git(tmp_path, "clone", "-q", "one", "two")
+        top.rename(tmp_path / "moved")
+
+        assert re.fullmatch("git-[0-9a-f]{12}", before)
+        assert slug_at(tmp_path / "moved") == slug_at(tmp_path / "two") == before
+
+    def test_a_plain_folder_goes_by_its_path(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for folder in ("a/api", "b/api", "tmp"):
+            (tmp_path / folder).mkdir(parents=True)
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+
+        one, other = slug_at(tmp_path / "a" / "api"), slug_at(tmp_path / "b" / "api")
+
+        assert one != other
+        assert all(re.fullmatch("api-[0-9a-f]{8}", each) for each in (one, other))
+
+    def test_home_root_and_temporary_folders_are_no_project(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+
+        assert [slug_at(each) for each in (tmp_path, Path("/"), tmp_path.parent)] == ["", "", ""]
+        assert resolve_project(str(tmp_path), MemoryBackend()).project_locator is None
 
     def test_origin_comes_before_other_remotes(self, tmp_path: Path) -> None:
         top = repository(tmp_path / "repo")
         git(top, "remote", "add", "a-fork", "https://example.com/b/fork.git")
-        assert slug_at(top) == "fork"
+        assert slug_at(top).startswith("b-fork-")
 
         git(top, "remote", "add", "origin", "https://example.com/a/original.git")
-        assert slug_at(top) == "original"
+        assert slug_at(top).startswith("a-original-")
 
     @pytest.mark.parametrize(
         "said", ["{", "[]", '"x"', "null", '{"slug": 1}', '{"slug": "../x"}', '{"slug": ""}', ""]
@@ -201,7 +241,7 @@ class TestSlug:
         (tmp_path / "repo" / ".git").mkdir(parents=True)
         (tmp_path / "repo" / ".git" / "config").write_bytes(b"\xff\xfe[remote\x00")
 
-        assert slug_at(tmp_path / "repo") == "repo"
+        assert slug_at(tmp_path / "repo").startswith("repo-")
 
 
 class TestWorktrees:
@@ -211,7 +251,7 @@ class TestWorktrees:
 
         main, other = machine.project(top), machine.project(machine.place / "elsewhere")
 
-        assert (main.slug, other.slug) == ("repo", "repo")
+        assert main.slug == other.slug != ""
         assert main.project_locator == other.project_locator
         assert other.layout == "worktree"
         assert other.project_root == str(machine.place / "elsewhere")
@@ -220,7 +260,8 @@ class TestWorktrees:
         top = repository(tmp_path / "repo", "https://example.com/a/remote")
         git(top, "worktree", "add", "-q", "../elsewhere")
 
-        assert slug_at(tmp_path / "elsewhere") == "remote"
+        assert slug_at(tmp_path / "elsewhere") == slug_at(top)
+        assert slug_at(top).startswith("a-remote-")
 
     def test_they_have_the_settings_of_the_first_one(self, tmp_path: Path) -> None:
         top = repository(tmp_path / "repo", "https://example.com/a/remote")
@@ -237,43 +278,60 @@ class TestWorktrees:
         git(tmp_path / "store.git", "worktree", "add", "-q", "../one", "-b", "one")
         git(tmp_path / "store.git", "worktree", "add", "-q", "../two", "-b", "two")
 
-        assert (slug_at(tmp_path / "one"), slug_at(tmp_path / "two")) == ("store", "store")
-        assert slug_at(top) == "repo"
+        assert slug_at(tmp_path / "one") == slug_at(tmp_path / "two") == slug_at(top)
 
     def test_a_submodule_is_a_project_of_its_own(self, tmp_path: Path) -> None:
-        repository(tmp_path / "library")
+        repository(tmp_path / "library", "https://github.com/ana/library")
         top = repository(tmp_path / "repo")
         allowed = ("-c", "protocol.file.allow=always")
         git(top, *allowed, "submodule", "add", "-q", str(tmp_path / "library"), "vendored")
 
+        git(top / "vendored", "remote", "set-url", "origin", "https://github.com/ana/library")
         project = resolve_project(str(top / "vendored"), None)
 
-        assert (project.slug, project.layout) == ("library", "repository")
+        assert (project.slug, project.layout) == ("ana-library", "repository")
 
     def test_a_git_file_that_leads_nowhere_is_passed_over(self, tmp_path: Path) -> None:
         (tmp_path / "repo").mkdir()
         for said in ("gitdir: /nowhere/at/all", "gitdir:", "nonsense", "gitdir: \0"):
             (tmp_path / "repo" / ".git").write_text(said)
 
-            assert slug_at(tmp_path / "repo") == "repo"
+            assert re.fullmatch(r"(\w+-[0-9a-f]{8})?", slug_at(tmp_path / "repo"))
 
 
 class TestRemotes:
     @pytest.mark.parametrize(
-        ("url", "name"),
+        "url",
         [
-            ("https://example.com/owner/repo.git", "repo"),
-            ("https://example.com/owner/repo/", "repo"),
-            ("git@example.com:owner/repo.git", "repo"),
-            ("git@example.com:repo", "repo"),
-            ("ssh://git@example.com:22/owner/repo", "repo"),
-            ("/srv/git/repo.git", "repo"),
-            ("file:///srv/repo", "repo"),
-            ("", ""),
+            "https://github.com/Ana/App.git",
+            "https://github.com/ana/app/",
+            "https://ana:hunter2@github.com/ana/app",
+            "https://a:p@ss@www.github.com/ana/app.git?x=1#y",
+            "git@github.com:ana/app.git",
+            "github.com:ana/app",
+            "ssh://git@github.com:22/ana/app",
+            "ssh://git@ssh.github.com:443/ana//app.git/",
+            "git+ssh://git@github.com/ana/app",
         ],
     )
-    def test_a_url_ends_with_the_name(self, url: str, name: str) -> None:
-        assert name_in(url) == name
+    def test_however_a_remote_is_spelled_it_is_one_repository(self, url: str) -> None:
+        assert identity_of(url) == "github.com/ana/app"
+        assert slug_of_identity(identity_of(url)) == "ana-app"
+
+    @pytest.mark.parametrize(
+        "url", ["", "/srv/git/repo.git", "file:///srv/repo", "../repo", "C:/repo", "https://x/"]
+    )
+    def test_a_path_is_no_identity(self, url: str) -> None:
+        assert identity_of(url) == ""
+
+    @given(st.lists(st.text("ab-./é", min_size=1, max_size=6), min_size=2, max_size=4))
+    def test_two_repositories_never_share_a_slug(self, parts: list[str]) -> None:
+        identity = identity_of(f"https://github.com/{'/'.join(parts)}")
+        others = {"github.com/a/b-c", "github.com/a-b/c", "github.com/a/b", "gitlab.com/a/b"}
+        slugs = {each: slug_of_identity(each) for each in {identity, *others} if each}
+
+        assert len(set(slugs.values())) == len(slugs)
+        assert all(SLUG.fullmatch(each) for each in slugs.values())
 
     @pytest.mark.parametrize(
         "url",

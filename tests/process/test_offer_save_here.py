@@ -5,6 +5,7 @@ import pytest
 import perdure
 from perdure.process import offer_save_here, recall_here
 from perdure.testing.requirement import requirement
+from tests.harness.conftest import named_project
 from tests.process.conftest import PROJECT, Here
 
 CANDIDATE = {"kind": "decision", "slug": "database", "body": "We chose SQLite.", "confidence": 0.9}
@@ -101,8 +102,7 @@ class TestOffer:
 
     @requirement("002-context-cwd")
     def test_the_folder_names_the_project(self, here: Here) -> None:
-        other = here.machine.place / "Other Project"
-        other.mkdir()
+        other = named_project(here.machine.place / "Other Project", "other-project")
 
         (offered,) = offer_save_here({"cwd": other}, CANDIDATE)
 

@@ -18,6 +18,7 @@ from perdure.process import recall_here
 from perdure.process.notes import PHASES
 from perdure.process.recalling import recalled
 from perdure.testing.requirement import requirement
+from tests.harness.conftest import named_project
 from tests.process.conftest import PROJECT, Here, Told
 
 SEEDED = ("setup", "plan", "work", "review", "release", "bugfix", "documenter")
@@ -52,7 +53,7 @@ class TestAnswer:
         assert "Ours is blue." in told
         assert "crimson" not in told
         assert "green" not in told
-        (here.machine.place / "other").mkdir()
+        named_project(here.machine.place / "other", "other")
         other = recall_here({"cwd": str(here.machine.place / "other")})
         assert "Theirs is crimson." in other
         assert "blue" not in other
@@ -188,8 +189,9 @@ class TestFreshness:
         assert "SQLite" not in told
 
     def test_a_note_that_went_to_another_project_is_not_told(self, here: Here) -> None:
-        here.save("We chose SQLite.", slug="database", project=PROJECT)
-        here.save("We chose SQLite.", slug="database", project="other")
+        uri = here.save("We chose SQLite.", slug="database", project=PROJECT)
+        with perdure.open(home=here.machine.home) as memory:
+            memory.write(uri, metadata={"project": "other"}, replace=True)
 
         assert recall_here(here.context) == ""
 

@@ -51,18 +51,9 @@ def entry_of(reading: Reading, project: str, uri: str) -> str | None:
     return entry(hit_of(stored))
 
 
-def project_at(reading: Reading, uri: str) -> str | None:
-    """Return the project that a node is of; empty if of none, None if the node is not there."""
-    stored = _stored(NodeReader(reading.backend), uri)
-    return None if stored is None else stored.node.project
-
-
 def _places(reader: NodeReader, user: str, project: str) -> Iterator[Uri]:
-    for path in (
-        ("resources", "projects", project),
-        ("users", user),
-        ("agents", AGENT),
-    ):
+    of_project = [("resources", "projects", project)] if project else []
+    for path in (*of_project, ("users", user), ("agents", AGENT)):
         yield from (place for place in reader.walk(Uri(ACCOUNT, path)) if place.is_node)
 
 

@@ -5,11 +5,12 @@ import json
 import os
 import re
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from perdure.errors import NotTextError, ProjectError, explain_reading
-from perdure.model.uri import check_slug, slug_of
+from perdure.model.uri import SLUG, check_slug, slugify
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.confined import DIRECTORY, FILE, opened, read_all
 
@@ -19,6 +20,19 @@ _SECTION = r'\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]'
 _URL = r"url\s*=\s*(.*)"
 _COMMENT = r"\s[#;].*$"
 _FIRST_REMOTE = "origin"
+_URL_OF_REMOTE = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/]*@)?(?P<host>[^/:@]*)(?::[0-9]+)?/(?P<path>.*)"
+    r"|(?:[^/@:\s]+@)?(?P<alias>[^/@:\s]{2,}):(?P<file>(?!//).*)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A URL, or `user@host:path`; a single letter before the colon is a drive."""
+_HOSTS = {
+    "ssh.github.com": "github.com",
+    "altssh.gitlab.com": "gitlab.com",
+    "altssh.bitbucket.org": "bitbucket.org",
+}
+_OWNER_AND_NAME = 2
+_GIT_SECONDS = 2.0
 
 
 class Checkout(NamedTuple):
@@ -76,12 +90,6 @@ def _remotes(config: str) -> dict[str, str]:
             said = re.sub(_COMMENT, "", url[1]).strip().strip('"')
             found.setdefault(remote, said)
     return {name: url for name, url in found.items() if url}
-
-
-def name_in(url: str) -> str:
-    """Return what a remote calls the repository: the last part of its URL."""
-    last = re.split(r"[/:\\]", url.rstrip("/\\"))[-1]
-    return last.removesuffix(".git")
 
 
 def without_secrets(url: str) -> str:
@@ -146,14 +154,16 @@ class Project(NamedTuple):
 def resolve_project(cwd: str, backend: StorageBackend | None) -> Project:
     """Return the project of a folder; `ProjectError` if there is no such folder.
 
-    Its name is `slug` in `.harness/project.json`; else what the git remote calls it; else what its
-    folder is called. All worktrees of a repository are one project.
+    Its name is `slug` in `.harness/project.json`; else it is made of the git remote, the oldest
+    commit, or the path of a folder that is no repository, never of a folder's name alone. All
+    worktrees and clones of a repository are one project. The home folder and what is in the
+    temporary folder are none, unless they are repositories: their slug is empty.
     """
     root = project_root(cwd)
     checkout = checkout_at(Path(root))
     slug = _slug(Path(root), checkout)
     tracked = WORKTREE if checkout is not None and checkout.is_worktree else REPOSITORY
-    place = None if backend is None else project_locator(backend, slug)
+    place = None if backend is None or not slug else project_locator(backend, slug)
     return Project(slug, place, backend, root, FOLDER if checkout is None else tracked)
 
 
@@ -203,19 +213,81 @@ def _is_top(folder: Path) -> bool:
 
 # ---------------------------------------------------------------- names
 def _slug(root: Path, checkout: Checkout | None) -> str:
+    """Return the name of a project: as configured, by its repository, by its path; "" for none."""
     tops = [root] if checkout is None or checkout.main is None else [root, checkout.main]
     for top in tops:
         if (named := _configured(top / HARNESS / SETTINGS)) is not None:
             return named
-    if checkout is not None and (called := name_in(checkout.remote)):
-        return slug_of(called)
-    return slug_of(_folder_name(root, checkout))
+    if checkout is None:
+        return "" if _is_nobodys(root) else _told_apart(root.name, str(root))
+    if identity := identity_of(checkout.remote):
+        return slug_of_identity(identity)
+    if root_commit := first_commit(checkout.common):
+        return f"git-{root_commit[:12]}"
+    return _told_apart((checkout.main or checkout.common).name, str(checkout.common))
 
 
-def _folder_name(root: Path, checkout: Checkout | None) -> str:
-    if checkout is None or not checkout.is_worktree:
-        return root.name
-    return checkout.main.name if checkout.main else checkout.common.name.removesuffix(".git")
+def _is_nobodys(folder: Path) -> bool:
+    """Return whether a plain folder is the root, the home, or anything in the temporary folder."""
+    import tempfile  # noqa: PLC0415 - a hook in a repository does without
+
+    temporary = Path(tempfile.gettempdir()).resolve()
+    home = Path.home().resolve()
+    return folder in {Path(folder.anchor), home, temporary} or temporary in folder.parents
+
+
+def identity_of(remote: str) -> str:
+    """Return `host/path` of a remote, the same however it is spelled; "" for a path on a disk."""
+    url = _URL_OF_REMOTE.fullmatch(remote.strip())
+    if url is None or (url["scheme"] or "").casefold() == "file":
+        return ""
+    host = (url["host"] or url["alias"] or "").casefold().removeprefix("www.")
+    path = re.sub(r"/+", "/", (url["path"] or url["file"] or "").casefold()).strip("/")
+    path = re.sub(r"(?:\.git|/)+$", "", path.partition("?")[0].partition("#")[0])
+    return f"{_HOSTS.get(host, host)}/{path}" if path else ""
+
+
+def slug_of_identity(identity: str) -> str:
+    """Return the slug of a repository; no other repository has it.
+
+    `owner-name` on GitHub; where that could be read in two ways, or elsewhere, with a digest.
+    """
+    host, *parts = identity.split("/")
+    joined = "-".join(parts)
+    is_plain = (
+        host == "github.com"
+        and len(parts) == _OWNER_AND_NAME
+        and not re.search("^git$|-", parts[0])
+    )
+    if is_plain and SLUG.fullmatch(joined) and not re.search(r"-[0-9a-f]{8}$", joined):
+        return joined
+    return _told_apart("-".join(parts[-_OWNER_AND_NAME:]), identity)
+
+
+def first_commit(common: Path) -> str:
+    """Return the oldest commit without parents of a repository; "" if git can't tell."""
+    import subprocess  # noqa: PLC0415 - only a repository without a remote needs it
+
+    off = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+    asked = ("log", "--all", "--max-parents=0", "--format=%ct %H")
+    try:
+        done = subprocess.run(  # noqa: S603 - git only reads, and what could run code is off
+            ("git", *off, f"--git-dir={common}", *asked),  # noqa: S607 - the user's own git
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            check=True,
+            env={"PATH": os.environ.get("PATH", ""), "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/"},
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):  # ValueError: a NUL in a path
+        return ""
+    commits = [line.split() for line in done.stdout.decode(errors="replace").splitlines()]
+    dated = [(int(time), commit) for time, commit in commits]
+    return min(dated)[1] if dated else ""
+
+
+def _told_apart(name: str, identity: str) -> str:
+    digest = sha256(identity.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{slugify(name)[:80].strip('-')}-{digest}"
 
 
 def _configured(path: Path) -> str | None:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from perdure.app.opening import ACCOUNT
 from perdure.app.searching import open_searcher
-from perdure.app.walking import project_at
 from perdure.engine.recall.packing import Tier, entry, packed, tokens_in
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import Hit
@@ -23,11 +22,10 @@ def searched(scope: Scope, query: str) -> Recalled:
     hits, reasons = _hits(scope, query)
     notes, reason = notes_for(scope)
     always, _ = tiers_of(notes, scope)
-    projects = {uri: project_at(scope.reading, uri) for uri in {hit.uri for hit in hits}}
     tiers: list[Tier[Note | Hit]] = [
         Tier(always.heading, list(always.hits)),
-        Tier(_OF_PROJECT, [hit for hit in hits if projects[hit.uri] == scope.project]),
-        Tier(_REMEMBERED, [hit for hit in hits if projects[hit.uri] == ""]),
+        Tier(_OF_PROJECT, [hit for hit in hits if hit.project]),
+        Tier(_REMEMBERED, [hit for hit in hits if not hit.project]),
     ]
     show_note = shown_by(scope)
 
@@ -44,7 +42,8 @@ def _hits(scope: Scope, query: str) -> tuple[list[Hit], Iterable[str]]:
     """Return the hits that were found while nobody disturbed the index, and what is missing."""
     asker = RequestContext(ACCOUNT, scope.reading.user)
     words = query.encode(errors="replace").decode()  # a shell passes on any bytes
-    question = Question(text=words, top_k=_MOST_HITS)
+    of = tuple(dict.fromkeys((scope.project, "")))
+    question = Question(text=words, top_k=_MOST_HITS, project=scope.project, projects=of)
     waiting = scope.reading.waiting(MOST_WAITING + 1)
     reasons = [_behind(waiting)]
     for _ in range(_ATTEMPTS):

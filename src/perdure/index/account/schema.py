@@ -199,7 +199,7 @@ VECTORS = (
 
 NOTES = (
     "SELECT value, payload FROM notes JOIN texts USING (row) JOIN records USING (row) "
-    "JOIN names ON name = uri WHERE project = ? AND always = ? ORDER BY updated DESC LIMIT ?"
+    "JOIN names ON name = uri WHERE notes.project = ? AND always = ? ORDER BY updated DESC LIMIT ?"
 )
 
 BEST_BY_WORDS = (
@@ -262,8 +262,9 @@ def read_notes(path: Path, project: str, most: int) -> Notes | None:
 
         db.execute("BEGIN")
         last = db.execute(LAST_CHANGE).fetchone()
-        always = [*newest(project, always=True), *newest("", always=True)]
-        of_project = newest(project, always=False)
+        own = newest(project, always=True) if project else []
+        always = [*own, *newest("", always=True)]
+        of_project = newest(project, always=False) if project else []
         db.execute("ROLLBACK")
         return Notes(last[_CURSOR] if last else 0, always, of_project)
 
