@@ -21,7 +21,7 @@ from perdure.harness.plans import Plan, PlanText, list_plans, resolve_active_pla
 from perdure.harness.projects import project_locator, project_root
 from perdure.harness.repo_registry import Repo, list_repos
 from perdure.harness.state import LOCAL, marked_mode
-from perdure.model.uri import check_slug
+from perdure.model.uri import slug_of
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
 
@@ -40,13 +40,14 @@ def open_project(environ: Mapping[str, str], cwd: str) -> Project:
 
 
 def project_slug(project: Path | str) -> str:
-    """Return the slug of a project: the one given, or that of the project a folder is in.
+    """Return the slug of a project: of the name given, or of the project a folder is in.
 
-    A path, and a text that begins with `.` or `~` or has a slash, is a folder.
+    A path, and a text that begins with `.` or `~` or has a slash, is a folder. It is "" for a
+    folder in no project, and for "".
     """
     text = str(project)
-    if isinstance(project, str) and text[0] not in ".~" and os.sep not in text:
-        return check_slug(text, "the name of a project")
+    if isinstance(project, str) and text[:1] not in {".", "~"} and os.sep not in text:
+        return slug_of(text)
     return resolve_project(str(Path(text).expanduser().absolute()), None).slug
 
 

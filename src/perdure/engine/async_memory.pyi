@@ -18,7 +18,7 @@ from perdure.engine.exporting import Exported
 from perdure.engine.importing.importing import Imported
 from perdure.engine.lint import Linted
 from perdure.engine.llm.ledger import Cost
-from perdure.engine.memory import Memory
+from perdure.engine.memory import Memory, Projects
 from perdure.engine.namespaces import Deleted, TenantKind
 from perdure.engine.past import When
 from perdure.engine.provenance import Provenance
@@ -88,7 +88,9 @@ class AsyncPastMemory:
     async def key(self, uri: str) -> str: ...
     async def read(self, uri: str) -> ContextNode: ...
     async def version(self, uri: str) -> int: ...
-    async def list(self, folder: str = "", *, archived: bool = False) -> tuple[Entry, ...]: ...
+    async def list(
+        self, folder: str = "", *, archived: bool = False, project: str | None = None
+    ) -> tuple[Entry, ...]: ...
     async def tree(self, folder: str = "") -> Entry: ...
     async def sessions(self) -> tuple[SessionInfo, ...]: ...
     async def relations(self, uri: str) -> Edges: ...
@@ -101,6 +103,7 @@ class AsyncPastMemory:
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
         project: str | None = None,
+        projects: Projects | None = None,
     ) -> RecallResult: ...
 
 class AsyncMemory:
@@ -116,7 +119,9 @@ class AsyncMemory:
     async def key(self, uri: str) -> str: ...
     async def read(self, uri: str) -> ContextNode: ...
     async def version(self, uri: str) -> int: ...
-    async def list(self, folder: str = "", *, archived: bool = False) -> tuple[Entry, ...]: ...
+    async def list(
+        self, folder: str = "", *, archived: bool = False, project: str | None = None
+    ) -> tuple[Entry, ...]: ...
     async def tree(self, folder: str = "") -> Entry: ...
     async def sessions(self) -> tuple[SessionInfo, ...]: ...
     async def relations(self, uri: str) -> Edges: ...
@@ -142,6 +147,7 @@ class AsyncMemory:
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
         project: str | None = None,
+        projects: Projects | None = None,
     ) -> RecallResult: ...
     async def at(self, when: When) -> AsyncPastMemory: ...
     async def save(
@@ -151,6 +157,7 @@ class AsyncMemory:
         category: str,
         slug: str = "",
         metadata: Mapping[str, JSON] | None = None,
+        project: str | None = None,
         mask_secrets: bool = False,
         replace_learned: bool = False,
     ) -> Saved: ...
@@ -160,6 +167,7 @@ class AsyncMemory:
         *,
         session_id: str,
         title: str = "",
+        project: str | None = None,
         extract: bool = True,
         min_confidence: float | None = None,
         dry_run: bool = False,
@@ -172,6 +180,7 @@ class AsyncMemory:
         messages: Iterable[object],
         *,
         title: str = "",
+        project: str | None = None,
         extract: bool = True,
         replace_last: bool | None = None,
     ) -> SessionCommit: ...

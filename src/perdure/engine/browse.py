@@ -36,6 +36,13 @@ class Entry:
         """How many nodes are below."""
         return sum((each.node is not None) + each.nodes for each in self.below)
 
+    def of_project(self, project: str) -> "Iterator[Entry]":
+        """Yield the nodes of a project: this one, and those below."""
+        if self.node is not None and self.node.project == project:
+            yield self
+        for each in self.below:
+            yield from each.of_project(project)
+
 
 @dataclass(frozen=True, slots=True)
 class Edges:

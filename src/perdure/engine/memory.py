@@ -96,12 +96,19 @@ class Readable:
         node = self._browser.node_or_none(self._browser.node_place(uri))
         return 0 if node is None else node.version
 
-    def list(self, folder: str = "", *, archived: bool = False) -> "tuple[Entry, ...]":
+    def list(
+        self, folder: str = "", *, archived: bool = False, project: str | None = None
+    ) -> "tuple[Entry, ...]":
         """Return what is in a folder; without one, in the caller's memories.
 
-        With `archived`, the archived nodes below it instead.
+        With `archived`, the archived nodes below it instead; with `project`, only nodes of that
+        project, "" for none, those in folders below too.
         """
-        return self._browser.entries(folder, archived=archived)[1]
+        found = self._browser.entries(folder, archived=archived)[1]
+        if project is None:
+            return found
+        slug = slug_of(project)
+        return tuple(node for each in found for node in each.of_project(slug))
 
     def tree(self, folder: str = "") -> Entry:
         """Return a folder with all that is below it; `/` is the whole account."""

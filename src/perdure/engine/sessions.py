@@ -85,6 +85,7 @@ class SessionInfo:
     messages: int
     bytes: int
     uri: str
+    project: str = ""
 
 
 class _TakenError(NodeExistsError):
@@ -303,7 +304,8 @@ def _info(reader: NodeReader, place: Uri, ctx: RequestContext) -> SessionInfo | 
     times = [each.time for each in said if each.time] or [node.updated_at for node in nodes]
     title = _given_title(reader, place, nodes[0], ctx) or _derived_title(said) or place.name
     size = sum(len(node.content.encode()) for node in nodes)
-    return SessionInfo(place.name, title, max(times), len(said), size, str(place))
+    project = nodes[0].project
+    return SessionInfo(place.name, title, max(times), len(said), size, str(place), project)
 
 
 def _given_title(reader: NodeReader, place: Uri, first: ContextNode, ctx: RequestContext) -> str:

@@ -197,7 +197,8 @@ def _plain(value: object) -> object:
 
 def told_node(node: "ContextNode") -> dict[str, object]:
     """Return what JSON says of a node, but for its texts and edges."""
-    return picked(node, "uri title abstract status version created_at updated_at problems")
+    known = "uri title abstract status version created_at updated_at problems"
+    return picked(node, f"{known} project?")
 
 
 def told_whole(node: "ContextNode") -> dict[str, object]:

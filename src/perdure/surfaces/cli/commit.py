@@ -27,7 +27,7 @@ from perdure.surfaces.cli.options import (
     STDIN,
     as_json,
     mention_number_masked,
-    with_memory,
+    with_project_memory,
 )
 from perdure.surfaces.lazy import INTERRUPTED
 from perdure.surfaces.telling import counted, picked, shown, shown_words
@@ -63,7 +63,7 @@ class Options(TypedDict):
 )
 @click.option("--lenient", is_flag=True, help="Pass over what no message can hold.")
 @as_json(ONE_OBJECT)
-@with_memory
+@with_project_memory
 def commit_command(
     memory: Memory, session_file: str, *, as_json: bool, **options: Unpack[Options]
 ) -> None:

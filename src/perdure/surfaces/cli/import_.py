@@ -18,6 +18,8 @@ from perdure.surfaces.cli.options import (
     caller_options,
     mention_number_masked,
     opened,
+    project_in,
+    project_option,
 )
 from perdure.surfaces.telling import counted, picked, shown
 
@@ -52,6 +54,7 @@ class _FormatName(click.Choice[str]):
 @click.option("--mask-secrets", is_flag=True, help="Mask secrets; else what has one is refused.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @as_json(ONE_OBJECT)
+@project_option
 @caller_options
 def import_command(path: Path, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as click has checked them
     """Take in what other programs remember, or a memory that was exported.
@@ -61,11 +64,11 @@ def import_command(path: Path, *, as_json: bool, **options: Any) -> None:  # noq
     folder of Markdown. What is there already is passed over: import as often as you like. A folder
     that `perdure export` wrote becomes the memory here, with its history, if there is none yet.
     """
-    caller, dry_run = caller_in(options), options["dry_run"]
+    project, caller, dry_run = project_in(options), caller_in(options), options["dry_run"]
     if options["format"] == _EXPORT or (options["format"] is None and is_export(path)):
         _import_memory(path, dry_run=dry_run, as_json=as_json)
         return
-    with opened(caller) as memory, out.progress("importing") as show:
+    with opened(caller, project) as memory, out.progress("importing") as show:
         done = memory.import_from(path, progress=show, **options)
     if as_json:
         out.json(_json(done, dry_run=dry_run))

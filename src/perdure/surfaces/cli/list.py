@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from perdure import Entry, Memory, SessionInfo
+from perdure.app.projects import project_slug
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.options import (
@@ -31,18 +32,25 @@ from perdure.surfaces.telling import (
 
 _LEAST_GIST = 20
 _SESSIONS = "sessions"
-_OF_SESSIONS = "id title date messages bytes"
+_OF_SESSIONS = "id title date messages bytes project?"
 _BROKEN = " (an edit by hand broke it; `perdure repair` says how)"
 
 
 @click.command("list", epilog=NAMES)
 @click.argument("folder", default="", shell_complete=folder_names)
 @click.option("--archived", is_flag=True, help="The nodes below that are put away, instead.")
+@click.option("--project", metavar="NAME", help="Only nodes of a project, by name or folder.")
 @at_moment
 @as_json(OBJECT_PER_LINE)
 @with_memory
-def list_command(
-    memory: Memory, folder: str, at: Moment | None, *, archived: bool, as_json: bool
+def list_command(  # noqa: PLR0913 - one for each option
+    memory: Memory,
+    folder: str,
+    at: Moment | None,
+    project: str | None,
+    *,
+    archived: bool,
+    as_json: bool,
 ) -> None:
     """List what is in a folder.
 
@@ -50,8 +58,9 @@ def list_command(
     change, and the title or the abstract. Sessions have their title, day and size, newest first.
     """
     reading = memory if at is None else memory.at(at)
-    found = reading.list(folder, archived=archived)
-    if memory.name(memory.uri(folder)) == _SESSIONS and not archived:
+    of = None if project is None else project_slug(project)
+    found = reading.list(folder, archived=archived, project=of)
+    if of is None and memory.name(memory.uri(folder)) == _SESSIONS and not archived:
         _tell_sessions(found, reading.sessions(), as_json=as_json)
         return
     if as_json:

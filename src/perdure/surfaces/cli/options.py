@@ -166,10 +166,40 @@ def with_memory(
     return caller_options(run)
 
 
+def with_project_memory(
+    command: "Callable[Concatenate[Memory, Rest], None]",
+) -> Callable[Rest, None]:
+    """As `with_memory`, in the project that `--project` names or that this folder is in."""
+
+    @wraps(command)
+    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
+        project = project_in(kwargs)
+        with opened(caller_in(kwargs), project) as memory:
+            command(memory, *args, **kwargs)
+
+    return project_option(caller_options(run))
+
+
+def project_option(command: Command) -> Command:
+    return click.option(
+        "--project",
+        metavar="NAME",
+        help="In which project, by name or folder, or '' for none; this folder's.",
+    )(command)
+
+
+def project_in(options: dict[str, Any]) -> str:
+    """Take the project out of a command's options: the one named, or that of this folder."""
+    from perdure.app.projects import project_slug
+
+    named = options.pop("project")
+    return project_slug("." if named is None else named)
+
+
 @contextmanager
-def opened(caller: RequestContext) -> "Iterator[Memory]":
+def opened(caller: RequestContext, project: str = "") -> "Iterator[Memory]":
     """Open the memory for a caller; what else happened in it is printed at the end."""
-    with open_memory(os.environ, caller) as memory:
+    with open_memory(os.environ, caller, project=project) as memory:
         try:
             yield memory
         finally:

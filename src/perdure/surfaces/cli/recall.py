@@ -16,7 +16,7 @@ from perdure.surfaces.cli.options import (
     as_json,
     at_moment,
     parse_time,
-    with_memory,
+    with_project_memory,
 )
 from perdure.surfaces.telling import coloured, counted, local_time, picked, shown, styled, wrapped
 
@@ -29,7 +29,7 @@ _MOST_LINES = 6
 _NARROWEST = 40
 _OF_A_HIT = (
     "uri cid title date snippet score parts lines speaker? session_id? message_indexes category? "
-    "owner_space valid_from valid_until holds"
+    "project? owner_space valid_from valid_until holds"
 )
 
 
@@ -50,9 +50,10 @@ _OF_A_HIT = (
     help="Only what held then, whenever it was written.",
 )
 @click.option("--category", metavar="NAME", help="Only memories of this category.")
+@click.option("--all-projects", is_flag=True, help="Of other projects, too; each hit says which.")
 @click.option("--explain", is_flag=True, help="Say how each hit was found.")
 @as_json(ONE_OBJECT)
-@with_memory
+@with_project_memory
 def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     memory: Memory,
     question: str,
@@ -62,6 +63,7 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     valid_at: date | None,
     category: str | None,
     *,
+    all_projects: bool,
     explain: bool,
     as_json: bool,
 ) -> None:
@@ -69,7 +71,8 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
 
     What is remembered is compared by its words and, if a model is installed, by its meaning. Each
     hit says where it stands, so that it can be cited. What holds no longer comes after what
-    superseded it, and is marked.
+    superseded it, and is marked. In a project, its memories come first, then those of no project;
+    those of other projects are left out.
     """
     result = memory.recall(
         question,
@@ -78,6 +81,7 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
         at=at,
         valid_at=valid_at,
         filters={} if category is None else {"category": category},
+        projects="all" if all_projects else None,
     )
     if as_json:
         out.json(_json(result, explain=explain))
@@ -153,6 +157,7 @@ def _lines(
     memory: Memory, number: int, hit: Hit, words: re.Pattern[str] | None, *, explain: bool
 ) -> Iterator[str]:
     mark = "" if hit.holds else f" · {styled(_LAPSED, fg='red')}"
+    mark += f" · {shown(hit.project)}" if hit.project not in {"", memory.project} else ""
     yield f"{number:>2} {styled(shown(hit.about), bold=hit.holds, dim=not hit.holds)}{mark}"
     for line in _snippet(hit.snippet, words):
         yield _INDENT + _highlighted(shown(line), words)

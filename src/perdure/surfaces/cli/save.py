@@ -17,8 +17,8 @@ from perdure.surfaces.cli.options import (
     masked_json,
     mention_masked,
     piped,
-    with_memory,
     with_meta,
+    with_project_memory,
 )
 from perdure.surfaces.telling import version_line
 
@@ -38,7 +38,7 @@ _CATEGORY = "note"
 @click.option("--mask-secrets", is_flag=True, help="Keep it without the secrets that are in it.")
 @click.option("--replace", is_flag=True, help="Even if that replaces what was learned.")
 @as_json(ONE_OBJECT)
-@with_memory
+@with_project_memory
 def save_command(  # noqa: PLR0913 - one for each option
     memory: Memory,
     text: str | None,
