@@ -1,0 +1,182 @@
+"""Measure what is learned from labelled sessions, and fit the weights of the net.
+
+usage: python benchmarks/learning.py SESSIONS [--fit] [--written FILE]
+
+SESSIONS is a folder of sessions with labels.json. The net is fitted leave-one-repository-out: the
+candidates of a repository are found with weights that never saw it. `--fit` then fits on all and
+writes `weights.json`. `--written` lists what the rules write, to be judged by hand.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perdure.engine.learn import net
+from perdure.engine.learn.prose import Sentence, user_sentences, words_key
+
+STOP = frozenset(
+    "a an the is are was were be been being am do does did have has had of to in on at for with by "
+    "from and or not no what which who whom whose when where why how i you he she it we they me him "
+    "her us them my your his its our their this that these those as if then than so would could "
+    "should can will shall may might must about into over after before up down out also please lets "
+    "let use used using make makes".split()
+)
+WEIGHTS = Path(net.__file__).with_name("weights.json")
+MOST = 20
+"""Candidates of one session at most."""
+PER_SESSION = 6.8
+"""Candidates per labelled session in fitting; unseen repositories have about one more."""
+RIDGE = 1.0
+
+
+@dataclass(frozen=True)
+class Session:
+    name: str
+    project: str
+    messages: Sequence[Mapping[str, object]]
+    items: Sequence[Mapping[str, object]]
+    labelled: bool
+
+
+def load(folder: Path) -> list[Session]:
+    labels = {row["session"]: row for row in json.loads((folder / "labels.json").read_text())}
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        if path.name == "labels.json":
+            continue
+        told = json.loads(path.read_text())
+        messages = [
+            {"role": each["role"], "content": each["content"]} for each in told["messages"]
+        ]
+        row = labels.get(told["session"])
+        items = row["items"] if row else ()
+        found.append(Session(told["session"], told["project"], messages, items, row is not None))
+    return found
+
+
+# ---------------------------------------------------------------- whether an item was found
+def stems(text: str) -> set[str]:
+    words = (word for word in re.findall(r"[a-z0-9_]+", text.lower()) if len(word) > 1)
+    return {re.sub(r"(?:ing|ed|es|s)$", "", w) if len(w) > 4 else w for w in words if w not in STOP}
+
+
+def hits(item: Mapping[str, object], message: int, text: str) -> bool:
+    """Whether a sentence has an item: it is of its message, and shares most of its words."""
+    if message not in item["messages"]:
+        return False
+    if words_key(item["quote"]) in words_key(text):
+        return True
+    has = stems(text)
+    wanted = (stems(item["quote"]), stems(item["statement"]))
+    return any(len(want & has) / max(1, len(want)) >= 0.6 for want in wanted)
+
+
+# ---------------------------------------------------------------- fitting
+def rows(sessions: Iterable[Session]) -> tuple[list[dict[str, float]], list[int]]:
+    given, wanted = [], []
+    for session in sessions:
+        for sentence in user_sentences(session.messages):
+            given.append(net.features(sentence))
+            wanted.append(
+                int(any(hits(each, sentence.message, sentence.text) for each in session.items))
+            )
+    return given, wanted
+
+
+def fit(sessions: Sequence[Session]) -> net.Weights:
+    """Fit by logistic regression with a ridge, and cut where the sessions have enough each."""
+    given, wanted = rows(each for each in sessions if each.labelled)
+    names = sorted({name for row in given for name in row})
+    table = np.array([[1.0, *(row.get(name, 0.0) for name in names)] for row in given])
+    target = np.array(wanted, dtype=float)
+    weights = np.zeros(table.shape[1])
+    ridge = np.diag([0.0] + [RIDGE] * len(names))
+    for _ in range(30):
+        chance = 1 / (1 + np.exp(-table @ weights))
+        slope = table.T @ (chance - target) + ridge @ weights
+        bend = (table * (chance * (1 - chance))[:, None]).T @ table + ridge
+        weights -= np.linalg.solve(bend, slope)
+    model = net.Weights(
+        round(float(weights[0]), 3),
+        {name: round(float(w), 3) for name, w in zip(names, weights[1:], strict=True)},
+        0.0,
+        MOST,
+    )
+    labelled = [each for each in sessions if each.labelled]
+    return net.Weights(model.bias, model.features, threshold(labelled, model), MOST)
+
+
+def threshold(sessions: Sequence[Session], model: net.Weights) -> float:
+    """Return the score above which sessions have PER_SESSION candidates on average."""
+    kept = sorted(
+        (found.score for each in sessions for found in net.candidates(each.messages, model)),
+        reverse=True,
+    )
+    most = int(PER_SESSION * len(sessions))
+    return round(kept[most] if len(kept) > most else 0.0, 4)
+
+
+# ---------------------------------------------------------------- measuring
+def measure(sessions: Sequence[Session], models: Mapping[str, net.Weights]) -> str:
+    counts, got, everything, missed = [], Counter(), Counter(), []
+    for session in sessions:
+        found = net.candidates(session.messages, models[session.project])
+        counts.append((len(found), session.labelled))
+        for item in session.items:
+            hit = any(hits(item, each.sentence.message, each.sentence.text) for each in found)
+            if not hit:
+                missed.append((session.name, item["messages"], item["quote"]))
+            for group in ("all", item["said"], item["kind"], session.project):
+                got[group] += hit
+                everything[group] += 1
+    count = sum(each for each, _ in counts)
+    of_labelled = [each for each, labelled in counts if labelled]
+    lines = [
+        f"candidates: {count} of {len(sessions)} sessions, {count / len(sessions):.2f} each; "
+        f"{sum(of_labelled) / len(of_labelled):.2f} of each labelled session"
+    ]
+    for group in sorted(everything, key=lambda name: (name != "user explicit", name)):
+        share = 100 * got[group] / everything[group]
+        lines.append(f"{group:16} {got[group]:3} of {everything[group]:3}  {share:.1f} %")
+    return "\n".join(lines), missed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sessions", type=Path)
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--missed", action="store_true")
+    asked = parser.parse_args()
+    sessions = load(asked.sessions)
+    projects = {each.project for each in sessions}
+    models = {
+        left: fit([each for each in sessions if each.project != left]) for left in projects
+    }
+    report, missed = measure(sessions, models)
+    print("leave one repository out\n" + report)
+    if asked.missed:
+        for each in missed:
+            print(*each)
+    if asked.fit:
+        model = fit(sessions)
+        told = {
+            "provenance": "logistic regression, benchmarks/learning.py --fit on sessions_dev: "
+            f"{len(sessions)} sessions of {len(projects)} repositories; every weight of the figures "
+            "in docs was fitted without the repository it was measured on",
+            "bias": model.bias,
+            "threshold": model.threshold,
+            "most": model.most,
+            "features": model.features,
+        }
+        WEIGHTS.write_text(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""The net: sentences of a session that may be worth keeping, scored by a small linear model.
+
+The net is wide on purpose. An agent, a model or the user decides which of its candidates last;
+only those that a rule of `rules` confirms are written without being asked about.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from perdure.engine.learn.prose import Sentence, user_sentences
+from perdure.engine.tables import table
+from perdure.model.transcript import Message
+
+KINDS = ("rule", "decision", "rejected", "preference", "fact", "command", "task")
+_LONG_MESSAGE = 12
+"""Sentences. A message with more is a description of a task rather than a remark."""
+_KIND_OF = (
+    ("rejected", frozenset({"rejected"})),
+    ("task", frozenset({"task"})),
+    ("rule", frozenset({"widening", "every", "prohibition", "rule_word", "correction"})),
+    ("decision", frozenset({"choice", "renaming", "contrast"})),
+    ("preference", frozenset({"preference"})),
+    ("rule", frozenset({"obligation"})),
+    ("command", frozenset({"command"})),
+    ("fact", frozenset({"practice", "location", "statement"})),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A sentence that may be worth keeping, and why."""
+
+    sentence: Sentence
+    kind: str
+    score: float
+    """How likely it lasts, from 0 to 1."""
+    patterns: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The fitted model: one weight per feature, and the score from which a sentence is kept."""
+
+    bias: float
+    features: Mapping[str, float]
+    threshold: float
+    most: int
+    """At most so many candidates of one session."""
+
+
+def candidates(
+    messages: Sequence[Message | Mapping[str, object]], weights: Weights | None = None
+) -> list[Candidate]:
+    """Return the sentences of a session that may last, in the order in which they were said."""
+    model = weights or fitted()
+    found = [_candidate(each, model) for each in user_sentences(messages)]
+    likely = (each for each in found if each.score >= model.threshold)
+    best = sorted(likely, key=lambda each: -each.score)[: model.most]
+    return sorted(best, key=lambda each: (each.sentence.message, each.sentence.start))
+
+
+def _candidate(sentence: Sentence, model: Weights) -> Candidate:
+    seen = matched(sentence.plain)
+    return Candidate(sentence, kind_of(seen), score(features(sentence, seen), model), seen)
+
+
+def score(given: Mapping[str, float], model: Weights) -> float:
+    total = model.bias + sum(
+        model.features.get(name, 0.0) * value for name, value in given.items()
+    )
+    return 1 / (1 + math.exp(-total))
+
+
+def kind_of(seen: frozenset[str]) -> str:
+    """Return the kind that the patterns of a sentence suggest; an agent may know better."""
+    return next((kind for kind, names in _KIND_OF if names & seen), "fact")
+
+
+def matched(plain: str) -> frozenset[str]:
+    """Return the names of the patterns that a sentence has."""
+    return frozenset(name for name, pattern in _patterns().items() if pattern.search(plain))
+
+
+def features(sentence: Sentence, seen: frozenset[str] | None = None) -> dict[str, float]:
+    """Return what the model knows of a sentence: its patterns, its length, where it stands."""
+    count = len(sentence.plain.split())
+    found = dict.fromkeys(matched(sentence.plain) if seen is None else seen, 1.0)
+    found["short"] = float(count < 4)  # noqa: PLR2004 - words
+    found["long"] = float(count > 30)  # noqa: PLR2004 - words
+    found["length"] = math.log(1 + count) / 3
+    found["opens session"] = float(sentence.message == 0)
+    found["opens message"] = float(sentence.place == 0)
+    found["ends message"] = float(sentence.place == sentence.of - 1)
+    found["long message"] = min(1.0, sentence.of / _LONG_MESSAGE)
+    return found
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    listed = table(__file__, "patterns.txt", "patterns")
+    return {
+        name: re.compile(text, 0 if name in {"capitals", "code"} else re.IGNORECASE)
+        for name, text in listed.items()
+    }
+
+
+@cache
+def fitted() -> Weights:
+    """Return the weights of `weights.json`, which says where they come from."""
+    told = json.loads(Path(__file__).with_name("weights.json").read_text("utf-8"))
+    return Weights(told["bias"], told["features"], told["threshold"], told["most"])

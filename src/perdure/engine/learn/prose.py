@@ -1,0 +1,173 @@
+"""The user's own prose in a message: sentences without pastes, code, quotes and answers."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perdure.model.transcript import Message
+
+LONGEST_SENTENCE = 600
+"""Characters. A longer stretch without an end is not a sentence that someone wrote."""
+LONGEST_MESSAGE = 20_000
+"""Characters that are looked at; a longer message is mostly pasted."""
+LONGEST_OWN = 1_500
+"""Characters of a message in which headings and lists are still the user's own."""
+SHORTEST_ANSWER = 5
+"""Words. A numbered line with fewer is an answer to a question that the sentence leaves out."""
+
+_NOT_PROSE = re.compile(
+    r"\s*(?:</?(?:command|local-command|system|environment|user-prompt|task-notification)[\w-]*>"
+    r"|\[Request interrupted|/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s|Caveat:"
+    r"|This session is being continued from a previous|\[called )"
+)
+_TAGGED = re.compile(
+    r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL
+)
+_FENCE = re.compile(r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.M | re.S)
+_HEADING = re.compile(r"\s*#{1,6}\s")
+_PASTE_LEAD = re.compile(
+    r"(?:following|below|this) (?:error|output|log|message|trace|diff|mail|text)s?\b.{0,20}:\s*\Z"
+    r"|\b(?:console|terminal|output|log|error log|stack trace|traceback|errors?|git status"
+    r"|wrote|said|says|forwarded message|(?:they|he|she|it) (?:sent|replied))\W{0,3}:\s*\Z",
+    re.IGNORECASE,
+)
+_FOREIGN = re.compile(
+    r"""\s*(?:>|\||\+{3}\s|-{3,}|={3,}|\#|@@|diff\s--git|index\s[0-9a-f]{7}|Traceback|File\s"
+    |at\s\S+(?:\s\(|:\d)|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|\$\s|%\s|\(base\)|\[\w+\]\s
+    |(?:[A-Z]\w*)?(?:Error|Exception|Warning)\b:|(?:npm|yarn|pnpm)\s(?:warn|err|i\b|install)
+    |(?:import|export|from|const|let|var|def|class|function|return|if|for|while)\b.*[{;:=(]\s*\Z
+    |[MADRU?]{1,2}\s+\S+/\S*\s*\Z|[}\])]|<[/\w]|"[\w-]+":|\S+\.(?:spec|test)\.\w+\s*\Z|[│├└✓✔✖✗⚠❌✅ℹ]
+    |[\w./-]+\.[a-z]{2,4}(?:\?\S*)?:\d+|node:\S+:\d|FAIL\b|PASS\b|error:\s|Uncaught\s)
+    """,
+    re.VERBOSE,
+)
+_MARKED = re.compile(r"\s*[-*•]\s+[✓✔✖✗⚠❌✅🔴🟡🟢]")
+_LIST = re.compile(r"\s*(?:[-*•]|(?P<number>\(?\d{1,2}[.):]|[a-h][.)]))\s+")
+_CODE = re.compile(r"`[^`\n]{1,300}`")
+_QUOTED = re.compile(r"[\"\u201c](?=\S)[^\"\u201c\u201d\n]{1,400}?[\"\u201d](?!\w)")
+_END = re.compile(r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=\s)|\n")
+_WORD = re.compile(r"[^\W_][\w'-]*")
+_PROSE_SHARE = 0.6
+"""Of the characters, letters and spaces: below this a line is data."""
+_MANY_LINES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of the user's, as it stands at `start` to `end` of the message's content."""
+
+    message: int
+    start: int
+    end: int
+    text: str
+    place: int = 0
+    """Which sentence of the message it is, from 0."""
+    of: int = 1
+    """How many sentences the message has."""
+
+    @property
+    def plain(self) -> str:
+        """Return the text with code and quotations replaced by one word each."""
+        return _QUOTED.sub("QUOTED", _CODE.sub("CODE", self.text)).replace("\u2019", "'")
+
+    @property
+    def key(self) -> str:
+        return words_key(self.text)
+
+
+def words_key(text: str) -> str:
+    """Return the words of a text without case and marks: what stays equal is the same text."""
+    return " ".join(_WORD.findall(text.replace("\u2019", "'").casefold()))
+
+
+def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[Sentence]:
+    """Return the sentences that users wrote themselves, each once, in their order."""
+    quoted: set[str] = set()
+    found: dict[str, Sentence] = {}
+    for index, each in enumerate(messages):
+        message = each if isinstance(each, Message) else Message.from_mapping(each)
+        if message.role != "user":
+            quoted.update(_line_keys(message.content))
+            continue
+        for sentence in sentences(message.content, index, quoted):
+            found.setdefault(sentence.key, sentence)
+    return list(found.values())
+
+
+def _line_keys(content: str) -> Iterator[str]:
+    for line in content[:LONGEST_MESSAGE].split("\n"):
+        key = words_key(line)
+        if len(key) >= 20:  # noqa: PLR2004 - a shorter line may be the same by chance
+            yield key
+
+
+def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> list[Sentence]:
+    """Return the sentences of a message that are its author's own prose.
+
+    `quoted` has the keys of lines that others said before; a line that repeats one is a paste.
+    """
+    if _NOT_PROSE.match(content):
+        return []
+    text = content[:LONGEST_MESSAGE]
+    for pattern in (_FENCE, _TAGGED):
+        text = pattern.sub(lambda match: re.sub(r"[^\n]", "\0", match[0]), text)
+    spans = [
+        span
+        for start, line in _own_lines(text, quoted)
+        for span in _split(start, line)
+        if len(_WORD.findall(content[span[0] : span[1]])) > 1
+    ]
+    return [
+        Sentence(message, start, end, content[start:end], place, len(spans))
+        for place, (start, end) in enumerate(spans)
+    ]
+
+
+def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are prose, with where they start."""
+    start, pasted, headed = 0, False, 0
+    is_long = len(text) > LONGEST_OWN
+    lines = text.split("\n")
+    is_log = sum(map(_is_foreign, lines)) > _MANY_LINES
+    for number, line in enumerate(lines):
+        begin, start = start, start + len(line) + 1
+        headed += _HEADING.match(line) is not None
+        if headed and (is_long or headed > 1):
+            return  # a pasted document
+        if is_log and number > _MANY_LINES:
+            return
+        if _is_foreign(line):
+            pasted = pasted and bool(line.strip())
+            continue
+        if pasted or words_key(line) in quoted:
+            pasted = pasted and bool(line.strip())
+            continue
+        pasted = _PASTE_LEAD.search(line) is not None
+        lead = _LIST.match(line)
+        if lead and lead["number"] and len(line[lead.end() :].split()) < SHORTEST_ANSWER:
+            continue
+        skipped = lead.end() if lead else 0
+        yield begin + skipped, line[skipped:]
+
+
+def _is_foreign(line: str) -> bool:
+    bare = line.strip()
+    if not bare or "\0" in line:
+        return True
+    if _FOREIGN.match(line) or _MARKED.match(line):
+        return True
+    if line.startswith(("    ", "\t")) and not _LIST.match(line):
+        return True
+    letters = sum(letter.isalpha() or letter == " " for letter in bare)
+    return letters < _PROSE_SHARE * len(bare) and not _CODE.search(bare)
+
+
+def _split(start: int, line: str) -> Iterator[tuple[int, int]]:
+    begin = 0
+    for end in [*(match.end() for match in _END.finditer(line)), len(line)]:
+        piece = line[begin:end]
+        bare = piece.strip()
+        if bare and len(bare) <= LONGEST_SENTENCE:
+            left = begin + len(piece) - len(piece.lstrip())
+            yield start + left, start + left + len(bare)
+        begin = end
