@@ -5,6 +5,12 @@ import pytest
 from tests.surfaces.nodes import content_of, told
 
 
+@pytest.fixture(autouse=True)
+def _outside_of_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run commands where they are in no project, unlike in this checkout."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(params=["device-local", "vault"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Become Ana, who has nothing yet; return the folder that her texts will be in."""

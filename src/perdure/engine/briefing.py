@@ -1,0 +1,195 @@
+"""The briefing: what an agent gets at the start of a session, in few tokens, rules first."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from perdure.context.reading import NodeReader, Stored
+from perdure.engine.learn.net import Candidate, fitted, scored
+from perdure.engine.learn.prose import words_key
+from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.recalling import Confirming
+from perdure.engine.validate.texts import presentable_line
+from perdure.index.contract import Filters, KeptIndex
+from perdure.model import ContextNode, RequestContext, SeedHit
+from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_UNTIL
+from perdure.model.values import read_moment, shortened
+
+BUDGET = 300
+_LOOKED_AT = 600
+"""Records of a project that are looked at, the newest first."""
+_HALF_LIFE = 45.0
+"""Days after which a sentence counts half as much as one of today."""
+_LONGEST = 180
+"""Characters of one line; a longer sentence is a description rather than a remark."""
+_LEAST = 0.22
+"""The score from which a sentence is likely enough to last."""
+_STATED = 1.0
+"""The score of what was kept on purpose: it comes before what was only noticed."""
+_ORDER = ("rule", "decision", "rejected", "fact", "command", "task", "preference")
+_TITLES = {
+    "rule": "Rules",
+    "decision": "Decided",
+    "rejected": "Rejected",
+    "fact": "Facts",
+    "command": "Commands",
+    "task": "Open",
+    "preference": "The user",
+}
+_KINDS = {
+    "pattern": "rule",
+    "decision": "decision",
+    "preference": "preference",
+    "profile": "preference",
+    "skill": "command",
+    "case": "rejected",
+}
+_DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class BriefingItem:
+    """One line of a briefing, and what it rests on."""
+
+    kind: str
+    text: str
+    uri: str
+    date: datetime | None
+    message: int | None = None
+    """The message of the session, from 0; None for a memory."""
+    score: float = _STATED
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What is shown at the start of a session."""
+
+    items: tuple[BriefingItem, ...]
+    text: str
+    """Markdown for a prompt; empty if there is nothing to say."""
+    tokens: int
+
+
+def brief(
+    reader: NodeReader,
+    index: KeptIndex,
+    ctx: RequestContext,
+    project: str,
+    *,
+    known: str = "",
+    budget: int = BUDGET,
+    now: datetime | None = None,
+) -> Briefing:
+    """Return the briefing for a project; without one, only what is about the person.
+
+    What `known` says already, such as the project's CLAUDE.md, is left out.
+    """
+    now = now or datetime.now(UTC)
+    spaces = sorted(space for space in index.owner_spaces(ctx.account_id) if ctx.reaches(space))
+    filters: Filters = {
+        ACCOUNT: ctx.account_id,
+        OWNER_SPACE: tuple(spaces) or f"user:{ctx.user_id}",
+        PROJECT: tuple(dict.fromkeys((project, ""))),
+    }
+    confirming = Confirming(reader, ctx, tuple(dict.fromkeys((project, ""))))
+    found = [
+        item
+        for hit in index.noted(filters, _LOOKED_AT)
+        if (stored := confirming.confirmed(hit)) is not None
+        for item in _items(hit, stored, now)
+    ]
+    chosen = _chosen(found, words_key(known), budget, now)
+    text = _written(chosen, now)
+    return Briefing(tuple(chosen), text, tokens_in(text))
+
+
+def _items(hit: SeedHit, stored: Stored, now: datetime) -> Iterator[BriefingItem]:
+    message = hit.payload.get("message")
+    if isinstance(message, int):
+        yield from _said(hit, message, now)
+    elif (item := _kept(stored.node, now)) is not None:
+        yield item
+
+
+def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
+    """Yield the sentences of a message that are likely to last."""
+    date = read_moment(hit.payload.get("date"))
+    age = max(0.0, (now - date).total_seconds() / _DAY_SECONDS) if date else 0.0
+    for each in scored(hit.text):
+        score = each.score * 0.5 ** (age / _HALF_LIFE)
+        if each.score >= _LEAST and len(each.sentence.text) <= _LONGEST:
+            text = " ".join(each.sentence.text.split())
+            yield BriefingItem(_kind(each), text, hit.uri, date, message, score)
+
+
+def _kind(candidate: Candidate) -> str:
+    return candidate.kind if candidate.kind in _TITLES else "fact"
+
+
+def _kept(node: ContextNode, now: datetime) -> BriefingItem | None:
+    """Return a memory as a line; None if it does not hold any more."""
+    until = read_moment(node.metadata.get(VALID_UNTIL))
+    if until is not None and until <= now:
+        return None
+    kind = node.metadata.get("kind")
+    kind = kind if kind in _TITLES else _KINDS.get(node.category, "fact")
+    line = " ".join((node.abstract or node.content).split())
+    pinned = node.declared("pinned") in {True, "true", "yes"}
+    return BriefingItem(
+        str(kind), shortened(line, _LONGEST), node.uri, node.updated_at, pinned=pinned
+    )
+
+
+# ---------------------------------------------------------------- what fits
+def _chosen(
+    found: Iterable[BriefingItem], known: str, budget: int, now: datetime
+) -> list[BriefingItem]:
+    """Return as many lines as fit: pinned ones, then by score; none says what another does."""
+    ranked = sorted(found, key=lambda item: (not item.pinned, -item.score, item.uri))
+    chosen: list[BriefingItem] = []
+    seen: list[set[str]] = []
+    for item in ranked:
+        key = words_key(item.text)
+        words = set(key.split())
+        if not words or key in known or any(_is_same(words, other) for other in seen):
+            continue
+        if tokens_in(_written([*chosen, item], now)) <= budget:
+            chosen.append(item)
+            seen.append(words)
+    return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
+
+
+def _is_same(words: set[str], other: set[str]) -> bool:
+    return len(words & other) >= 0.8 * min(len(words), len(other))  # noqa: PLR2004 - most of them
+
+
+def _written(items: Sequence[BriefingItem], now: datetime) -> str:
+    if not items:
+        return ""
+    lines = ["Remembered from earlier sessions; the user said it, unless it says otherwise."]
+    kind = ""
+    ordered = sorted(items, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
+    for item in ordered:
+        if item.kind != kind:
+            kind = item.kind
+            lines.append(f"{_TITLES[kind]}:")
+        age = f" ({_age(item.date, now)})" if item.date else ""
+        lines.append(f"- {presentable_line(item.text)}{age}")
+    return "\n".join(lines) + "\n"
+
+
+def _age(date: datetime, now: datetime) -> str:
+    days = int((now - date).total_seconds() // _DAY_SECONDS)
+    if days <= 0:
+        return "today"
+    units = ((365, "y"), (30, "mo"), (7, "w"), (1, "d"))
+    size, name = next(each for each in units if days >= each[0])
+    return f"{days // size}{name} ago"
+
+
+# ---------------------------------------------------------------- files of the project
+def instructions_in(texts: Iterable[str]) -> str:
+    """Return what files such as CLAUDE.md say, to be compared with."""
+    return "\n".join(re.sub(r"^[\s>*#-]+", "", text, flags=re.MULTILINE) for text in texts)
