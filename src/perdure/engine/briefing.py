@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from perdure.context.reading import NodeReader, Stored
 from perdure.engine.learn.net import Candidate, fitted, scored
 from perdure.engine.learn.prose import words_key
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.learn.rules import rule_for
 from perdure.engine.recall.recalling import Confirming
 from perdure.engine.validate.texts import presentable_line
 from perdure.index.contract import Filters, KeptIndex
@@ -19,14 +19,16 @@ from perdure.model.values import read_moment, shortened
 BUDGET = 300
 _LOOKED_AT = 600
 """Records of a project that are looked at, the newest first."""
-_HALF_LIFE = 45.0
+_HALF_LIFE = 180.0
 """Days after which a sentence counts half as much as one of today."""
-_LONGEST = 180
+_LONGEST = 132
 """Characters of one line; a longer sentence is a description rather than a remark."""
-_LEAST = 0.22
-"""The score from which a sentence is likely enough to last."""
-_STATED = 1.0
+_LEAST = 0.4
+"""The score from which a sentence is likely enough to last; of those below, half are not."""
+_STATED = 2.0
 """The score of what was kept on purpose: it comes before what was only noticed."""
+_CHARACTERS_PER_TOKEN = 3.6
+"""Of English, with the marks of a list; tokenizers have 4 and more."""
 _ORDER = ("rule", "decision", "rejected", "fact", "command", "task", "preference")
 _TITLES = {
     "rule": "Rules",
@@ -45,6 +47,8 @@ _KINDS = {
     "skill": "command",
     "case": "rejected",
 }
+_REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORECASE)
+"""What refers to something that only that session has: an option, a line, what follows."""
 _DAY_SECONDS = 86_400
 
 
@@ -102,7 +106,7 @@ def brief(
     ]
     chosen = _chosen(found, words_key(known), budget, now)
     text = _written(chosen, now)
-    return Briefing(tuple(chosen), text, tokens_in(text))
+    return Briefing(tuple(chosen), text, _tokens(text))
 
 
 def _items(hit: SeedHit, stored: Stored, now: datetime) -> Iterator[BriefingItem]:
@@ -118,8 +122,11 @@ def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
     date = read_moment(hit.payload.get("date"))
     age = max(0.0, (now - date).total_seconds() / _DAY_SECONDS) if date else 0.0
     for each in scored(hit.text):
-        score = each.score * 0.5 ** (age / _HALF_LIFE)
-        if each.score >= _LEAST and len(each.sentence.text) <= _LONGEST:
+        is_sure = rule_for(each.sentence) is not None
+        if _REFERRING.search(each.sentence.text) or len(each.sentence.text) > _LONGEST:
+            continue
+        if is_sure or each.score >= _LEAST:
+            score = (each.score + is_sure) * 0.5 ** (age / _HALF_LIFE)
             text = " ".join(each.sentence.text.split())
             yield BriefingItem(_kind(each), text, hit.uri, date, message, score)
 
@@ -155,10 +162,14 @@ def _chosen(
         words = set(key.split())
         if not words or key in known or any(_is_same(words, other) for other in seen):
             continue
-        if tokens_in(_written([*chosen, item], now)) <= budget:
+        if _tokens(_written([*chosen, item], now)) <= budget:
             chosen.append(item)
             seen.append(words)
     return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
+
+
+def _tokens(text: str) -> int:
+    return round(len(text) / _CHARACTERS_PER_TOKEN)
 
 
 def _is_same(words: set[str], other: set[str]) -> bool:
@@ -168,7 +179,7 @@ def _is_same(words: set[str], other: set[str]) -> bool:
 def _written(items: Sequence[BriefingItem], now: datetime) -> str:
     if not items:
         return ""
-    lines = ["Remembered from earlier sessions; the user said it, unless it says otherwise."]
+    lines = ["From earlier sessions, in the user's words:"]
     kind = ""
     ordered = sorted(items, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
     for item in ordered:
@@ -186,7 +197,7 @@ def _age(date: datetime, now: datetime) -> str:
         return "today"
     units = ((365, "y"), (30, "mo"), (7, "w"), (1, "d"))
     size, name = next(each for each in units if days >= each[0])
-    return f"{days // size}{name} ago"
+    return f"{days // size}{name}"
 
 
 # ---------------------------------------------------------------- files of the project

@@ -118,11 +118,12 @@ class Indexer:
         except NodeNotFoundError:
             made.read[place] = {META: self.reader.look(place, META)}
             return []
-        from perdure.engine.noting import with_note  # noqa: PLC0415 - who makes them pays
+        from perdure.engine.noting import with_lasting, with_note  # noqa: PLC0415 - who makes them
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
 
         made.read[place] = stored.files
-        return with_note(records_of(stored.node, str(stored.cid)), stored)
+        records = with_note(records_of(stored.node, str(stored.cid)), stored)
+        return with_lasting(records, stored.node)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
         """Give all records their vectors: together, or one node after another if that fails."""

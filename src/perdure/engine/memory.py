@@ -30,6 +30,7 @@ from perdure.model.values import JSON, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
+    from perdure.engine.briefing import Briefing
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
@@ -254,6 +255,24 @@ class Memory(Readable):
         if at is not None:
             return self._past(at).recall(question, self.caller)
         return Answering(self._parts).recall(question, self.caller)
+
+    def briefing(self, *, budget_tokens: int = 300, known: str = "") -> "Briefing":
+        """Return what an agent should know when a session starts, rules first.
+
+        Only what belongs to the project or the person; what `known` says already, such as the
+        text of the project's CLAUDE.md, is left out.
+        """
+        from perdure.engine.briefing import brief
+
+        present = self._parts.present(self.caller.account_id)
+        return brief(
+            self._parts.reader,
+            present.following.index,
+            self.caller,
+            self.project,
+            known=known,
+            budget=budget_tokens,
+        )
 
     def at(self, when: When) -> "PastMemory":
         """Return a read-only memory as of a date, a time or a position of the log."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from perdure.context.reading import Stored
+from perdure.engine.learn.net import fitted, scored
 from perdure.engine.recall.packing import RULES, entry
 from perdure.engine.recall.result import hit_of
 from perdure.index.account.schema import SHOWN_FILES
@@ -44,6 +45,30 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
         return records
     first, *others = records
     return [replace(first, payload={**first.payload, **note_of(stored)}), *others]
+
+
+LASTING = 2
+"""In place of `always`: a message that may say something which lasts."""
+
+
+def with_lasting(records: list[IndexRecord], node: ContextNode) -> list[IndexRecord]:
+    """Return the records of a session; each message says how likely it is to last.
+
+    Those of a project that are likely enough are found for its briefing.
+    """
+    if not node.place.session:
+        return records
+    return [_lasting(record, node.project) for record in records]
+
+
+def _lasting(record: IndexRecord, project: str) -> IndexRecord:
+    if record.payload.get("role") != "user":
+        return record
+    best = max((each.score for each in scored(record.text)), default=0.0)
+    more: dict[str, JSON] = {"lasting": round(best, 3)} if best else {}
+    if project and best >= fitted().threshold:
+        more |= {NOTED: project, "always": LASTING, "updated_at": record.payload["date"]}
+    return replace(record, payload={**record.payload, **more}) if more else record
 
 
 def note_of(stored: Stored) -> dict[str, JSON]:

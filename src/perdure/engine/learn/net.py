@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from perdure.engine.learn.prose import Sentence, user_sentences
+from perdure.engine.learn.prose import Sentence, sentences, user_sentences
 from perdure.engine.tables import table
 from perdure.model.transcript import Message
 
@@ -64,15 +64,18 @@ def candidates(
     return sorted(best, key=lambda each: (each.sentence.message, each.sentence.start))
 
 
+def scored(text: str) -> list[Candidate]:
+    """Return all sentences of one message of a user, with how likely each is to last."""
+    return [_candidate(each, fitted()) for each in sentences(text)]
+
+
 def _candidate(sentence: Sentence, model: Weights) -> Candidate:
     seen = matched(sentence.plain)
     return Candidate(sentence, kind_of(seen), score(features(sentence, seen), model), seen)
 
 
 def score(given: Mapping[str, float], model: Weights) -> float:
-    total = model.bias + sum(
-        model.features.get(name, 0.0) * value for name, value in given.items()
-    )
+    total = model.bias + sum(model.features.get(name, 0.0) * value for name, value in given.items())
     return 1 / (1 + math.exp(-total))
 
 

@@ -26,7 +26,9 @@ _PASSING = re.compile(
     r"|^(?:instead of|so that|which|because|or|to use|a review)\b",
     re.IGNORECASE,
 )
-_DANGLING = re.compile(r"(?:they|it|that|these|those|this)\b(?! (?:is (?:not )?an?|project|app|repo)\b)", re.I)
+_DANGLING = re.compile(
+    r"(?:they|it|that|these|those|this)\b(?! (?:is (?:not )?an?|project|app|repo)\b)", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +52,18 @@ def written(messages: Sequence[Message | Mapping[str, object]]) -> list[Written]
         before = sentence
         if _DANGLING.match(sentence.text) and lead is None:
             continue  # what it is about is not said
-        if fits := _rule_for(sentence):
+        if fits := rule_for(sentence):
             found.append(_worded(sentence, lead, *fits))
     return found
 
 
-def _rule_for(sentence: Sentence) -> tuple[str, str] | None:
+def rule_for(sentence: Sentence) -> tuple[str, str] | None:
     plain = sentence.plain
     if not _FEWEST <= len(plain.split()) <= _MOST or plain.count("`") or "\u201c" in plain:
         return None
     if _PASSING.search(plain) or (_QUESTION.search(plain) and not _REQUEST.search(plain)):
         return None
-    return next(
-        ((kind, name) for kind, name, pattern in _rules() if pattern.search(plain)), None
-    )
+    return next(((kind, name) for kind, name, pattern in _rules() if pattern.search(plain)), None)
 
 
 def _leads(before: Sentence, sentence: Sentence) -> bool:

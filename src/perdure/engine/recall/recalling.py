@@ -22,7 +22,7 @@ from perdure.errors import (
 )
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.memo import embed
-from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
+from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
 from perdure.model.record import (
     ACCOUNT,
     OWNER_SPACE,
@@ -229,14 +229,18 @@ class Confirming:
 
     def hits(self, candidates: Iterable[Candidate]) -> Iterator[Hit]:
         for candidate in candidates:
-            stored = self._stored(candidate.hit.uri)
-            if stored is None:
-                continue
-            same = str(stored.cid) == candidate.hit.payload.get("cid")
-            if same and _says(stored.node.content, candidate.hit.text):
+            stored = self.confirmed(candidate.hit)
+            if stored is not None:
                 yield _hit(candidate, stored)
-            else:
+            elif self._stored(candidate.hit.uri) is not None:
                 self.stale.add(candidate.hit.uri)
+
+    def confirmed(self, hit: SeedHit) -> Stored | None:
+        """Return the node of what an index found, if it still says so; else None."""
+        stored = self._stored(hit.uri)
+        if stored is None or str(stored.cid) != hit.payload.get("cid"):
+            return None
+        return stored if _says(stored.node.content, hit.text) else None
 
     def profiles(self) -> Iterator[Hit]:
         """Yield what the caller's user and agent are, which is of use to any question."""

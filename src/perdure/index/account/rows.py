@@ -147,11 +147,11 @@ def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first
 
 
 def noted_in(payload: Mapping[str, JSON]) -> tuple[str, int, str] | None:
-    """Return what a note is found by that is shown unasked: project, whether always, and when."""
+    """Return what is shown unasked is found by: project, whether always, and when."""
     if "noted" not in payload:
         return None
-    always, updated = bool(payload.get("always")), payload.get("updated_at", "")
-    return str(payload["noted"]), int(always), str(updated)
+    always, updated = payload.get("always"), payload.get("updated_at", "")
+    return str(payload["noted"]), always if isinstance(always, int) else 0, str(updated)
 
 
 def _filed(fresh: Prepared, names: Names) -> Row:

@@ -73,10 +73,10 @@ _STATEMENTS = (
     # What is shown unasked is found without a look at all else, the newest first.
     """CREATE TABLE notes (
         row INTEGER PRIMARY KEY,
-        project TEXT NOT NULL,
+        noted TEXT NOT NULL,
         always INTEGER NOT NULL,
         updated TEXT NOT NULL)""",
-    "CREATE INDEX notes_of ON notes (project, always, updated)",
+    "CREATE INDEX notes_of ON notes (noted, always, updated)",
     "CREATE TABLE vectors (row INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
     "CREATE TABLE names (name INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE)",
     "CREATE TABLE stamps (uri INTEGER PRIMARY KEY, stamp TEXT NOT NULL)",
@@ -199,8 +199,10 @@ VECTORS = (
 
 NOTES = (
     "SELECT value, payload FROM notes JOIN texts USING (row) JOIN records USING (row) "
-    "JOIN names ON name = uri WHERE notes.project = ? AND always = ? ORDER BY updated DESC LIMIT ?"
+    "JOIN names ON name = uri WHERE noted = ? AND always = ? ORDER BY updated DESC LIMIT ?"
 )
+
+NOTED = f"{HITS_OF} JOIN notes USING (row) WHERE {{}} ORDER BY updated DESC, id LIMIT :most"
 
 BEST_BY_WORDS = (
     "SELECT rowid, bm25({kind}, 1.0, :weight) AS score FROM {kind} WHERE {kind} MATCH :words "
@@ -221,7 +223,7 @@ CHECK_WORDS = tuple(
 )
 TABLES_MADE = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
 SETTINGS_OF_WORDS = " UNION ALL ".join(f"SELECT k, v FROM {kind}_config" for kind in KINDS)
-NOTES_KEPT = "SELECT row, project, always, updated FROM notes ORDER BY row"
+NOTES_KEPT = "SELECT row, noted, always, updated FROM notes ORDER BY row"
 NOTES_TOLD = "SELECT row, payload FROM texts WHERE instr(payload, '\"noted\"') ORDER BY row"
 LAST_ROW = "SELECT max(row) FROM records"
 

@@ -286,6 +286,16 @@ class SqliteIndex:
 
         return self._ask(wanted.account, told, [])
 
+    def noted(self, filters: Filters, top_k: int) -> list[SeedHit]:
+        wanted, most = sought(filters), {"most": top_k}
+
+        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
+            condition = wanted_in(db, wanted).condition or "1"
+            rows = db.execute(schema.NOTED.format(condition), most).fetchall()
+            return hits_of(rows, repeat(0.0, len(rows)))
+
+        return self._ask(wanted.account, told, [])
+
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         def told(file: AccountFile) -> dict[str, IndexRecord]:
             with file.reading() as db:

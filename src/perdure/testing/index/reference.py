@@ -227,6 +227,12 @@ class MemoryIndex:
         found = [kept for kept in self._admitted(sought(filters)) if kept.record.id in chosen]
         return _best([(0.0, kept) for kept in found], len(found))
 
+    def noted(self, filters: Filters, top_k: int) -> list[SeedHit]:
+        found = [k for k in self._admitted(sought(filters)) if "noted" in k.record.payload]
+        found.sort(key=lambda kept: kept.record.id)
+        found.sort(key=lambda kept: str(kept.record.payload.get("updated_at", "")), reverse=True)
+        return [_hit(0.0, kept.record) for kept in found[:top_k]]
+
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         wanted = set(ids)
         records = [kept.record for kept in self._all_of(account_id)]
