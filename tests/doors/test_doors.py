@@ -22,7 +22,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("USER", "ana")
         for name in ("PERDURE_HOME", "MEMORY_VAULT_PATH", "COLUMNS"):
             patch.delenv(name, raising=False)
-        patch.chdir(folder)
+        patch.chdir(folder.parent)
         make_home(folder)
         yield folder
 

@@ -60,17 +60,20 @@ class TestCallers:
                 with pytest.raises(AccessDeniedError):
                     boss.for_caller(other)
 
-    def test_a_project_is_a_slug_or_a_folder_in_one(self, home: Path, tmp_path: Path) -> None:
-        checkout = tmp_path / "My Checkout"
-        checkout.mkdir()
-        with perdure.open(project=checkout, home=home) as memory:
+    def test_a_project_is_a_name_or_a_folder_in_one(self, home: Path, tmp_path: Path) -> None:
+        (tmp_path / ".harness").mkdir()
+        (tmp_path / ".harness" / "project.json").write_text('{"slug": "my-checkout"}')
+        (tmp_path / "deep").mkdir()
+        with perdure.open(project=tmp_path / "deep", home=home) as memory:
             assert memory.project == "my-checkout"
+        with perdure.open(project="My App", home=home) as memory:
+            assert memory.project == "my-app"
         with perdure.open(project="apollo", home=home) as memory:
             assert memory.project == "apollo"
             assert memory.for_caller(user="bob").project == "apollo"
 
-    @pytest.mark.parametrize("project", ["Not A Slug", "a\n"])
-    def test_what_is_neither_is_refused(self, home: Path, project: str) -> None:
+    @pytest.mark.parametrize("project", ["/nowhere/at/all", "./nothing"])
+    def test_what_is_no_folder_is_refused(self, home: Path, project: str) -> None:
         with pytest.raises((InvalidValueError, PerdureError)):
             perdure.open(project=project, home=home)
 

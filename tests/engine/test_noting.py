@@ -104,7 +104,7 @@ def test_a_long_note_is_not_kept_ready(memory: Memory, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    ["DELETE FROM notes", "UPDATE notes SET project = 'theirs'", "UPDATE notes SET always = 1"],
+    ["DELETE FROM notes", "UPDATE notes SET noted = 'theirs'", "UPDATE notes SET always = 1"],
 )
 def test_a_check_sees_notes_that_are_not_those_of_the_records(
     memory: Memory, tmp_path: Path, change: str

@@ -14,6 +14,7 @@ from perdure.index import records
 from perdure.index.records import CHARACTERS, embedded, is_whole, records_of, whole_id
 from perdure.model import ContextNode, IndexRecord, Level
 from perdure.model.record import record_id
+from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message, parse, pieces, render
 from perdure.model.values import JSON, ROLES
 from perdure.testing.suite import examples
@@ -122,6 +123,7 @@ class TestNotes:
             "context_type": "MEMORY",
             "category": "preference",
             "session_id": "",
+            "project": "",
             "parent_uri": PLACE,
         }
 
@@ -319,7 +321,12 @@ def test_of_every_session_each_message_with_words_is_found_under_its_index(
     said = [each.message.content for each in parse(node.content)]
 
     assert said == [message.content for message in messages]
-    assert indexes == {at for at, each in enumerate(messages) if each.content.strip()}
+    kinds = [speech_of(each.role, each.content) for each in messages]
+    assert indexes == {
+        at
+        for at, each in enumerate(kinds)
+        if each.kind in {Kind.USER, Kind.AGENT, Kind.SUMMARY} and each.text.strip()
+    }
 
 
 # ---------------------------------------------------------------- what can't be indexed

@@ -49,6 +49,7 @@ class TestSummaries:
             "owner_space": "user:ana",
             "category": "preference",
             "session_id": "",
+            "project": "",
             "parent_uri": str(FOLDER.parent),
         }
 

@@ -1,7 +1,6 @@
 """Which project a folder is of: by its settings, its git remote, or its name."""
 
 import re
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import ConfigError, ProjectError, StorageSelectionError
-from perdure.harness import Project, project_locator, remote_of, resolve_project
+from perdure.harness import Project, project_locator, projects, remote_of, resolve_project
 from perdure.harness.projects import identity_of, slug_of_identity, without_secrets
 from perdure.model.uri import SLUG, slug_of
 from perdure.storage import Locator, StorageBackend
@@ -169,7 +168,8 @@ class TestSlug:
     ) -> None:
         for folder in ("a/api", "b/api", "tmp"):
             (tmp_path / folder).mkdir(parents=True)
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+        monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+        monkeypatch.setattr(projects, "_TEMPORARY", str(tmp_path / "tmp"))
 
         one, other = slug_at(tmp_path / "a" / "api"), slug_at(tmp_path / "b" / "api")
 

@@ -334,7 +334,7 @@ class TestRead:
         assert set(found) == {
             *("uri", "key", "title", "type", "category", "status", "version", "owner_space"),
             *("created_at", "updated_at", "abstract", "overview", "content", "cid"),
-            *("frontmatter", "metadata", "edges", "incoming", "problems"),
+            *("frontmatter", "metadata", "edges", "incoming", "problems", "project"),
         }
         assert (found["title"], found["status"], found["category"]) == (
             *("Prefers tabs.", "ACTIVE", "preference"),

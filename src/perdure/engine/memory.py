@@ -26,7 +26,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.uri import slug_of
-from perdure.model.values import JSON, read_moment
+from perdure.model.values import JSON, encodable, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Readable:
         found = self._browser.entries(folder, archived=archived)[1]
         if project is None:
             return found
-        slug = slug_of(project)
+        slug = _slug(project)
         return tuple(node for each in found for node in each.of_project(slug))
 
     def tree(self, folder: str = "") -> Entry:
@@ -242,7 +242,7 @@ class Memory(Readable):
         a budget, `context` is Markdown for a prompt: the caller's profile, then what is of the
         project, then the rest.
         """
-        project = self.project if project is None else slug_of(project)
+        project = self.project if project is None else _slug(project)
         question = Question(
             text=query,
             top_k=top_k,
@@ -326,7 +326,7 @@ class Memory(Readable):
             category=category,
             slug=slug,
             metadata=metadata or {},
-            project=self._project_for(category) if project is None else slug_of(project),
+            project=self._project_for(category) if project is None else _slug(project),
             mask=mask_secrets,
             replace_learned=replace_learned,
         )
@@ -334,7 +334,7 @@ class Memory(Readable):
         return saved
 
     def _of(self, project: str | None) -> str:
-        return self.project if project is None else slug_of(project)
+        return self.project if project is None else _slug(project)
 
     def _project_for(self, category: str) -> str:
         return "" if category in _OF_THE_PERSON else self.project
@@ -828,7 +828,7 @@ class PastMemory(Readable):
         projects: Projects | None = None,
     ) -> RecallResult:
         """Return what memory had to say to a question then; all else is as in the present."""
-        project = self.project if project is None else slug_of(project)
+        project = self.project if project is None else _slug(project)
         question = Question(
             text=query,
             top_k=top_k,
@@ -839,6 +839,10 @@ class PastMemory(Readable):
             projects=_searched(project, projects),
         )
         return self._past.recall(question, self.caller)
+
+
+def _slug(project: str) -> str:
+    return slug_of(encodable(project, "project"))
 
 
 def _searched(project: str, projects: Projects | None) -> tuple[str, ...] | None:

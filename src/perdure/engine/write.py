@@ -75,18 +75,21 @@ def save(  # noqa: PLR0913 - as `Memory.save`
 ) -> Saved:
     """Save a text at its place; another writer of the same place is waited out.
 
-    A slug that another project's memory has taken gets the name of this one at its end.
+    A slug that another project's memory has taken gets the name of this one at its end, unless
+    the metadata name a project: then the memory is given to that one.
     """
     if not encodable(content, "content").strip():
         raise InvalidValueError("the text is empty. Fix: give a text.")
     refuse_secrets(category, "category", _RENAME)
     refuse_secrets(slug, "slug", _RENAME)
-    named = {**metadata, PROJECT: project} if project else metadata
+    is_moved = PROJECT in metadata
+    named = {PROJECT: project, **metadata} if project else metadata
     clean = safe(content, named, SecretPolicy.MASK if mask else SecretPolicy.REFUSE)
     place = _place(caller, category, slug, clean.content)
     attempts = _ATTEMPTS_TO_SAVE
     while True:
-        found = _next(nodes, caller, place, clean, replace_learned=replace_learned)
+        of = None if is_moved else project
+        found = _next(nodes, caller, place, clean, of, replace_learned=replace_learned)
         if found is None:
             taken, place = place, _beside(place, project)
             if place == taken:
@@ -114,8 +117,14 @@ def save(  # noqa: PLR0913 - as `Memory.save`
             return Saved.of(node, written=written, given=content, masked=clean.notes)
 
 
-def _next(
-    nodes: Nodes, caller: RequestContext, place: Uri, clean: Safe, *, replace_learned: bool
+def _next(  # noqa: PLR0913 - who, where and what
+    nodes: Nodes,
+    caller: RequestContext,
+    place: Uri,
+    clean: Safe,
+    project: str | None,
+    *,
+    replace_learned: bool,
 ) -> tuple[ContextNode | None, ContextNode] | None:
     """Return the node as it is, if it is there, and as it is to be; both are one if unchanged.
 
@@ -125,7 +134,7 @@ def _next(
         before = nodes.read_node(str(place), caller)
     except NodeNotFoundError:
         return None, ContextNode(uri=str(place), content=clean.content, metadata=clean.metadata)
-    if before.project != clean.metadata.get(PROJECT, "") and place.category != PROFILE:
+    if project is not None and before.project != project and place.category != PROFILE:
         return None
     if before.content == clean.content and clean.metadata.items() <= before.metadata.items():
         return before, before

@@ -33,6 +33,7 @@ _HOSTS = {
 }
 _OWNER_AND_NAME = 2
 _GIT_SECONDS = 2.0
+_TEMPORARY = "/tmp"  # noqa: S108 - to tell what is in it, and not to write there
 
 
 class Checkout(NamedTuple):
@@ -229,11 +230,9 @@ def _slug(root: Path, checkout: Checkout | None) -> str:
 
 def _is_nobodys(folder: Path) -> bool:
     """Return whether a plain folder is the root, the home, or anything in the temporary folder."""
-    import tempfile  # noqa: PLC0415 - a hook in a repository does without
-
-    temporary = Path(tempfile.gettempdir()).resolve()
-    home = Path.home().resolve()
-    return folder in {Path(folder.anchor), home, temporary} or temporary in folder.parents
+    temporary = {Path(os.environ.get("TMPDIR") or _TEMPORARY).resolve(), Path(_TEMPORARY)}
+    at_home = folder in {Path(folder.anchor), Path.home().resolve()}
+    return at_home or not temporary.isdisjoint({folder, *folder.parents})
 
 
 def identity_of(remote: str) -> str:

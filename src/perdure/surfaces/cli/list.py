@@ -80,7 +80,7 @@ def _tell_sessions(
     known = {each.uri: each for each in sessions if each.uri in entries}
     others = [entry for uri, entry in entries.items() if uri not in known]
     if as_json:
-        rest = dict.fromkeys(_OF_SESSIONS.split())
+        rest = dict.fromkeys(_OF_SESSIONS.rstrip("?").split())
         out.json(
             *(
                 {**entry_json(entries[uri]), **picked(each, _OF_SESSIONS)}
@@ -130,7 +130,7 @@ def room_beside(used: int) -> int:
 
 
 def entry_json(entry: Entry) -> dict[str, object]:
-    unknown = ("title", "abstract", "status", "version", "created_at", "updated_at")
+    unknown = ("title", "abstract", "status", "version", "created_at", "updated_at", "project")
     node = (
         {
             "uri": entry.uri,

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVa
 import click
 
 from perdure.app import caller_for, open_memory
-from perdure.errors import AccessRefusedError, InvalidCIDError, InvalidValueError, NotTextError
+from perdure.errors import (
+    AccessRefusedError,
+    InvalidCIDError,
+    InvalidValueError,
+    NotTextError,
+    ProjectError,
+)
 from perdure.model import RequestContext, Role
 from perdure.model.values import JSON
 from perdure.surfaces import out
@@ -193,7 +199,12 @@ def project_in(options: dict[str, Any]) -> str:
     from perdure.app.projects import project_slug
 
     named = options.pop("project")
-    return project_slug("." if named is None else named)
+    if named is not None:
+        return project_slug(named)
+    try:
+        return project_slug(".")
+    except (ProjectError, OSError):  # this folder was removed
+        return ""
 
 
 @contextmanager
