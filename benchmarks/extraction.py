@@ -9,12 +9,12 @@ were made with, and those that were held back. With --verbose it lists what was 
 import argparse
 from pathlib import Path
 
-from perdure.engine.extract.rules.extractors import (
+from perdure.engine.learn.extractors import (
     EntityEventExtractor,
     PreferenceExtractor,
     ProfileExtractor,
 )
-from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.learn.extractors import ProcedureExtractor
 from tests.support.extract.scoring import Score, conversations, score
 
 CONVERSATIONS = Path(__file__).parents[1] / "tests" / "data" / "conversations"

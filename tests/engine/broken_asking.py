@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.extract.asked import extractors, windows
-from perdure.engine.extract.asked.windows import question
-from perdure.engine.extract.evidence import Evidence
+from perdure.engine.learn import extractors, windows
+from perdure.engine.learn.windows import question
+from perdure.engine.learn.evidence import Evidence
 from perdure.engine.llm import quoting
 from perdure.errors import LanguageModelError
 from perdure.model.transcript import Message

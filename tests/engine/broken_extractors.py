@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from perdure.engine.extract.evidence import cid_of
-from perdure.engine.extract.rules.extractors import EntityEventExtractor, ProfileExtractor
+from perdure.engine.learn.evidence import cid_of
+from perdure.engine.learn.extractors import EntityEventExtractor, ProfileExtractor
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 

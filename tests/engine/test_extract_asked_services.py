@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.extract.asked.extractors import extractors
-from perdure.engine.extract.evidence import verified
+from perdure.engine.learn.asked import extractors
+from perdure.engine.learn.evidence import verified
 from perdure.engine.llm.contract import Answer, Occasion, Refusal, Reply, Truncation, Usage
-from perdure.engine.merge.asking import AskingJudge
-from perdure.engine.merge.comparing import Verdict
+from perdure.engine.learn.asking import AskingJudge
+from perdure.engine.learn.judge import Verdict
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,

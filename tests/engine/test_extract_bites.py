@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.extract.rules.extractors import EntityEventExtractor, ProfileExtractor
+from perdure.engine.learn.contract import CandidateExtractor
+from perdure.engine.learn.extractors import EntityEventExtractor, ProfileExtractor
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search
 from tests.engine import broken_extractors as broken

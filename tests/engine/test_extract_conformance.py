@@ -1,13 +1,13 @@
 """Every extractor that ships passes the whole contract."""
 
-from perdure.engine.extract.asked import extractors as asked
-from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.extract.rules.extractors import (
+from perdure.engine.learn import asked
+from perdure.engine.learn.contract import CandidateExtractor
+from perdure.engine.learn.extractors import (
     EntityEventExtractor,
     PreferenceExtractor,
     ProfileExtractor,
 )
-from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.learn.extractors import ProcedureExtractor
 from tests.engine.reading_model import reading_llm
 from tests.support.extract import DATES, ExtractorSuite
 

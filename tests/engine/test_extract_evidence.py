@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from perdure.artifacts import CID
-from perdure.engine.extract.evidence import check_evidence, evidence_of, verified
-from perdure.engine.extract.rules.extractors import ProfileExtractor
-from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.learn.evidence import check_evidence, evidence_of, verified
+from perdure.engine.learn.extractors import ProfileExtractor
+from perdure.engine.learn.extractors import ProcedureExtractor
 from perdure.errors import EvidenceError, InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from perdure.engine.extract.persons import third_person
-from perdure.engine.extract.rules.extractors import extractors
+from perdure.engine.learn.persons import third_person
+from perdure.engine.learn.extractors import extractors
 from perdure.model import CandidateMemory
 from tests.engine.test_extract_rules import found_in
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.extract import candidates, claims, events, findings, persons, prose, reminders
+from perdure.engine.learn import candidates, claims, events, findings, persons, prose, reminders
 from tests.engine.test_extract_guards import everything
 
 pytestmark = pytest.mark.search

@@ -2,9 +2,9 @@
 
 import pytest
 
-from perdure.engine.extract import confidence
-from perdure.engine.extract.evidence import verified
-from perdure.engine.extract.rules.extractors import EntityEventExtractor
+from perdure.engine.learn import confidence
+from perdure.engine.learn.evidence import verified
+from perdure.engine.learn.extractors import EntityEventExtractor
 from tests.engine.test_extract_guards import everything
 from tests.engine.test_extract_rules import ANA
 

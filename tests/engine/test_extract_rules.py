@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.extract.persons import name_at
-from perdure.engine.extract.rules.extractors import (
+from perdure.engine.learn.contract import CandidateExtractor
+from perdure.engine.learn.persons import name_at
+from perdure.engine.learn.extractors import (
     EntityEventExtractor,
     PreferenceExtractor,
     ProfileExtractor,
 )
-from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.learn.extractors import ProcedureExtractor
 from perdure.model import CandidateMemory, RequestContext
 from perdure.testing.requirement import requirement
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from perdure.engine.extract.evidence import verified
-from perdure.engine.extract.rules.extractors import (
+from perdure.engine.learn.evidence import verified
+from perdure.engine.learn.extractors import (
     EntityEventExtractor,
     PreferenceExtractor,
     ProfileExtractor,
 )
-from perdure.engine.extract.rules.procedure import ProcedureExtractor
+from perdure.engine.learn.extractors import ProcedureExtractor
 from tests.support.extract.scoring import Conversation, Score, conversations, score
 
 FOLDER = Path(__file__).parents[1] / "data" / "conversations"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from perdure.engine.extract import words
-from perdure.engine.merge import english
+from perdure.engine.learn import words
+from perdure.engine.learn import english
 from perdure.engine.tables import lists
 
 FILES = ((english.__file__, "english.txt"), (words.__file__, "words.txt"))

@@ -8,10 +8,10 @@ import pytest
 
 from perdure.context.nodes import Nodes
 from perdure.engine import unmerging
-from perdure.engine.merge import joining, pages, policies
-from perdure.engine.merge.grounds import Grounds, Merge
-from perdure.engine.merge.joining import Until
-from perdure.engine.merge.pages import Statement
+from perdure.engine.learn import joining, pages, policies
+from perdure.engine.learn.grounds import Grounds, Merge
+from perdure.engine.learn.joining import Until
+from perdure.engine.learn.pages import Statement
 from perdure.engine.unmerging import Unmerging
 from perdure.model import ContextNode, RequestContext, WritePlan
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.engine.merge import asking, comparing
+from perdure.engine.learn import asking, comparing
 
 Patch = pytest.MonkeyPatch
 

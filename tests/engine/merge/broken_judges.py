@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.merge import comparing, quantities, statements
-from perdure.engine.merge.aligning import Alignment
-from perdure.engine.merge.comparing import Comparison, Verdict
-from perdure.engine.merge.tokens import Kind
+from perdure.engine.learn import comparing, quantities, statements
+from perdure.engine.learn.aligning import Alignment
+from perdure.engine.learn.judge import Comparison, Verdict
+from perdure.engine.learn.tokens import Kind
 from perdure.index.words import stems
 
 Patch = pytest.MonkeyPatch

@@ -7,11 +7,11 @@ from difflib import SequenceMatcher
 from itertools import count
 from typing import ClassVar
 
-from perdure.engine.merge import pages
-from perdure.engine.merge.comparing import Comparison, Verdict, compare
-from perdure.engine.merge.joining import Joining
-from perdure.engine.merge.places import place_of
-from perdure.engine.merge.policies import Known, policy_for
+from perdure.engine.learn import pages
+from perdure.engine.learn.judge import Comparison, Verdict, compare
+from perdure.engine.learn.joining import Joining
+from perdure.engine.learn.places import place_of
+from perdure.engine.learn.policies import Known, policy_for
 from perdure.engine.saving.knowing import KnownNodes
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.engine.merge.comparing import Comparison, Verdict
+from perdure.engine.learn.judge import Comparison, Verdict
 
 SET = Path(__file__).parents[2] / "data" / "statements.json"
 HALVES = ("tune", "held")

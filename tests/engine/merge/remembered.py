@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from perdure.engine.merge import pages
-from perdure.engine.merge.comparing import compare
-from perdure.engine.merge.policies import Known, MergePolicy, policy_for
+from perdure.engine.learn import pages
+from perdure.engine.learn.judge import compare
+from perdure.engine.learn.policies import Known, MergePolicy, policy_for
 from perdure.engine.unmerging import Unmerged, Unmerging
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
 from tests.support.merge.world import ANA, NOON, World, saying, session

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.engine.llm.contract import Answer, Refusal, Reply, Truncation
-from perdure.engine.merge import comparing
-from perdure.engine.merge.asking import AskingJudge
-from perdure.engine.merge.comparing import Verdict
+from perdure.engine.learn import comparing
+from perdure.engine.learn.asking import AskingJudge
+from perdure.engine.learn.judge import Verdict
 from perdure.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
 from perdure.testing.llm import Script, scripted_llm
 from perdure.testing.llm.scripted import says_json
-from tests.engine.merge.pairs import HALVES, found_same, kept_apart, pairs
+from tests.engine.learn.pairs import HALVES, found_same, kept_apart, pairs
 
 PROTECTED = frozenset({"digit", "date", "version", "unit", "negation", "name", "draft-final"})
 ALSO = frozenset({"code", "modality", "polarity", "word-order"})

@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 from tests.bites import Bite, repeatable_search, run_with_each_parameter
-from tests.engine.merge import broken_asking as broken
-from tests.engine.merge import test_asking as tests
+from tests.engine.learn import broken_asking as broken
+from tests.engine.learn import test_asking as tests
 
 __all__ = ["repeatable_search"]
 

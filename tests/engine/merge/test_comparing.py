@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.merge import comparing
-from perdure.engine.merge.comparing import MAX_STATEMENT, Verdict
-from tests.engine.merge.pairs import HALVES, Labelled, found_same, kept_apart, pairs
+from perdure.engine.learn import comparing
+from perdure.engine.learn.judge import MAX_STATEMENT, Verdict
+from tests.engine.learn.pairs import HALVES, Labelled, found_same, kept_apart, pairs
 
 SAME, DIFFERENT, CONTRADICTS = Verdict.SAME, Verdict.DIFFERENT, Verdict.CONTRADICTS
 STATEMENTS = sorted({text for pair in pairs() for text in (pair.old, pair.new)})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.bites import FAILED, repeatable_search  # noqa: F401 - the fixture is used by being here
-from tests.engine.merge import broken_judges as broken
-from tests.engine.merge import test_comparing
+from tests.engine.learn import broken_judges as broken
+from tests.engine.learn import test_comparing
 
 pytestmark = pytest.mark.search
 

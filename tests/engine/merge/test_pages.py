@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.merge import pages
-from perdure.engine.merge.pages import Statement
+from perdure.engine.learn import pages
+from perdure.engine.learn.pages import Statement
 from perdure.testing.suite import examples
 
 NEW = "- Ana swims.\n"

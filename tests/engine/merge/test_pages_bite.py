@@ -9,9 +9,9 @@ import pytest
 
 from perdure.errors import PerdureError
 from tests.bites import repeatable_search, run_with_each_parameter
-from tests.engine.merge import breakages, test_pages, test_unmerging
-from tests.engine.merge.remembered import Memory
-from tests.engine.merge.test_policies_conformance import TestProfile as Profile
+from tests.engine.learn import breakages, test_pages, test_unmerging
+from tests.engine.learn.remembered import Memory
+from tests.engine.learn.test_policies_conformance import TestProfile as Profile
 from tests.support.merge import MergePolicySuite
 from tests.support.merge.world import World
 

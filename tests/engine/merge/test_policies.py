@@ -2,8 +2,8 @@
 
 import pytest
 
-from perdure.engine.merge.comparing import compare
-from perdure.engine.merge.policies import (
+from perdure.engine.learn.judge import compare
+from perdure.engine.learn.policies import (
     AggregateTopicPolicy,
     AppendOnlyPolicy,
     ProfilePolicy,
@@ -13,7 +13,7 @@ from perdure.engine.merge.policies import (
 from perdure.errors import NodeExistsError
 from perdure.model import Action, ContextNode
 from perdure.testing.requirement import requirement
-from tests.engine.merge.remembered import MEMORIES, PROFILE, SKILL, Memory
+from tests.engine.learn.remembered import MEMORIES, PROFILE, SKILL, Memory
 from tests.support.merge.world import ANA, NOON
 
 

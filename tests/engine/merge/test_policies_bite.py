@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.merge.policies import Known, MergePolicy
+from perdure.engine.learn.policies import Known, MergePolicy
 from perdure.errors import AccessDeniedError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search, run_with_each_parameter
-from tests.engine.merge import broken_policies as broken
-from tests.engine.merge import test_policies_conformance as conformance
+from tests.engine.learn import broken_policies as broken
+from tests.engine.learn import test_policies_conformance as conformance
 from tests.support.merge import ALONE, JOINS, MergePolicySuite
 from tests.support.merge.world import World
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from perdure.engine.merge.comparing import compare
-from perdure.engine.merge.policies import Known, MergePolicy, policy_for
+from perdure.engine.learn.judge import compare
+from perdure.engine.learn.policies import Known, MergePolicy, policy_for
 from tests.support.merge import ALONE, JOINS, MergePolicySuite
 
 

@@ -4,10 +4,10 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from perdure.engine.merge.grounds import grounds_of
-from perdure.engine.merge.pages import cid_of
+from perdure.engine.learn.grounds import grounds_of
+from perdure.engine.learn.pages import cid_of
 from perdure.model import SUPERSEDED_BY, Action
-from tests.engine.merge.remembered import PROFILE, Memory
+from tests.engine.learn.remembered import PROFILE, Memory
 
 LISBON, PORTO, BERLIN = (
     "Ana lives in Lisbon.",

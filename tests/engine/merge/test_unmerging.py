@@ -4,13 +4,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.merge import pages
-from perdure.engine.merge.grounds import grounds_of, merges_of
-from perdure.engine.merge.joining import kept_apart
+from perdure.engine.learn import pages
+from perdure.engine.learn.grounds import grounds_of, merges_of
+from perdure.engine.learn.joining import kept_apart
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
 from perdure.model import Action, RelationEdge, RequestContext
 from perdure.testing.suite import examples
-from tests.engine.merge.remembered import MEMORIES, PROFILE, SKILL, Memory, whole
+from tests.engine.learn.remembered import MEMORIES, PROFILE, SKILL, Memory, whole
 from tests.support.merge.suite import POOL
 from tests.support.merge.world import ANA
 

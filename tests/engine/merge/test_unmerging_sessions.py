@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.extract.rules.extractors import extractors
+from perdure.engine.learn.extractors import extractors
 from perdure.engine.memory import Memory
-from perdure.engine.merge.comparing import compare
+from perdure.engine.learn.judge import compare
 from perdure.engine.saving.knowing import KnownNodes
 from perdure.engine.saving.outcome import Learning
 from perdure.engine.saving.saving import Saving

@@ -8,8 +8,8 @@ from perdure.model.transcript import Message
 
 LONGEST_SENTENCE = 600
 """Characters. A longer stretch without an end is not a sentence that someone wrote."""
-LONGEST_MESSAGE = 20_000
-"""Characters that are looked at; a longer message is mostly pasted."""
+LONGEST_MESSAGE, LAST = 16_000, 4_000
+"""Characters that are looked at: the first and the last ones of a message that is longer."""
 LONGEST_OWN = 1_500
 """Characters of a message in which headings and lists are still the user's own."""
 SHORTEST_ANSWER = 5
@@ -24,6 +24,10 @@ _TAGGED = re.compile(
     r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL
 )
 _FENCE = re.compile(r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.M | re.S)
+_LETTER = re.compile(r"[\"\u201c](?=\w)[^\"\u201c\u201d]{0,1500}?[.!?]\s[^\"\u201c\u201d]{0,1500}[\"\u201d]")
+"""A quotation of more than one sentence."""
+_HEADER = re.compile(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
+_SPEAKER = re.compile(r"\s*[A-Z][\w ]{0,20}: \S")
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _PASTE_LEAD = re.compile(
     r"(?:following|below|this) (?:error|output|log|message|trace|diff|mail|text)s?\b.{0,20}:\s*\Z"
@@ -45,7 +49,8 @@ _MARKED = re.compile(r"\s*[-*•]\s+[✓✔✖✗⚠❌✅🔴🟡🟢]")
 _LIST = re.compile(r"\s*(?:[-*•]|(?P<number>\(?\d{1,2}[.):]|[a-h][.)]))\s+")
 _CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTED = re.compile(r"[\"\u201c](?=\S)[^\"\u201c\u201d\n]{1,400}?[\"\u201d](?!\w)")
-_END = re.compile(r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=\s)|\n")
+_END = re.compile(r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=[\s\0])|\n|\0+")
+_NO_BREAK = re.compile(r"[^\n]")
 _WORD = re.compile(r"[^\W_][\w'-]*")
 _PROSE_SHARE = 0.6
 """Of the characters, letters and spaces: below this a line is data."""
@@ -108,9 +113,9 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     """
     if _NOT_PROSE.match(content):
         return []
-    text = content[:LONGEST_MESSAGE]
-    for pattern in (_FENCE, _TAGGED):
-        text = pattern.sub(lambda match: re.sub(r"[^\n]", "\0", match[0]), text)
+    text = _looked_at(content)
+    for pattern in (_FENCE, _TAGGED, _LETTER):
+        text = pattern.sub(lambda match: _NO_BREAK.sub("\0", match[0]), text)
     spans = [
         span
         for start, line in _own_lines(text, quoted)
@@ -123,20 +128,29 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     ]
 
 
+def _looked_at(content: str) -> str:
+    """Return a message, as long as it is, with the middle of a very long one blotted out."""
+    if len(content) <= LONGEST_MESSAGE + LAST:
+        return content
+    middle = "\0" * (len(content) - LONGEST_MESSAGE - LAST)
+    return content[:LONGEST_MESSAGE] + middle + content[-LAST:]
+
+
 def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines that are prose, with where they start."""
     start, pasted, headed = 0, False, 0
     is_long = len(text) > LONGEST_OWN
     lines = text.split("\n")
     is_log = sum(map(_is_foreign, lines)) > _MANY_LINES
+    is_dialogue = sum(_SPEAKER.match(line) is not None for line in lines) > 1
     for number, line in enumerate(lines):
         begin, start = start, start + len(line) + 1
         headed += _HEADING.match(line) is not None
         if headed and (is_long or headed > 1):
             return  # a pasted document
-        if is_log and number > _MANY_LINES:
+        if (is_log and number > _MANY_LINES) or _HEADER.match(line):
             return
-        if _is_foreign(line):
+        if _is_foreign(line) or (is_dialogue and _SPEAKER.match(line)):
             pasted = pasted and bool(line.strip())
             continue
         if pasted or words_key(line) in quoted:
@@ -152,7 +166,7 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
 
 def _is_foreign(line: str) -> bool:
     bare = line.strip()
-    if not bare or "\0" in line:
+    if not bare.strip("\0"):
         return True
     if _FOREIGN.match(line) or _MARKED.match(line):
         return True
@@ -166,8 +180,8 @@ def _split(start: int, line: str) -> Iterator[tuple[int, int]]:
     begin = 0
     for end in [*(match.end() for match in _END.finditer(line)), len(line)]:
         piece = line[begin:end]
-        bare = piece.strip()
+        bare = piece.strip(" \t\r\0")
         if bare and len(bare) <= LONGEST_SENTENCE:
-            left = begin + len(piece) - len(piece.lstrip())
+            left = begin + len(piece) - len(piece.lstrip(" \t\r\0"))
             yield start + left, start + left + len(bare)
         begin = end

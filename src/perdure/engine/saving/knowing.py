@@ -8,8 +8,8 @@ from operator import itemgetter
 
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.engine.merge.grounds import merges_as_metadata, merges_of
-from perdure.engine.merge.policies import Known
+from perdure.engine.learn.grounds import merges_as_metadata, merges_of
+from perdure.engine.learn.policies import Known
 from perdure.engine.recall.planning import content_words
 from perdure.engine.saving.outcome import Change
 from perdure.errors import AccessDeniedError, BrokenNodeError, NodeNotFoundError

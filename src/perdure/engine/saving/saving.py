@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine.answering import Answering
-from perdure.engine.extract.evidence import evidence_of, verified
-from perdure.engine.merge.policies import Known, policy_for
+from perdure.engine.learn.evidence import evidence_of, verified
+from perdure.engine.learn.policies import Known, policy_for
 from perdure.engine.parts import Parts
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.engine.saving.outcome import Change, Learning, Outcome, Planned, SessionCommit

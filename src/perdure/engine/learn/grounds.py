@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from perdure.engine.extract.evidence import Evidence, evidence_of
+from perdure.engine.learn.evidence import Evidence, evidence_of
 from perdure.model import CandidateMemory, ContextNode
 from perdure.model.values import JSON, read_moment
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from perdure.engine.merge import pages
-from perdure.engine.merge.comparing import Judge, Verdict
-from perdure.engine.merge.grounds import (
+from perdure.engine.learn import pages
+from perdure.engine.learn.judge import Judge, Verdict
+from perdure.engine.learn.grounds import (
     MOST_SAID,
     Grounds,
     Merge,
@@ -19,8 +19,8 @@ from perdure.engine.merge.grounds import (
     grounds_of,
     with_merge,
 )
-from perdure.engine.merge.pages import Statement
-from perdure.engine.merge.places import former_place
+from perdure.engine.learn.pages import Statement
+from perdure.engine.learn.places import former_place
 from perdure.model import (
     SUPERSEDED_BY,
     Action,

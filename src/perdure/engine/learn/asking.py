@@ -6,7 +6,7 @@ It is asked only where the rules found nothing but other words. What differs by 
 
 from perdure.engine.llm.contract import LLM
 from perdure.engine.llm.quoting import DATA, line_of, quoted
-from perdure.engine.merge.comparing import Comparison, Verdict, compare
+from perdure.engine.learn.judge import Comparison, Verdict, compare
 from perdure.model.values import JSON, shortened, visible
 
 WORTH_ASKING = 0.5

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from perdure.engine.extract.asked.windows import (
+from perdure.engine.learn.windows import (
     SCHEMA,
     Piece,
     Shown,
@@ -16,11 +16,10 @@ from perdure.engine.extract.asked.windows import (
     question,
     windows,
 )
-from perdure.engine.extract.candidates import metadata_of, owner_space, slug_of
-from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.extract.evidence import Evidence, cid_of
-from perdure.engine.extract.persons import NOBODY, owner_of
-from perdure.engine.extract.words import any_case, either, words_of
+from perdure.engine.learn.slugs import metadata_of, owner_space, slug_of, thing_of
+from perdure.engine.learn.contract import CandidateExtractor
+from perdure.engine.learn.evidence import Evidence, cid_of
+from perdure.engine.learn.persons import NOBODY, owner_of
 from perdure.engine.llm.contract import LLM
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
@@ -240,22 +239,13 @@ def _topic(item: Item) -> str:
     return slug_of(item.topic) if item.topic.strip() else ""
 
 
-_ATTITUDE = any_case(rf"\b(?:{either(words_of('attitudes'))})(?!\w)")
-
-
 class PreferenceExtractor(_ByAsking):
     """Finds what speakers like and dislike, and wishes that outlast the task."""
 
     def _draft(self, item: Item) -> Draft | None:
         if item.category != "preference" or item.message.role != "user":
             return None
-        return Draft(item, "preference", slug_of(_thing(item.about) or item.content), named(item))
-
-
-def _thing(about: str) -> str:
-    """Return what is liked or disliked without that word, so that both have one slug."""
-    plain = " ".join(about.replace("\u2019", "'").split())
-    return _ATTITUDE.sub(" ", plain).strip() or plain
+        return Draft(item, "preference", slug_of(thing_of(item.about) or item.content), named(item))
 
 
 class EntityEventExtractor(_ByAsking):

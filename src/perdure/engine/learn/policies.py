@@ -6,11 +6,11 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol, runtime_checkable
 
-from perdure.engine.merge import pages
-from perdure.engine.merge.comparing import Judge
-from perdure.engine.merge.grounds import grounds_of
-from perdure.engine.merge.joining import Joining, Judged, kept_apart
-from perdure.engine.merge.places import (
+from perdure.engine.learn import pages
+from perdure.engine.learn.judge import Judge
+from perdure.engine.learn.grounds import grounds_of
+from perdure.engine.learn.joining import Joining, Judged, kept_apart
+from perdure.engine.learn.places import (
     apart_place,
     beside,
     differ_by_value,

@@ -5,11 +5,25 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from perdure.engine.extract.evidence import Evidence
-from perdure.engine.extract.words import STOP
+from perdure.engine.learn.evidence import Evidence
+from perdure.engine.tables import lists
 from perdure.model import RequestContext, slugify
 from perdure.model.values import JSON
 
+_LISTS = lists(__file__, "words.txt")
+
+
+def words_of(section: str) -> frozenset[str]:
+    """Return the words of a section of `words.txt`."""
+    return frozenset(word.replace("_", " ") for word in " ".join(_LISTS[section]).split())
+
+
+def lines_of(section: str) -> list[str]:
+    return _LISTS[section]
+
+
+
+_STOP = words_of("stop")
 _MOST_WORDS = 7
 _MOST = 60
 _DIGEST = 8
@@ -23,7 +37,7 @@ _EMOJI = 0x2190
 def slug_of(text: str, prefix: str = "") -> str:
     """Return a slug of the words that matter; letters that it can't hold are told by a digest."""
     text = _spelt(unicodedata.normalize("NFC", text).casefold())
-    kept = [word for word in re.findall(r"[\w']+", text) if word not in STOP][:_MOST_WORDS]
+    kept = [word for word in re.findall(r"[\w']+", text) if word not in _STOP][:_MOST_WORDS]
     wanted = " ".join([*prefix.split(), *(kept or text.split()[:_MOST_WORDS])])
     plain = "".join(
         letter
@@ -47,6 +61,17 @@ def _named(letter: str) -> str:
     if ord(letter) < _EMOJI or unicodedata.category(letter) != "So":
         return letter
     return f" {unicodedata.name(letter, '').casefold().replace('-', ' ')} "
+
+
+_ATTITUDE = re.compile(
+    rf"\b(?:{'|'.join(sorted(words_of('attitudes'), key=len, reverse=True))})(?!\w)", re.IGNORECASE
+)
+
+
+def thing_of(about: str) -> str:
+    """Return what is liked or disliked without that word, so that both have one slug."""
+    plain = " ".join(about.replace("\u2019", "'").split())
+    return " ".join(_ATTITUDE.sub(" ", plain).split()) or plain
 
 
 _SHARED = frozenset({"skill", "case"})

@@ -1,0 +1,298 @@
+"""Whether two statements say the same, contradict each other, or may both stand.
+
+The judge is conservative. Two statements are the same only if they have the same words, but for
+case, marks, articles and the person of a verb. They contradict each other only in forms that have
+one value at a time. Everything else is different, and both are kept.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import Enum
+from functools import cache, lru_cache
+
+from perdure.engine.learn.slugs import lines_of, words_of
+
+MAX_STATEMENT = 2000
+"""Longer texts, in characters, are the same only word for word."""
+_MOST_WORDS = 3
+"""Words of a value, and words of each statement without a partner that a model may judge."""
+
+
+class Verdict(Enum):
+    SAME = "same"
+    DIFFERENT = "different"
+    CONTRADICTS = "contradicts"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    verdict: Verdict
+    reason: str
+    """A short sentence that names what decided."""
+    similarity: float
+    """The share of words that both statements have, from 0 to 1. It decides nothing."""
+    only_words: bool = False
+    """They differ by plain words only: no number, name, identifier, negation or order."""
+
+
+Judge = Callable[[str, str], Comparison]
+"""Says what two statements are to each other, an older one and a newer one."""
+
+
+def compare(old: str, new: str) -> Comparison:
+    """Judge two short statements, the same way in either order.
+
+    SAME: one of them is enough. CONTRADICTS: they say of one subject what can't both hold.
+    DIFFERENT: everything else. Every text has an answer.
+    """
+    if old == new:
+        return Comparison(Verdict.SAME, "The texts are the same.", 1.0)
+    if max(len(old), len(new)) > MAX_STATEMENT:
+        same = old.split() == new.split()
+        verdict = Verdict.SAME if same else Verdict.DIFFERENT
+        return Comparison(verdict, "Long texts are compared word for word.", float(same))
+    first, second = map(_words, sorted((old, new)))
+    likeness = SequenceMatcher(None, first, second, autojunk=False).ratio()
+    if first and (first == second or _is_reordered(first, second)):
+        return Comparison(Verdict.SAME, "The words are the same.", likeness)
+    if reason := _contradiction(first, second):
+        return Comparison(Verdict.CONTRADICTS, reason, likeness)
+    one, other = _apart(first, second)
+    reason = f'Only one has "{" ".join((*one, *other))[:60]}".'
+    return Comparison(Verdict.DIFFERENT, reason, likeness, _is_plain(first, second, one, other))
+
+
+# ---------------------------------------------------------------- words
+_TOKEN = re.compile(
+    r"`[^`\n]+`|\w+@[\w.-]+|https?://[^\s)]+|-?\d[\d.,:/-]*\d|-\d|[\w][\w./:#+@-]*[\w#+]"
+    r"|[\w#+]+|'s\b|[<>=\u2264\u2265%$\u20ac\u00a3?~^*&|\\]"
+)
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
+_PREPOSITIONS = frozenset(
+    "in at on for of with by to as into from after before until since over under when than but or "
+    "and about without not never no only if while because".split()
+)
+_CONTRACTED = re.compile(r"(?<=\w)n['\u2019]t\b|\b(?:dont|doesnt|isnt|cant)\b", re.IGNORECASE)
+_SHORT = re.compile(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
+_USER = re.compile(r"\A(?:the )?user(?=\s(?!['\u2019]))|\A(?:i|we)(?=\s)", re.IGNORECASE)
+_SINCE = re.compile(r"\s\((?:since|may be outdated since) \d{4}-\d\d-\d\d\)\s*\Z")
+_BE = {"m": "am", "re": "are", "s": "is"}
+_NUMBERS = dict(
+    zip("one two three four five six seven eight nine ten".split(), map(str, range(1, 11)), strict=True)
+)
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words that count, in one form: names and identifiers to the letter."""
+    text = _SHORT.sub(lambda found: f"{found[1]} {_BE[found[2].lower()]}", _SINCE.sub("", text))
+    text = _USER.sub("", _CONTRACTED.sub(_expanded, text.strip()))
+    found = [_plain(each) for each in _TOKEN.findall(text)]
+    kept = [each for each in found if each not in _light()]
+    for at, word in enumerate(kept):
+        after = kept[at + 1] if at + 1 < len(kept) else ""
+        if word in {"do", "does"} and after == "not":
+            kept[at] = ""
+        if word in {"moved", "relocated"} and after == "to":
+            kept[at : at + 2] = ["live", "in"]
+    return tuple(each for each in kept if each)
+
+
+def _expanded(found: re.Match[str]) -> str:
+    whole = {"dont": "do not", "doesnt": "does not", "isnt": "is not", "cant": "can not"}
+    return whole.get(found[0].lower(), " not")
+
+
+def _plain(token: str) -> str:
+    """Return a word in its one form; code, acronyms and other identifiers to the letter."""
+    bare = token.strip("`")
+    word = bare.casefold()
+    if token.startswith("`") or (bare.isupper() and len(bare) > 1 and word not in _negations()):
+        return bare
+    if not bare.replace("'", "").isalpha():
+        return _ORDINAL.sub(r"\1", bare.rstrip(".:")) if bare[0].isdigit() else bare.rstrip(".:")
+    for end in ("s", "es"):
+        if word.endswith(end) and word.removesuffix(end) in _verbs():
+            word = word.removesuffix(end)
+    word = {"are": "is", "am": "is", "has": "have"}.get(word, _NUMBERS.get(word, word))
+    return _synonyms().get(word, word)
+
+
+@cache
+def _synonyms() -> dict[str, str]:
+    lines = (line.split() for line in lines_of("synonyms"))
+    return {word: line[0] for line in lines for word in line}
+
+
+def _is_reordered(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether the same phrases stand in another order, and no two of them could be swapped."""
+    if sorted(first) != sorted(second):
+        return False
+    named = {word for word in first if not word.isascii() or not word.isalpha() or word.isupper()}
+    phrases = [sorted(_phrases(each)) for each in (first, second)]
+    begins = [each[0] for each in phrases[0]]
+    is_plain = len(set(begins)) == len(begins) > 1 and not {"and", "or", "but"} & {*first}
+    return len(named) <= 1 and is_plain and phrases[0] == phrases[1]
+
+
+def _phrases(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the words in phrases, each with the preposition that it begins with."""
+    found: list[tuple[str, ...]] = [()]
+    for word in words:
+        found = [*found, (word,)] if word in _PREPOSITIONS else [*found[:-1], (*found[-1], word)]
+    return [each for each in found if each]
+
+
+@cache
+def _light() -> frozenset[str]:
+    return words_of("light")
+
+
+@cache
+def _verbs() -> frozenset[str]:
+    return words_of("verbs")
+
+
+@cache
+def _negations() -> frozenset[str]:
+    return words_of("negations")
+
+
+# ---------------------------------------------------------------- contradictions
+def _contradiction(first: Sequence[str], second: Sequence[str]) -> str | None:
+    """Return how the two contradict each other, in a sentence; in doubt, None."""
+    no = _negations()
+    bare = [tuple(word for word in each if word not in no) for each in (first, second)]
+    denied = [len(each) - len(left) for each, left in zip((first, second), bare, strict=True)]
+    if bare[0] == bare[1] and len(bare[0]) > 1 and sorted(denied) == [0, 1]:
+        return "One says it, the other denies it."
+    if turned := _turned(first, second):
+        return turned
+    if _feelings(first, second):
+        return "One likes what the other does not."
+    if any(denied):
+        return None
+    lead, one, other, tail = _middle(first, second)
+    if not lead or not 0 < len(one) <= _MOST_WORDS or not 0 < len(other) <= _MOST_WORDS:
+        return None
+    if sorted(one) == sorted(other) or _PAST.match(lead[0]) or _digits(one) & _digits(other):
+        return None  # an order of words, an event, or a number that is written in two ways
+    if _is_one_of_a_line(one, other) or _is_single(lead, one, other, tail):
+        return f'One says "{" ".join(one)}", the other "{" ".join(other)}".'
+    return None
+
+
+def _middle(
+    first: Sequence[str], second: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str]]:
+    """Return what both begin with, what each has in the middle, and what both end with."""
+    head = 0
+    while head < min(len(first), len(second)) and first[head] == second[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(first), len(second)) - head and first[-1 - tail] == second[-1 - tail]:
+        tail += 1
+    end = len(first) - tail
+    return first[:head], first[head:end], second[head : len(second) - tail], first[end:]
+
+
+def _turned(first: Sequence[str], second: Sequence[str]) -> str | None:
+    """Return whether the two sides of a preference have changed places."""
+    sides = [_sides(each) for each in (first, second)]
+    if None in sides or sides[0] == sides[1]:
+        return None
+    (who, one, other), (who2, one2, other2) = sides  # type: ignore[misc] - both are there
+    turned = (who, one, other) == (who2, other2, one2)
+    return "What is preferred over what is turned around." if turned else None
+
+
+def _sides(words: Sequence[str]) -> tuple[tuple[str, ...], ...] | None:
+    said = tuple(words)
+    for over in ("over", "to"):
+        if "prefer" in said and over in said[said.index("prefer") :]:
+            verb, at = said.index("prefer"), said.index(over, said.index("prefer"))
+            return said[:verb], said[verb + 1 : at], said[at + 1 :]
+    return None
+
+
+def _feelings(first: Sequence[str], second: Sequence[str]) -> bool:
+    felt = [_feeling(each) for each in (first, second)]
+    return None not in felt and felt[0][1:] == felt[1][1:] and felt[0][0] != felt[1][0]  # type: ignore[index]
+
+
+def _feeling(words: Sequence[str]) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | None:
+    good, bad = words_of("good"), words_of("bad")
+    for at, word in enumerate(words[:3]):
+        if word in good | bad:
+            denied = at > 0 and words[at - 1] == "not"
+            before = tuple(words[: at - 1 if denied else at])
+            return (word in good) is not denied, before, tuple(words[at + 1 :])
+    return None
+
+
+def _digits(words: Sequence[str]) -> set[str]:
+    joined = " ".join(words).casefold().replace(",", "")
+    return set(re.findall(r"\d+", re.sub(r"(?<=\d)k\b", "000", joined)))
+
+
+@cache
+def _lines() -> list[frozenset[str]]:
+    return [frozenset(line.split()) for line in lines_of("exclusive")]
+
+
+def same_line(one: str, other: str) -> bool:
+    """Whether two words are of those of which one holds at a time: npm and pnpm."""
+    return one != other and any({one, other} <= line for line in _lines())
+
+
+def _is_one_of_a_line(one: Sequence[str], other: Sequence[str]) -> bool:
+    return len(one) == len(other) == 1 and same_line(one[0], other[0])
+
+
+_PAST = re.compile(r"\w{2,}ed\b|went\b|met\b|bought\b")
+_VALUE = re.compile(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
+_COUNTED = frozenset("is at on to take hold use run every in of by version port within after".split())
+
+
+def _is_single(
+    lead: Sequence[str], one: Sequence[str], other: Sequence[str], tail: Sequence[str]
+) -> bool:
+    """Whether the words before a value are of something that has one value."""
+    ends = [tuple(line.split()) for line in lines_of("single")]
+    if not tail and any(tuple(lead[-len(end) :]) == end for end in ends):
+        alike = bool(_VALUE.fullmatch(one[0])) is bool(_VALUE.fullmatch(other[0]))
+        return alike and (len(lead) > 1 or lead[0] == "live")
+    if len(lead) > 1 and lead[-1] == "is" and not tail and _attributes() & set(lead[:-1]):
+        return True
+    numbers = bool(_VALUE.fullmatch(one[0]) and _VALUE.fullmatch(other[0]))
+    return numbers and one[1:] == other[1:] and lead[-1] in _COUNTED and len(lead) > 1
+
+
+@cache
+def _attributes() -> frozenset[str]:
+    return words_of("attributes")
+
+
+# ---------------------------------------------------------------- what a model may judge
+def _apart(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words of each that the other has not."""
+    one, other = list(first), list(second)
+    for word in first:
+        if word in other:
+            one.remove(word)
+            other.remove(word)
+    return one, other
+
+
+def _is_plain(
+    first: Sequence[str], second: Sequence[str], one: Sequence[str], other: Sequence[str]
+) -> bool:
+    """Whether they differ by a few plain words only, so that a model may know better."""
+    if not (one or other) or max(len(one), len(other)) > _MOST_WORDS:
+        return False
+    if any(word in _negations() for word in (*first, *second)):
+        return False
+    fixed = [[w for w in each if not w.isalpha() or not w.islower()] for each in (first, second)]
+    return fixed[0] == fixed[1] and all(word.isalpha() and word.isascii() for word in (*one, *other))
