@@ -55,18 +55,19 @@ def compare(old: str, new: str) -> Comparison:
         return Comparison(verdict, "Long texts are compared word for word.", float(same))
     first, second = map(_words, sorted((old, new)))
     likeness = SequenceMatcher(None, first, second, autojunk=False).ratio()
-    if first and (first == second or _is_reordered(first, second)):
+    if first and first == second:
         return Comparison(Verdict.SAME, "The words are the same.", likeness)
     if reason := _contradiction(first, second):
         return Comparison(Verdict.CONTRADICTS, reason, likeness)
     one, other = _apart(first, second)
     reason = f'Only one has "{" ".join((*one, *other))[:60]}".'
-    return Comparison(Verdict.DIFFERENT, reason, likeness, _is_plain(first, second, one, other))
+    plain = _is_plain((first, second), (one, other), (_names(old), _names(new)))
+    return Comparison(Verdict.DIFFERENT, reason, likeness, plain)
 
 
 # ---------------------------------------------------------------- words
 _TOKEN = re.compile(
-    r"`[^`\n]+`|\w+@[\w.-]+|https?://[^\s)]+|-?\d[\d.,:/-]*\d|-\d|[\w][\w./:#+@-]*[\w#+]"
+    r"`[^`\n]+`|\w+@[\w.-]+|https?://[^\s)]+|-?\d[\d.,:/-]*\d|-\d|--?[a-z][\w-]*|[\w][\w./:#+@-]*[\w#+]"
     r"|[\w#+]+|'s\b|[<>=\u2264\u2265%$\u20ac\u00a3?~^*&|\\]"
 )
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
@@ -78,6 +79,7 @@ _CONTRACTED = re.compile(r"(?<=\w)n['\u2019]t\b|\b(?:dont|doesnt|isnt|cant)\b", 
 _SHORT = re.compile(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
 _USER = re.compile(r"\A(?:the )?user(?=\s(?!['\u2019]))|\A(?:i|we)(?=\s)", re.IGNORECASE)
 _SINCE = re.compile(r"\s\((?:since|may be outdated since) \d{4}-\d\d-\d\d\)\s*\Z")
+_CEASED = re.compile(r"\bno longer ", re.IGNORECASE)
 _BE = {"m": "am", "re": "are", "s": "is"}
 _NUMBERS = dict(
     zip("one two three four five six seven eight nine ten".split(), map(str, range(1, 11)), strict=True)
@@ -88,7 +90,7 @@ _NUMBERS = dict(
 def _words(text: str) -> tuple[str, ...]:
     """Return the words that count, in one form: names and identifiers to the letter."""
     text = _SHORT.sub(lambda found: f"{found[1]} {_BE[found[2].lower()]}", _SINCE.sub("", text))
-    text = _USER.sub("", _CONTRACTED.sub(_expanded, text.strip()))
+    text = _CEASED.sub("not ", _USER.sub("", _CONTRACTED.sub(_expanded, text.strip())))
     found = [_plain(each) for each in _TOKEN.findall(text)]
     kept = [each for each in found if each not in _light()]
     for at, word in enumerate(kept):
@@ -126,25 +128,6 @@ def _synonyms() -> dict[str, str]:
     return {word: line[0] for line in lines for word in line}
 
 
-def _is_reordered(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether the same phrases stand in another order, and no two of them could be swapped."""
-    if sorted(first) != sorted(second):
-        return False
-    named = {word for word in first if not word.isascii() or not word.isalpha() or word.isupper()}
-    phrases = [sorted(_phrases(each)) for each in (first, second)]
-    begins = [each[0] for each in phrases[0]]
-    is_plain = len(set(begins)) == len(begins) > 1 and not {"and", "or", "but"} & {*first}
-    return len(named) <= 1 and is_plain and phrases[0] == phrases[1]
-
-
-def _phrases(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the words in phrases, each with the preposition that it begins with."""
-    found: list[tuple[str, ...]] = [()]
-    for word in words:
-        found = [*found, (word,)] if word in _PREPOSITIONS else [*found[:-1], (*found[-1], word)]
-    return [each for each in found if each]
-
-
 @cache
 def _light() -> frozenset[str]:
     return words_of("light")
@@ -177,6 +160,8 @@ def _contradiction(first: Sequence[str], second: Sequence[str]) -> str | None:
     lead, one, other, tail = _middle(first, second)
     if not lead or not 0 < len(one) <= _MOST_WORDS or not 0 < len(other) <= _MOST_WORDS:
         return None
+    if _PREPOSITIONS & {*one, *other}:
+        return None  # a value that holds for something only
     if sorted(one) == sorted(other) or _PAST.match(lead[0]) or _digits(one) & _digits(other):
         return None  # an order of words, an event, or a number that is written in two ways
     if _is_one_of_a_line(one, other) or _is_single(lead, one, other, tail):
@@ -253,7 +238,6 @@ def _is_one_of_a_line(one: Sequence[str], other: Sequence[str]) -> bool:
 
 _PAST = re.compile(r"\w{2,}ed\b|went\b|met\b|bought\b")
 _VALUE = re.compile(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
-_COUNTED = frozenset("is at on to take hold use run every in of by version port within after".split())
 
 
 def _is_single(
@@ -267,7 +251,8 @@ def _is_single(
     if len(lead) > 1 and lead[-1] == "is" and not tail and _attributes() & set(lead[:-1]):
         return True
     numbers = bool(_VALUE.fullmatch(one[0]) and _VALUE.fullmatch(other[0]))
-    return numbers and one[1:] == other[1:] and lead[-1] in _COUNTED and len(lead) > 1
+    said = any(word == "is" or word in _verbs() for word in lead)
+    return numbers and said and one[1:] == other[1:] and len(lead) > 1
 
 
 @cache
@@ -287,12 +272,44 @@ def _apart(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list
 
 
 def _is_plain(
-    first: Sequence[str], second: Sequence[str], one: Sequence[str], other: Sequence[str]
+    said: tuple[Sequence[str], ...],
+    alone: tuple[Sequence[str], ...],
+    names: tuple[Sequence[str], ...],
 ) -> bool:
-    """Whether they differ by a few plain words only, so that a model may know better."""
-    if not (one or other) or max(len(one), len(other)) > _MOST_WORDS:
+    """Whether two statements differ by a few plain words only, so that a model may know better."""
+    more = [*alone[0], *alone[1]]
+    if not all(alone) or max(map(len, alone)) > _MOST_WORDS or names[0] != names[1]:
         return False
-    if any(word in _negations() for word in (*first, *second)):
+    if any(word in _negations() for each in said for word in each):
         return False
-    fixed = [[w for w in each if not w.isalpha() or not w.islower()] for each in (first, second)]
-    return fixed[0] == fixed[1] and all(word.isalpha() and word.isascii() for word in (*one, *other))
+    if _has_past(alone[0]) != _has_past(alone[1]):
+        return False
+    if any(a in {f"un{b}", f"dis{b}", f"in{b}", f"non{b}"} for a in more for b in more):
+        return False
+    fixed = _limits().union(*_lines(), words_of("opposites"), words_of("good"), words_of("bad"))
+    stems = {word.removesuffix(end) for word in more for end in ("", "s", "es", "d", "ed", "ing")}
+    return fixed.isdisjoint(stems) and all(word.isalpha() and word.isascii() for word in more)
+
+
+@cache
+def _limits() -> frozenset[str]:
+    return words_of("limits")
+
+
+_IRREGULAR = re.compile(r"taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote|ran|came")
+
+
+def _has_past(words: Sequence[str]) -> bool:
+    return any(word.endswith("ed") or _IRREGULAR.fullmatch(word) for word in words)
+
+
+def _names(text: str) -> list[str]:
+    """Return what may be names, numbers or identifiers, in their order, to the letter."""
+    found = _TOKEN.findall(_SINCE.sub("", text))
+    return [
+        token
+        for at, token in enumerate(found)
+        if not (token.islower() and token.isalpha())
+        and token.casefold() not in _light()
+        and not (at == 0 and (token.isascii() and _plain(token) in _verbs() | {"user"}))
+    ]

@@ -82,12 +82,17 @@ _DATED = re.compile(
 _NEAR = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
 
-def dated(text: str, told: datetime | None) -> tuple[str, datetime] | None:
-    """Return a statement with its day as an ISO date, and that day; None if it has none."""
+def dated(text: str, told: datetime | None) -> tuple[str, datetime | None] | None:
+    """Return a statement with its day as an ISO date, and that day; None if it has none.
+
+    A day that is seen from an unknown one is left out.
+    """
     found = _DATED.search(text)
     when = _day(found, told) if found else None
-    if found is None or when is None:
+    if found is None or (when is None and not found["near"]):
         return None
+    if when is None:
+        return f"{text[: found.start()].rstrip()}{text[found.end() :]}", None
     return f"{text[: found.start()]}on {when:%Y-%m-%d}{text[found.end() :]}", when
 
 

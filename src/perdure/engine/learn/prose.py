@@ -24,8 +24,8 @@ _TAGGED = re.compile(
     r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL
 )
 _FENCE = re.compile(r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.M | re.S)
-_LETTER = re.compile(r"[\"\u201c](?=\w)[^\"\u201c\u201d]{0,1500}?[.!?]\s[^\"\u201c\u201d]{0,1500}[\"\u201d]")
-"""A quotation of more than one sentence."""
+_SPOKEN = re.compile(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
+_ENDS = re.compile(r"[.!?]\s")
 _HEADER = re.compile(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
 _SPEAKER = re.compile(r"\s*[A-Z][\w ]{0,20}: \S")
 _HEADING = re.compile(r"\s*#{1,6}\s")
@@ -86,17 +86,16 @@ def words_key(text: str) -> str:
 
 
 def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[Sentence]:
-    """Return the sentences that users wrote themselves, each once, in their order."""
+    """Return the sentences that users wrote themselves, in their order."""
     quoted: set[str] = set()
-    found: dict[str, Sentence] = {}
+    found: list[Sentence] = []
     for index, each in enumerate(messages):
         message = each if isinstance(each, Message) else Message.from_mapping(each)
         if message.role != "user":
             quoted.update(_line_keys(message.content))
             continue
-        for sentence in sentences(message.content, index, quoted):
-            found.setdefault(sentence.key, sentence)
-    return list(found.values())
+        found += sentences(message.content, index, quoted)
+    return found
 
 
 def _line_keys(content: str) -> Iterator[str]:
@@ -114,8 +113,9 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     if _NOT_PROSE.match(content):
         return []
     text = _looked_at(content)
-    for pattern in (_FENCE, _TAGGED, _LETTER):
-        text = pattern.sub(lambda match: _NO_BREAK.sub("\0", match[0]), text)
+    for pattern in (_FENCE, _TAGGED):
+        text = pattern.sub(_blotted, text)
+    text = _SPOKEN.sub(lambda found: _blotted(found) if _ENDS.search(found[1]) else found[0], text)
     spans = [
         span
         for start, line in _own_lines(text, quoted)
@@ -126,6 +126,11 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
         Sentence(message, start, end, content[start:end], place, len(spans))
         for place, (start, end) in enumerate(spans)
     ]
+
+
+def _blotted(found: re.Match[str]) -> str:
+    """Return what is not the author's own as so many null characters; lines stay."""
+    return _NO_BREAK.sub("\0", found[0])
 
 
 def _looked_at(content: str) -> str:
@@ -172,6 +177,7 @@ def _is_foreign(line: str) -> bool:
         return True
     if line.startswith(("    ", "\t")) and not _LIST.match(line):
         return True
+    bare = bare.replace("\0", "")
     letters = sum(letter.isalpha() or letter == " " for letter in bare)
     return letters < _PROSE_SHARE * len(bare) and not _CODE.search(bare)
 

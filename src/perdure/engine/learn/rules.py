@@ -37,15 +37,18 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 _DOUBT = re.compile(
-    r"\b(?:possibly|maybe|perhaps|i guess|presumably|i assume|might|not sure)\b", re.IGNORECASE
+    r"\b(?:possibly|maybe|perhaps|i guess|presumably|i assume|might|not sure"
+    r"|i think (?:that|i|you))\b",
+    re.IGNORECASE,
 )
 _DANGLING = re.compile(
     r"(?:they|it|that|these|those|this)\b(?! (?:is (?:not )?an?|project|app|repo)\b)", re.IGNORECASE
 )
 _PLAYED = re.compile(
-    r"\b(?:story|poem|song|novel|role-?play|pretend|in the (?:first person|voice)|dialogue|script|imagine|suppose"
-    r"|play(?:ing)? (?:a|the)|character|translate|summari[sz]e|proofread|rephrase|paraphrase)\b"
-    r"|\bwrite (?:me )?an? (?:letter|mail|email|bio)\b",
+    r"\b(?:write|tell|continue|compose|make up) (?:me |us )?(?:an? )?(?:\w+ )?"
+    r"(?:story|poem|song|scene|letter|mail|bio|monologue|dialogue)\b"
+    r"|\b(?:in the (?:first person|voice)|role-?play|play(?:ing)? (?:a|the)|pretend|imagine|suppose"
+    r"|translate|summari[sz]e|proofread|rephrase|paraphrase)\b",
     re.IGNORECASE,
 )
 _TAKEN_BACK = re.compile(
@@ -59,6 +62,10 @@ _CLAUSE = re.compile(
 _LEAD = re.compile(
     r"(?:(?:hi|hello|hey|well|oh|ok|okay|yes|so|and|but|also|btw|by the way|actually|honestly"
     r"|i think|maybe|i guess|perhaps)\b[,!.]? )+",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r"(?:,? (?:by the way|btw|though|too|as well|lol|haha|you know|of course|please|thanks?))+$",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(r"\b(?:i think|maybe|i guess|perhaps|probably|might)\b", re.IGNORECASE)
@@ -101,7 +108,7 @@ def written(messages: Sequence[Message | Mapping[str, object]]) -> list[Written]
 # ---------------------------------------------------------------- of the work
 def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Written | None:
     rule = _rule_for(sentence.plain)
-    if rule is None:
+    if rule is None or _PLAYED.search(message.content):
         return None
     start, text = sentence.start, sentence.text
     if _DANGLING.match(text) or rule[0] == "case":
@@ -153,7 +160,7 @@ def _of_clause(clause: Sentence, message: Message, key: str) -> Iterator[Written
     unsure = bool(_UNSURE.search(plain))
     led = _LEAD.match(plain)
     skipped = led.end() if led and plain[: led.end()] == clause.text[: led.end()] else 0
-    text = clause.text[skipped:].rstrip(" .!;,")
+    text = _TAIL.sub("", clause.text[skipped:].rstrip(" .!;,"))
     start = clause.start + skipped
     made = Written(
         clause.message, start, start + len(text), "", "", "", TOLD, message.time, text, key

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.engine.learn import asking, comparing
+from perdure.engine.learn import asking
+from perdure.engine.learn import judge as rules
 
 Patch = pytest.MonkeyPatch
 
 
 def asks_about_everything(patch: Patch) -> None:
-    compare = comparing.compare
+    compare = rules.compare
     patch.setattr(asking, "compare", lambda *two: replace(compare(*two), only_words=True))
 
 

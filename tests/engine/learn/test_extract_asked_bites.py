@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 from tests.bites import Bite, run_with_each_parameter
-from tests.engine import broken_asking as broken
-from tests.engine import test_extract_asked as tests
+from tests.engine.learn import broken_asked as broken
+from tests.engine.learn import test_extract_asked as tests
 
 pytestmark = pytest.mark.search
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.learn import extractors, windows
+from perdure.engine.learn import asked as extractors
+from perdure.engine.learn import windows
 from perdure.engine.learn.windows import question
 from perdure.engine.learn.evidence import Evidence
 from perdure.engine.llm import quoting
@@ -117,7 +118,7 @@ def fails_with_the_first_bad_item(patch: Patch) -> None:
 
 
 def names_likes_otherwise_than_dislikes(patch: Patch) -> None:
-    patch.setattr(extractors, "_thing", lambda about: about)
+    patch.setattr(extractors, "thing_of", lambda about: about)
 
 
 def finds_nothing_where_the_model_fails(patch: Patch) -> None:

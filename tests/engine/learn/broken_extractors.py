@@ -121,7 +121,7 @@ class TellsItOfSomebodyElse(ProfileExtractor):
 class TakesQuestionsAsFacts(Reading):
     @staticmethod
     def change(text: str) -> str:
-        return text.replace("Do I", ". .I").replace("?", ".")
+        return text.replace("Do I", "\n\n\nI").replace("?", ".")
 
 
 class IgnoresNegation(ProfileExtractor):
@@ -174,7 +174,8 @@ class ReadsPastedTexts(Reading):
 class TakesAStoryForTheTruth(Reading):
     @staticmethod
     def change(text: str) -> str:
-        return text.replace("Write a story", "There it was")
+        order = "Write a story in the first person."
+        return text.replace(order, "There it was.".ljust(len(order)))
 
 
 class NeverTakesBack(Reading):

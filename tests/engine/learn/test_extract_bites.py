@@ -9,8 +9,8 @@ from perdure.engine.learn.contract import CandidateExtractor
 from perdure.engine.learn.extractors import EntityEventExtractor, ProfileExtractor
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search
-from tests.engine import broken_extractors as broken
-from tests.engine import test_extract_conformance as conformance
+from tests.engine.learn import broken_extractors as broken
+from tests.engine.learn import test_extract_conformance as conformance
 from tests.support.extract.suite import HOSTILE, ExtractorSuite
 
 pytestmark = pytest.mark.search

@@ -29,7 +29,7 @@ from tests.engine.reading_model import Reader, item, says_items
 ANA = RequestContext("local", "ana", session_id="monday")
 MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "I live in Porto. I prefer tabs over spaces.", "name": "Ana"},
-    {"role": "assistant", "content": "To deploy the site, run `make ship`."},
+    {"role": "user", "content": "To deploy the site, run `make ship`."},
 ]
 
 

@@ -15,7 +15,7 @@ from perdure.model import CandidateMemory, RequestContext
 ANA = RequestContext("acme", "ana", session_id="one")
 MESSAGES: list[dict[str, object]] = [
     {"role": "assistant", "content": "Where do you live?"},
-    {"role": "user", "content": "Well, I live in Porto, by the sea.", "name": "Ana"},
+    {"role": "user", "content": "Well, I live in Porto, by the way.", "name": "Ana"},
 ]
 
 
@@ -89,19 +89,3 @@ def test_what_is_refused_is_told_with_its_reason(candidate: CandidateMemory) -> 
 def test_a_negative_message_is_none(candidate: CandidateMemory) -> None:
     with pytest.raises(InvalidValueError):
         check_evidence(with_evidence(candidate, message=-1), MESSAGES)
-
-
-def test_a_case_rests_on_the_error_and_the_advice_too() -> None:
-    messages: list[dict[str, object]] = [
-        {"role": "tool", "content": "Error: port 80 is taken"},
-        {"role": "assistant", "content": "Try `sudo lsof -i :80`."},
-        {"role": "user", "content": "that worked"},
-    ]
-    (found,) = ProcedureExtractor().extract(messages, ANA)
-
-    assert [(each.message, each.quote) for each in evidence_of(found)] == [
-        (2, "that worked"),
-        (1, "Try `sudo lsof -i :80`."),
-        (0, "Error: port 80 is taken"),
-    ]
-    check_evidence(found, messages)
