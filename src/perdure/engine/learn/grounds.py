@@ -63,16 +63,20 @@ class Grounds:
     confidence: float = 1.0
     topic: str = ""
     said: tuple[Saying, ...] = ()
+    kind: str = ""
+    """Rule, decision, rejected, preference, fact, command or task; empty if nobody told."""
+    by: str = ""
+    """Who said it, where no message is kept that shows it: the user, or the agent."""
 
     @classmethod
     def of(cls, candidate: CandidateMemory, session: str) -> "Grounds":
-        topic = candidate.metadata.get("topic")
+        topic, kind, by = (_text(candidate.metadata.get(name)) for name in ("topic", "kind", "by"))
+        if by and not candidate.metadata.get("evidence"):
+            return cls(candidate.when, candidate.confidence, topic, (), kind, by)
         saying = Saying(session, evidence_of(candidate), candidate.speaker)
         if candidate.owner_space.startswith(_SHARED):
             saying = saying.withheld()
-        return cls(
-            candidate.when, candidate.confidence, topic if isinstance(topic, str) else "", (saying,)
-        )
+        return cls(candidate.when, candidate.confidence, topic, (saying,), kind, by)
 
     def joined(self, other: "Grounds") -> "Grounds":
         """Return what both rest on; each place once."""
@@ -83,6 +87,8 @@ class Grounds:
             when=max(times, default=None),
             confidence=max(self.confidence, other.confidence),
             topic=self.topic or other.topic,
+            kind=self.kind or other.kind,
+            by=self.by or other.by,
             said=tuple(said[key] for key in sorted(said)),
         )
 
@@ -94,6 +100,8 @@ class Grounds:
             "when": self.when.isoformat() if self.when else None,
             "confidence": self.confidence,
             "topic": self.topic or None,
+            "kind": self.kind or None,
+            "by": self.by or None,
             "said": [each.as_json() for each in self.said],
         }
         return {name: value for name, value in told.items() if value is not None}
@@ -112,14 +120,19 @@ def as_metadata(grounds: Mapping[str, Grounds]) -> dict[str, JSON]:
 
 
 def _grounds(told: Mapping[str, JSON]) -> Grounds:
-    confidence, topic = told.get("confidence"), told.get("topic")
-    said = told.get("said")
+    confidence = told.get("confidence")
     return Grounds(
         read_moment(told.get("when")),
         float(confidence) if isinstance(confidence, int | float) else 1.0,
-        topic if isinstance(topic, str) else "",
-        tuple(filter(None, map(_saying, _listed(said)))),
+        _text(told.get("topic")),
+        tuple(filter(None, map(_saying, _listed(told.get("said"))))),
+        _text(told.get("kind")),
+        _text(told.get("by")),
     )
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _saying(told: JSON) -> Saying | None:

@@ -6,11 +6,12 @@ long the statement held, and leads to the page. Nothing is destroyed.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from perdure.engine.learn import pages
-from perdure.engine.learn.judge import Judge, Verdict
+from perdure.engine.learn.judge import Judge, Verdict, is_rewording
 from perdure.engine.learn.grounds import (
     MOST_SAID,
     Grounds,
@@ -35,6 +36,9 @@ from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.values import JSON, MAX_ABSTRACT, read_moment, shortened
 
 DATE = "date"
+_ONE_DAY = timedelta(days=1)
+_KEPT = ("project", "kind")
+"""What a new node says of itself as its first statement does."""
 APART = "kept_apart_from"
 """What its owner took apart: it is never merged with these again."""
 
@@ -95,7 +99,7 @@ class Joining:
         for statement in stands:
             if statement.text == said.text:
                 return Judged(page, Match(page, statement, ""))
-        same: Match | None = None
+        same = next((each for each in map(partial(self._kept_twice, candidate, page), stands) if each), None)
         against: list[Match] = []
         for statement in stands:
             stood = statement.dated if said.since else statement.text
@@ -107,12 +111,26 @@ class Joining:
                 against.append(match)
         return Judged(page, same, tuple(against))
 
+    def _kept_twice(
+        self, candidate: CandidateMemory, page: ContextNode, stands: Statement
+    ) -> Match | None:
+        """Return a statement that a tool kept and a rule learned, on one day, in other words."""
+        known = grounds_of(page).get(stands.cid)
+        by_tool = bool(candidate.metadata.get("by"))
+        if known is None or bool(known.by) == by_tool:
+            return None
+        apart = abs((candidate.when or self.clock()) - (known.when or page.updated_at))
+        if apart > _ONE_DAY or not is_rewording(stands.text, candidate.content):
+            return None
+        return Match(page, stands, "Both were kept on one day, one by a tool.")
+
     # ------------------------------------------------------------ planning
     def created(self, place: Uri, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         """Plan a page that says this and nothing else."""
         grounds = {pages.cid_of(candidate.content): Grounds.of(candidate, ctx.session_id)}
         node = ContextNode(uri=str(place), content=pages.item(candidate.content))
-        node = replace(node, metadata=told(node.content, grounds))
+        of = {name: candidate.metadata[name] for name in _KEPT if candidate.metadata.get(name)}
+        node = replace(node, metadata={**told(node.content, grounds), **of})
         return WritePlan(
             action=Action.CREATE, uri=node.uri, reason="Nothing like it was known.", node=node
         )
@@ -121,18 +139,36 @@ class Joining:
         """Plan for what is known already: it was said once more, and here is where."""
         page, text = match.page, match.statement.text
         known = grounds_of(page).get(match.statement.cid, Grounds())
-        if known.said_in(ctx.session_id):
-            return _skipped(page, "This session said so before.")
-        if len(known.said) >= MOST_SAID:
-            return _skipped(page, f"It was said {len(known.said)} times before.")
         new = Grounds.of(candidate, ctx.session_id)
+        joined = known.joined(new)
+        is_known = not new.said and replace(joined, when=known.when) == known
+        if (new.said and known.said_in(ctx.session_id)) or (is_known and not match.statement.doubted):
+            reason = "This session said so before." if new.said else "It is known."
+            return _skipped(page, reason, text)
+        if len(known.said) >= MOST_SAID:
+            return _skipped(page, f"It was said {len(known.said)} times before.", text)
         if text != pages.statement_of(candidate.content).dated:
             worded = (replace(each, wording=candidate.content) for each in new.said)
             new = replace(new, said=tuple(worded))
         grounds = {**grounds_of(page), match.statement.cid: known.joined(new)}
         reason = f"It says the same as {quoted(text)}. {match.reason}".strip()
         merge = merge_of(Action.MERGE, candidate, ctx, into=match.statement.cid)
-        return changed(page, page.content, grounds, merge, reason=reason)
+        content = page.content
+        if match.statement.doubted:  # it was said again, so it holds
+            standing = _again(content, match.statement)
+            content = pages.replaced(content, standing, pages.item(text, standing.since))
+        return replace(changed(page, content, grounds, merge, reason=reason), same=text)
+
+    def doubted(self, matches: Sequence[Match], candidate: CandidateMemory) -> ContextNode:
+        """Return a page on which some statements are marked: they may be outdated since then."""
+        page = matches[0].page
+        content, day = page.content, (candidate.when or self.clock()).date()
+        for each in matches:
+            standing = _again(content, each.statement)
+            if standing.doubted is None:
+                doubt = pages.item(standing.text, standing.since, day)
+                content = pages.replaced(content, standing, doubt)
+        return page if content == page.content else page.revised(content=content)
 
     def appended(
         self, page: ContextNode, candidate: CandidateMemory, ctx: RequestContext
@@ -298,8 +334,8 @@ def _order(when: datetime | None, text: str) -> tuple[bool, float, str]:
 
 
 # ---------------------------------------------------------------- words for people
-def _skipped(page: ContextNode, reason: str) -> WritePlan:
-    return WritePlan(action=Action.SKIP, uri=page.uri, reason=reason)
+def _skipped(page: ContextNode, reason: str, same: str) -> WritePlan:
+    return WritePlan(action=Action.SKIP, uri=page.uri, reason=reason, same=same)
 
 
 def quoted(text: str) -> str:
@@ -318,6 +354,7 @@ def _former(
         **as_metadata(grounds),
         VALID_FROM: gone.since.isoformat() if gone.since else None,
         VALID_UNTIL: end,
+        "project": page.metadata.get("project"),
     }
     told = {name: value for name, value in metadata.items() if value is not None}
     edge = RelationEdge(str(place), page.uri, SUPERSEDED_BY, reason=until.reason)

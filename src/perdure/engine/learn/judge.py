@@ -102,6 +102,11 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(each for each in kept if each)
 
 
+def plain_words(text: str) -> tuple[str, ...]:
+    """Return the words of a text that count, each in one form."""
+    return _words(text)
+
+
 def _expanded(found: re.Match[str]) -> str:
     whole = {"dont": "do not", "doesnt": "does not", "isnt": "is not", "cant": "can not"}
     return whole.get(found[0].lower(), " not")
@@ -227,9 +232,14 @@ def _lines() -> list[frozenset[str]]:
     return [frozenset(line.split()) for line in lines_of("exclusive")]
 
 
+def line_of_word(word: str) -> list[str]:
+    """Return the words of which one holds at a time, with a given one."""
+    return sorted(other for line in _lines() if word in line for other in line)
+
+
 def same_line(one: str, other: str) -> bool:
     """Whether two words are of those of which one holds at a time: npm and pnpm."""
-    return one != other and any({one, other} <= line for line in _lines())
+    return one != other and any(one in line and other in line for line in _lines())
 
 
 def _is_one_of_a_line(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -258,6 +268,23 @@ def _is_single(
 @cache
 def _attributes() -> frozenset[str]:
     return words_of("attributes")
+
+
+_ALIKE, _FEWEST = 0.8, 3
+
+
+def is_rewording(one: str, other: str) -> bool:
+    """Whether one of two texts has nearly all that matters of the other.
+
+    That is less than the same; it counts only where something else says that they are one.
+    """
+    first, second = ({*_words(each)} - words_of("stop") for each in (one, other))
+    shorter = min(len(first), len(second))
+    if shorter < _FEWEST or len(first & second) < _ALIKE * shorter:
+        return False
+    apart = first ^ second
+    fixed = _negations().union(*_lines())
+    return fixed.isdisjoint(apart) and not any(any(map(str.isdigit, word)) for word in apart)
 
 
 # ---------------------------------------------------------------- what a model may judge

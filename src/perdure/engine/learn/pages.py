@@ -153,8 +153,10 @@ def _end_of_code(line: str) -> Callable[[str], object]:
 
 
 # ---------------------------------------------------------------- the statements of a page
-_SINCE = re.compile(r"[ \n]\(since (?P<day>\d{4}-\d{2}-\d{2})\)", re.ASCII)
-_LONG = len(" (since 2026-01-01)")
+_SINCE = re.compile(
+    r"[ \n]\((?P<doubt>may be outdated )?since (?P<day>\d{4}-\d{2}-\d{2})\)", re.ASCII
+)
+_LONG = len(" (may be outdated since 2026-01-01)")
 _END_OF_LIST = "\n<!-- -->\n\n"
 """Keeps apart an item and what is indented below it and does not belong to it."""
 
@@ -169,6 +171,8 @@ class Statement:
     is_item: bool
     since: date | None = None
     """From when on it holds, as the page says; None if the page says nothing of that."""
+    doubted: date | None = None
+    """Since when it may be outdated, as the page says."""
 
     @property
     def cid(self) -> str:
@@ -195,8 +199,8 @@ def plain(text: str) -> str:
 
 def statement_of(text: str) -> Statement:
     """Return what somebody said, as a statement that stands nowhere yet."""
-    said, since = _dated(text)
-    return Statement(said, 0, 0, is_item=False, since=since)
+    said, since, doubted = _dated(text)
+    return Statement(said, 0, 0, is_item=False, since=since, doubted=doubted)
 
 
 def statements(content: str) -> list[Statement]:
@@ -208,18 +212,19 @@ def statements(content: str) -> list[Statement]:
     if not text:
         return []
     first = content.index(text)
-    said, since = _dated(text)
+    said, since, doubted = _dated(text)
     start = content.rfind("\n", 0, first) + 1
-    return [Statement(said, start, first + len(text), is_item=False, since=since)]
+    return [Statement(said, start, first + len(text), False, since, doubted)]  # noqa: FBT003 - no item
 
 
-def item(text: str, since: date | None = None) -> str:
+def item(text: str, since: date | None = None, doubted: date | None = None) -> str:
     """Return a statement as an item of a list."""
-    said, told = _dated(text)
-    day = since or told
-    if day:
-        gap = "\n" if "\n" in said else " "  # code must end in a line of its own
+    said, told, doubt = _dated(text)
+    gap = "\n" if "\n" in said else " "  # code must end in a line of its own
+    if day := since or told:
         said = f"{said}{gap}(since {day.isoformat()})"
+    if day := doubted or doubt:
+        said = f"{said}{gap}(may be outdated since {day.isoformat()})"
     first, *more = said.split("\n")
     mark = "*" if is_break(f"- {first}") else "-"
     return "\n".join([f"{mark} {first}", *(f"  {line}".rstrip(WHITE) for line in more)]) + "\n"
@@ -299,8 +304,8 @@ def _ends_with_a_gap(content: str) -> bool:
 def _read(content: str) -> list[Statement]:
     found = []
     for block in blocks(content):
-        said, since = _dated(block.text)
-        found.append(Statement(said, block.start, block.end, block.is_item, since))
+        said, since, doubted = _dated(block.text)
+        found.append(Statement(said, block.start, block.end, block.is_item, since, doubted))
     return found
 
 
@@ -308,20 +313,29 @@ def _texts(content: str) -> list[str]:
     return [each.text for each in _read(content)]
 
 
-def _dated(text: str) -> tuple[str, date | None]:
-    """Return what is said, and since when it holds if that is told at its end."""
+def _dated(text: str) -> tuple[str, date | None, date | None]:
+    """Return what is said, since when it holds, and since when it may not, as its end tells."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     said = "\n".join(line.rstrip(WHITE) for line in lines).strip(WHITE)
-    end, since = len(said), None
-    while (found := _SINCE.fullmatch(said, max(0, end - _LONG), end)) is not None:
+    end, since, doubted = len(said), None, None
+    while found := _told_at(said, end):
         day = _day(found["day"])
         if day is None:
             break
-        since = since or day
+        if found["doubt"]:
+            doubted = doubted or day
+        else:
+            since = since or day
         end = found.start()
         while said[end - 1] in WHITE:
             end -= 1
-    return said[:end], since
+    return said[:end], since, doubted
+
+
+def _told_at(said: str, end: int) -> re.Match[str] | None:
+    """Return the mark that ends there."""
+    start = said.rfind("(", max(0, end - _LONG), end) - 1
+    return _SINCE.fullmatch(said, start, end) if start >= 0 else None
 
 
 def _day(text: str) -> date | None:

@@ -125,7 +125,7 @@ class Ahead:
     # ------------------------------------------------------------ planning
     def take(self, plan: WritePlan, ctx: RequestContext) -> None:
         """Let what a plan writes be known from here on."""
-        for node in filter(None, (plan.node, *plan.former)):
+        for node in filter(None, (plan.node, *plan.former, *plan.doubted)):
             self.at(node.place, ctx)
             self._planned[node.uri] = node
 
