@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from perdure.engine.exporting import Exported
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
-    from perdure.engine.learn.remember import Quote, Remembered, Statement
+    from perdure.engine.learn.remember import Cited, Remembered, Statement
     from perdure.engine.learn.review import Pending, Review
     from perdure.engine.lint import Linted
     from perdure.engine.llm.ledger import Cost
@@ -362,7 +362,7 @@ class Memory(Readable):
         kind: str,
         project: str | None = None,
         replaces: Iterable[str] = (),
-        evidence: "Iterable[Quote]" = (),
+        evidence: "Iterable[Cited]" = (),
         said_by: str = "user",
         session_id: str = "",
     ) -> "Remembered":
@@ -413,10 +413,10 @@ class Memory(Readable):
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
         """Keep a candidate as a statement, by its id; `text` is another wording of it."""
-        from perdure.engine.learn.remember import Quote, Statement
+        from perdure.engine.learn.remember import Cited, Statement
 
         found = self._review.find(candidate)
-        quote = Quote(found.session_id, found.message, found.text)
+        quote = Cited(found.session_id, found.message, found.text)
         project = found.project or self.project
         statement = Statement(
             text or found.text, kind or found.kind, project, evidence=(quote,)

@@ -37,7 +37,7 @@ _ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
+class Cited:
     """Words of a message, which a statement rests on."""
 
     session: str
@@ -55,7 +55,7 @@ class Statement:
     project: str = ""
     replaces: tuple[str, ...] = ()
     """URIs of nodes, or the words of statements, that it replaces."""
-    evidence: tuple[Quote, ...] = ()
+    evidence: tuple[Cited, ...] = ()
     said_by: str = "user"
     session: str = ""
 
