@@ -1,10 +1,12 @@
 """Measure what is learned from labelled sessions, and fit the weights of the net.
 
-usage: python benchmarks/learning.py SESSIONS [--fit] [--written FILE]
+usage: python benchmarks/learning.py SESSIONS [--fit] [--missed] [--written]
 
 SESSIONS is a folder of sessions with labels.json. The net is fitted leave-one-repository-out: the
 candidates of a repository are found with weights that never saw it. `--fit` then fits on all and
-writes `weights.json`. `--written` lists what the rules write, to be judged by hand.
+writes `weights.json`. What the rules write is judged by the verdicts of `learned.json`, which has
+ids and hashes only; `--written` lists what has no verdict yet, to be judged by hand: durable, if it
+is right and of use in a later session, understood without its conversation; trivial or wrong else.
 """
 
 import argparse
@@ -19,7 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from perdure.engine.learn import net
-from perdure.engine.learn.prose import Sentence, user_sentences, words_key
+from perdure.engine.learn.prose import user_sentences, words_key
+from perdure.engine.learn.rules import Written, written
+from perdure.engine.saving.saving import LEAST_CONFIDENCE
 
 STOP = frozenset(
     "a an the is are was were be been being am do does did have has had of to in on at for with by "
@@ -28,6 +32,7 @@ STOP = frozenset(
     "should can will shall may might must about into over after before up down out also please lets "
     "let use used using make makes".split()
 )
+VERDICTS = Path(__file__).with_name("learned.json")
 WEIGHTS = Path(net.__file__).with_name("weights.json")
 MOST = 20
 """Candidates of one session at most."""
@@ -124,7 +129,7 @@ def threshold(sessions: Sequence[Session], model: net.Weights) -> float:
 
 
 # ---------------------------------------------------------------- measuring
-def measure(sessions: Sequence[Session], models: Mapping[str, net.Weights]) -> str:
+def measure(sessions: Sequence[Session], models: Mapping[str, net.Weights]) -> tuple[str, list[tuple[object, ...]]]:
     counts, got, everything, missed = [], Counter(), Counter(), []
     for session in sessions:
         found = net.candidates(session.messages, models[session.project])
@@ -148,11 +153,44 @@ def measure(sessions: Sequence[Session], models: Mapping[str, net.Weights]) -> s
     return "\n".join(lines), missed
 
 
+# ---------------------------------------------------------------- what the rules write
+def digest(found: Written) -> str:
+    return hashlib.sha256(found.key.encode()).hexdigest()[:16]
+
+
+def of_rules(session: Session) -> list[Written]:
+    """Return what is written without being asked: what is sure enough."""
+    return [each for each in written(session.messages) if each.confidence >= LEAST_CONFIDENCE]
+
+
+def judged(sessions: Sequence[Session]) -> tuple[str, list[str]]:
+    """Return how what the rules write was judged, and what was not."""
+    verdicts = {(s, m, h): verdict for s, m, h, _, verdict in json.loads(VERDICTS.read_text())}
+    by_rule: dict[str, Counter[str]] = defaultdict(Counter)
+    unjudged, got, items = [], 0, sum(len(each.items) for each in sessions)
+    for session in sessions:
+        found = of_rules(session)
+        for each in found:
+            verdict = verdicts.get((session.name, each.message, digest(each)), "unjudged")
+            by_rule[each.rule][verdict] += 1
+            by_rule["all"][verdict] += 1
+            if verdict == "unjudged":
+                row = (session.name, each.message, digest(each), each.rule, each.text)
+                unjudged.append(json.dumps(row))
+        got += sum(any(hits(item, w.message, w.text) for w in found) for item in session.items)
+    lines = [f"rules write {got} of {items} items ({100 * got / items:.1f} %)"]
+    for rule, count in sorted(by_rule.items(), key=lambda each: -each[1].total()):
+        share = count["durable"] / max(1, count.total() - count["unjudged"])
+        lines.append(f"{rule:12} {share:.2f} durable  {dict(count)}")
+    return "\n".join(lines), unjudged
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sessions", type=Path)
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--missed", action="store_true")
+    parser.add_argument("--written", action="store_true")
     asked = parser.parse_args()
     sessions = load(asked.sessions)
     projects = {each.project for each in sessions}
@@ -164,6 +202,10 @@ def main() -> None:
     if asked.missed:
         for each in missed:
             print(*each)
+    report, unjudged = judged(sessions)
+    print("\n" + report)
+    if asked.written:
+        print("\n".join(unjudged))
     if asked.fit:
         model = fit(sessions)
         told = {

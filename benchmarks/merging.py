@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from perdure.engine.merge.comparing import Verdict, compare
+from perdure.engine.learn.judge import Verdict, compare
 
 SET = Path(__file__).parents[1] / "tests" / "data" / "statements.json"
 HALVES = ("tune", "held")

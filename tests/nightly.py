@@ -171,7 +171,7 @@ PARTS: dict[str, Part] = {
     "clients": clients,
     "servers": tested(
         "tests/engine/llm",
-        "tests/engine/test_extract_asked_services.py",
+        "tests/engine/learn/test_extract_asked_services.py",
         "tests/index/test_openai_compatible.py",
         "tests/surfaces/mcp",
     ),

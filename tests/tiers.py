@@ -31,7 +31,7 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "tests/context/test_outbox_conformance.py": ("TestMemory", "TestSqlite"),
     "tests/index/test_index_conformance.py": ("TestMemory", "TestSqlite"),
     "tests/index/test_embedders.py": ("TestHashing", "TestMiniLM"),
-    "tests/engine/test_extract_conformance.py": (
+    "tests/engine/learn/test_extract_conformance.py": (
         "TestProfile",
         "TestPreference",
         "TestEntityEvent",
@@ -86,8 +86,8 @@ CHECK = (
     # texts that are long, many or odd, each in a time like its length
     "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
     "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",
-    "tests/engine/merge/test_pages.py::test_a_page_is_read_in_a_time_like_its_length",
-    "tests/engine/test_extract_conformance.py::TestAskedPreference::test_any_text_is_taken",
+    "tests/engine/learn/test_pages.py::test_a_page_is_read_in_a_time_like_its_length",
+    "tests/engine/learn/test_extract_conformance.py::TestAskedPreference::test_any_text_is_taken",
     "tests/engine/test_holding.py::test_who_asks_for_what_was_finds_it_first",
     "tests/engine/test_validation.py::TestValidation::test_any_text_is_clean_soon",
     "tests/surfaces/test_commit.py::TestFaults::test_a_message_may_be_very_long",

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from perdure.engine.exporting import is_export
     from perdure.engine.importing.importing import Imported, import_formats
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.learn.remember import Cited, Remembered
+    from perdure.engine.learn.review import Pending
     from perdure.engine.lint import Problem
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
@@ -86,6 +88,8 @@ else:
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
             "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
+            "engine.learn.remember": "Cited Remembered",
+            "engine.learn.review": "Pending",
             "engine.lint": "Problem",
             "engine.llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
@@ -119,6 +123,7 @@ __all__ = [
     "BlamedLine",
     "Check",
     "Checkup",
+    "Cited",
     "Claim",
     "ContextNode",
     "Conversation",
@@ -154,6 +159,7 @@ __all__ = [
     "OutboxUpkeep",
     "Outcome",
     "PastMemory",
+    "Pending",
     "Planned",
     "Problem",
     "Proof",
@@ -161,6 +167,7 @@ __all__ = [
     "Provenance",
     "Quote",
     "RecallResult",
+    "Remembered",
     "Repaired",
     "RewindStep",
     "Rewound",

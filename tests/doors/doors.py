@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import perdure
-from perdure import Entry, Memory, PerdureError, RecallResult
+from perdure import Entry, Memory, PerdureError, RecallResult, Remembered
 from perdure.model import ContextNode, RelationEdge
 from tests.surfaces.mcp.agents import Agent
 from tests.surfaces.mcp.agents import text as text_of
@@ -131,6 +131,19 @@ def _save(memory: Memory, text: str, **more: Any) -> Answer:  # noqa: ANN401
     }
 
 
+_REMEMBERED = ("uri", "text", "outcome", "merged_with", "replaced", "doubted")
+_PENDING = ("id", "text", "kind", "session_id", "message")
+
+
+def _remembered(done: Remembered) -> Answer:
+    return {key: getattr(done, key) for key in _REMEMBERED}
+
+
+def _remember(memory: Memory, text: str, **more: Any) -> Answer:  # noqa: ANN401
+    more["replaces"] = [more["replaces"]] if "replaces" in more else []
+    return _remembered(memory.remember(text, **more))
+
+
 def _history(memory: Memory, uri: str) -> Answer:
     versions = memory.history(uri)
     if not versions:
@@ -228,6 +241,12 @@ PYTHON: dict[str, Callable[..., Answer]] = {
     "list": _list,
     "tree": _tree,
     "save": _save,
+    "remember": _remember,
+    "candidates": lambda memory: [
+        tuple(getattr(each, key) for key in _PENDING) for each in memory.candidates()
+    ],
+    "accept": lambda memory, id, **more: _remembered(memory.accept(id, **more)),  # noqa: A006
+    "reject": lambda memory, id: memory.reject(id).text,  # noqa: A006
     "history": _history,
     "why": _why,
     "forget": _forget,
@@ -411,6 +430,16 @@ COMMANDS: dict[str, Callable[..., Command]] = {
         ["save", text, *_options(**more)],
         _picked("uri", "version", "written", "created", "changed"),
     ),
+    "remember": lambda text, **more: (
+        ["remember", text, *_options(**more)],
+        _picked(*_REMEMBERED),
+    ),
+    "candidates": lambda: (["review"], _rows(*_PENDING)),
+    "accept": lambda id, **more: (  # noqa: A006
+        ["review", "accept", id, *_options(**more)],
+        _picked(*_REMEMBERED),
+    ),
+    "reject": lambda id: (["review", "reject", id], lambda found: found[0]["text"]),  # noqa: A006
     "history": _history_command,
     "why": _why_command,
     "forget": lambda uri, **more: (["forget", uri, *_options(**more)], _picked("archived")),

@@ -86,6 +86,13 @@ REQUESTS = (
     _asked("tree", folder="/"),
     _asked("tree", folder="preference", at="2999-01-01"),
     # save
+    _asked("remember", text="Never push to main.", kind="rule"),
+    _asked("remember", text="The release is in May.", kind="fact", replaces="note/plan"),
+    _refused("remember", text="Never push to main.", kind="law"),
+    _refused("remember", text=" ", kind="rule"),
+    _asked("candidates"),
+    _refused("accept", id="nothing"),
+    _refused("reject", id=""),
     _asked("save", text="Likes rain.", category="preference", slug="weather"),
     _asked("save", text="Prefers tabs of width four.", category="preference", slug="indentation"),
     _asked("save", text="Prefers spaces.", category="preference", slug="indentation"),

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from perdure.engine.extract.evidence import evidence_of
-from perdure.engine.extract.rules.extractors import extractors
+from perdure.engine.learn.evidence import evidence_of
+from perdure.engine.learn.extractors import extractors
 from perdure.engine.llm.contract import LLM, Reply
 from perdure.model import CandidateMemory, RequestContext
 from perdure.testing.llm import Script, scripted_llm

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.extract.evidence import check_evidence, cid_of
+from perdure.engine.learn.evidence import check_evidence, cid_of
 from perdure.engine.validate import instructions, secrets, texts, validating
 from perdure.engine.validate.characters import visible
 from perdure.engine.validate.instructions import INLINE_LABEL, LABEL

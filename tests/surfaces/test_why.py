@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.extract.evidence import Evidence, cid_of
-from perdure.engine.merge import pages
-from perdure.engine.merge.grounds import Grounds, Saying, as_metadata
+from perdure.engine.learn.evidence import Evidence, cid_of
+from perdure.engine.learn import pages
+from perdure.engine.learn.grounds import Grounds, Saying, as_metadata
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode
 from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, refusal, told

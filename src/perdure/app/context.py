@@ -241,17 +241,17 @@ class Context:
 
     def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session; a model is asked only for what it is on for."""
-        from perdure.engine.extract.rules.extractors import extractors
-        from perdure.engine.merge.comparing import compare
+        from perdure.engine.learn.extractors import extractors
+        from perdure.engine.learn.judge import compare
         from perdure.engine.saving.outcome import Learning
 
         settings = self.config.llm
         model = self.language_model if settings.extract or settings.merge else None
         if model is None:
             return Learning(extractors(), compare)
-        from perdure.engine.extract.asked import extractors as asked
+        from perdure.engine.learn import asked
         from perdure.engine.llm.contract import Occasion
-        from perdure.engine.merge.asking import AskingJudge
+        from perdure.engine.learn.asking import AskingJudge
 
         who = request.account_id, f"user:{request.user_id}", request.session_id
         extract, merge = (model.on(Occasion(*who, purpose)) for purpose in ("extract", "merge"))

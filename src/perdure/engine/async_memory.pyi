@@ -16,6 +16,8 @@ from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.erasing.receipts import Checked
 from perdure.engine.exporting import Exported
 from perdure.engine.importing.importing import Imported
+from perdure.engine.learn.remember import Cited, Remembered
+from perdure.engine.learn.review import Pending
 from perdure.engine.lint import Linted
 from perdure.engine.llm.ledger import Cost
 from perdure.engine.memory import Memory, Projects
@@ -184,6 +186,20 @@ class AsyncMemory:
         extract: bool = True,
         replace_last: bool | None = None,
     ) -> SessionCommit: ...
+    async def remember(
+        self,
+        text: str,
+        *,
+        kind: str,
+        project: str | None = None,
+        replaces: Iterable[str] = (),
+        evidence: Iterable[Cited] = (),
+        said_by: str = "user",
+        session_id: str = "",
+    ) -> Remembered: ...
+    async def candidates(self, *, limit: int = 50) -> tuple[Pending, ...]: ...
+    async def accept(self, candidate: str, *, text: str = "", kind: str = "") -> Remembered: ...
+    async def reject(self, candidate: str) -> Pending: ...
     async def unmerge(self, uri: str, statement: str = "") -> Unmerged: ...
     async def settle(self) -> None: ...
     async def write(

@@ -122,7 +122,7 @@ def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
     date = read_moment(hit.payload.get("date"))
     age = max(0.0, (now - date).total_seconds() / _DAY_SECONDS) if date else 0.0
     for each in scored(hit.text):
-        is_sure = rule_for(each.sentence) is not None
+        is_sure = rule_for(each.sentence.plain) is not None
         if _REFERRING.search(each.sentence.text) or len(each.sentence.text) > _LONGEST:
             continue
         if is_sure or each.score >= _LEAST:

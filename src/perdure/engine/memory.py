@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from perdure.engine.exporting import Exported
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.learn.remember import Cited, Remembered, Statement
+    from perdure.engine.learn.review import Pending, Review
     from perdure.engine.lint import Linted
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import Tenants
@@ -406,8 +408,84 @@ class Memory(Readable):
     ) -> "SessionCommit":
         from perdure.engine.saving.saving import saving_for
 
+        wishes = replace(wishes, project=self.project)
         saving = saving_for(self._parts, replace(self.caller, session_id=session_id), wishes)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
+
+    # ------------------------------------------------------------ statements
+    def remember(  # noqa: PLR0913 - the public verb, with a name for each
+        self,
+        text: str,
+        *,
+        kind: str,
+        project: str | None = None,
+        replaces: Iterable[str] = (),
+        evidence: "Iterable[Cited]" = (),
+        said_by: str = "user",
+        session_id: str = "",
+    ) -> "Remembered":
+        """Keep one statement, and return what it merged with or replaced.
+
+        `kind` is rule, decision, rejected, preference, fact, command, task, or person for what is
+        about the user. It belongs to `project`, by default to the memory's own; preferences and
+        what is about the person belong to the user. A statement that says the same is one with
+        it. What it `replaces`, by URI or words, or contradicts, ends; where that is not certain,
+        both are kept, and the older says since when it may be outdated.
+        """
+        from perdure.engine.learn.remember import Statement
+
+        statement = Statement(
+            text,
+            kind,
+            self.project if project is None else project,
+            tuple(self.uri(each) if "/" in each and " " not in each else each for each in replaces),
+            tuple(evidence),
+            said_by,
+        )
+        return self._remember(statement, session_id)
+
+    def _remember(
+        self, statement: "Statement", session_id: str, *decided: str
+    ) -> "Remembered":
+        from perdure.engine.learn.remember import Remembering
+        from perdure.engine.saving.knowing import KnownNodes
+
+        caller = replace(self.caller, session_id=session_id)
+        known = KnownNodes(self._parts.nodes, Answering(self._parts).match)
+        remembering = Remembering(self._parts.nodes, known, self._parts.learning(caller))
+        quotes = (*(each.quote for each in statement.evidence), *decided)
+        also = self._review.decide(*quotes) if quotes else lambda _draft: None
+        done = remembering.remember(statement, caller, also)
+        self.settle()
+        return done
+
+    @property
+    def _review(self) -> "Review":
+        from perdure.engine.learn.review import Review
+
+        return Review(self._parts.nodes, self._parts.reader, self.caller)
+
+    def candidates(self, *, limit: int = 50) -> "tuple[Pending, ...]":
+        """Return sentences that may be worth keeping, and that nobody decided about yet."""
+        return tuple(self._review.pending(limit))
+
+    def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
+        """Keep a candidate as a statement, by its id; `text` is another wording of it."""
+        from perdure.engine.learn.remember import Cited, Statement
+
+        found = self._review.find(candidate)
+        quote = Cited(found.session_id, found.message, found.text)
+        project = found.project or self.project
+        statement = Statement(
+            text or found.text, kind or found.kind, project, evidence=(quote,)
+        )
+        return self._remember(statement, found.session_id, found.text)
+
+    def reject(self, candidate: str) -> "Pending":
+        """Never propose a candidate again, nor another sentence with the same words."""
+        found = self._review.find(candidate)
+        self._review.reject(found.text)
+        return found
 
     def unmerge(self, uri: str, statement: str = "") -> "Unmerged":
         """Undo the last merge of a node, or the last one of a statement of it.

@@ -9,8 +9,8 @@ from perdure.artifacts import IndexState
 from perdure.context.files import META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
-from perdure.engine.merge import pages
-from perdure.engine.merge.grounds import (
+from perdure.engine.learn import pages
+from perdure.engine.learn.grounds import (
     Grounds,
     Merge,
     as_metadata,
@@ -18,8 +18,8 @@ from perdure.engine.merge.grounds import (
     merges_as_metadata,
     merges_of,
 )
-from perdure.engine.merge.joining import APART, kept_apart, told
-from perdure.engine.merge.places import apart_place
+from perdure.engine.learn.joining import APART, kept_apart, told
+from perdure.engine.learn.places import apart_place
 from perdure.engine.restore import as_it_was
 from perdure.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError
 from perdure.model import ContextNode, RequestContext

@@ -9,7 +9,7 @@ from perdure.context import frontmatter
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.engine.browse import Browser
-from perdure.engine.merge.grounds import grounds_of
+from perdure.engine.learn.grounds import grounds_of
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import Note, refuse_secrets
 from perdure.engine.validate.validating import Owned, Safe, safe

@@ -95,6 +95,10 @@ class WritePlan:
     node: ContextNode | None = None
     former: tuple[ContextNode, ...] = ()
     """What it supersedes: nodes that are written in the same commit, and lead to `uri`."""
+    doubted: tuple[ContextNode, ...] = ()
+    """Nodes with statements that may be outdated by it, so marked; written in the same commit."""
+    same: str = ""
+    """The statement that says the same, if there was one."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.action, Action):

@@ -10,7 +10,7 @@ import pytest
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine import sessions, write
-from perdure.engine.merge import places, policies
+from perdure.engine.learn import places, policies
 from perdure.engine.saving import knowing, saving
 from perdure.engine.saving.knowing import Ahead
 from perdure.engine.saving.saving import Saving, Window

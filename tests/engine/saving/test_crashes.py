@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.engine.extract.rules.extractors import extractors
-from perdure.engine.merge.comparing import compare
+from perdure.engine.learn.extractors import extractors
+from perdure.engine.learn.judge import compare
 from perdure.engine.saving import saving
 from perdure.engine.saving.knowing import KnownNodes
 from perdure.engine.saving.outcome import Learning

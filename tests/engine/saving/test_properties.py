@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.merge import pages
-from perdure.engine.merge.comparing import Verdict, compare
-from perdure.engine.merge.grounds import STATEMENTS, grounds_of
+from perdure.engine.learn import pages
+from perdure.engine.learn.judge import Verdict, compare
+from perdure.engine.learn.grounds import STATEMENTS, grounds_of
 from tests.engine.saving.sessions import (
     ANA,
     PROFILE,

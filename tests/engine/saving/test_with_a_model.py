@@ -14,8 +14,8 @@ from tests.engine.llm.services import Server, replies, serving
 from tests.engine.reading_model import Reader, item, says_items
 from tests.engine.saving.sessions import PROFILE, said
 
-TALK = said("My home is up in Porto, by the river.", "I prefer tabs over spaces.")
-HOME = "My home is up in Porto"
+TALK = said("I live in Porto, by the way.", "I prefer tabs over spaces.")
+HOME = "I live in Porto"
 
 
 @pytest.fixture

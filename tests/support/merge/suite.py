@@ -19,11 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.extract.evidence import cid_of
-from perdure.engine.merge import pages
-from perdure.engine.merge.comparing import Verdict, compare
-from perdure.engine.merge.grounds import merges_of
-from perdure.engine.merge.policies import Known, MergePolicy
+from perdure.engine.learn.evidence import cid_of
+from perdure.engine.learn import pages
+from perdure.engine.learn.judge import Verdict, compare
+from perdure.engine.learn.grounds import merges_of
+from perdure.engine.learn.policies import Known, MergePolicy
 from perdure.errors import ContextError
 from perdure.model import (
     SUPERSEDED_BY,

@@ -58,7 +58,8 @@ def candidates(
 ) -> list[Candidate]:
     """Return the sentences of a session that may last, in the order in which they were said."""
     model = weights or fitted()
-    found = [_candidate(each, model) for each in user_sentences(messages)]
+    once = {each.key: each for each in reversed(user_sentences(messages))}
+    found = [_candidate(each, model) for each in once.values()]
     likely = (each for each in found if each.score >= model.threshold)
     best = sorted(likely, key=lambda each: -each.score)[: model.most]
     return sorted(best, key=lambda each: (each.sentence.message, each.sentence.start))

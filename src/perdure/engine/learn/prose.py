@@ -8,8 +8,8 @@ from perdure.model.transcript import Message
 
 LONGEST_SENTENCE = 600
 """Characters. A longer stretch without an end is not a sentence that someone wrote."""
-LONGEST_MESSAGE = 20_000
-"""Characters that are looked at; a longer message is mostly pasted."""
+LONGEST_MESSAGE, LAST = 16_000, 4_000
+"""Characters that are looked at: the first and the last ones of a message that is longer."""
 LONGEST_OWN = 1_500
 """Characters of a message in which headings and lists are still the user's own."""
 SHORTEST_ANSWER = 5
@@ -20,8 +20,14 @@ _NOT_PROSE = re.compile(
     r"|\[Request interrupted|/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s|Caveat:"
     r"|This session is being continued from a previous|\[called )"
 )
-_TAGGED = re.compile(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
+_TAGGED = re.compile(
+    r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL
+)
 _FENCE = re.compile(r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.M | re.S)
+_SPOKEN = re.compile(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
+_ENDS = re.compile(r"[.!?]\s")
+_HEADER = re.compile(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
+_SPEAKER = re.compile(r"\s*[A-Z][\w ]{0,20}: \S")
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _PASTE_LEAD = re.compile(
     r"(?:following|below|this) (?:error|output|log|message|trace|diff|mail|text)s?\b.{0,20}:\s*\Z"
@@ -43,9 +49,8 @@ _MARKED = re.compile(r"\s*[-*•]\s+[✓✔✖✗⚠❌✅🔴🟡🟢]")
 _LIST = re.compile(r"\s*(?:[-*•]|(?P<number>\(?\d{1,2}[.):]|[a-h][.)]))\s+")
 _CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTED = re.compile(r"[\"\u201c](?=\S)[^\"\u201c\u201d\n]{1,400}?[\"\u201d](?!\w)")
-_END = re.compile(
-    r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=\s)|\n"
-)
+_END = re.compile(r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=[\s\0])|\n|\0+")
+_NO_BREAK = re.compile(r"[^\n]")
 _WORD = re.compile(r"[^\W_][\w'-]*")
 _PROSE_SHARE = 0.6
 """Of the characters, letters and spaces: below this a line is data."""
@@ -81,17 +86,16 @@ def words_key(text: str) -> str:
 
 
 def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[Sentence]:
-    """Return the sentences that users wrote themselves, each once, in their order."""
+    """Return the sentences that users wrote themselves, in their order."""
     quoted: set[str] = set()
-    found: dict[str, Sentence] = {}
+    found: list[Sentence] = []
     for index, each in enumerate(messages):
         message = each if isinstance(each, Message) else Message.from_mapping(each)
         if message.role != "user":
             quoted.update(_line_keys(message.content))
             continue
-        for sentence in sentences(message.content, index, quoted):
-            found.setdefault(sentence.key, sentence)
-    return list(found.values())
+        found += sentences(message.content, index, quoted)
+    return found
 
 
 def _line_keys(content: str) -> Iterator[str]:
@@ -108,9 +112,10 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     """
     if _NOT_PROSE.match(content):
         return []
-    text = content[:LONGEST_MESSAGE]
+    text = _looked_at(content)
     for pattern in (_FENCE, _TAGGED):
-        text = pattern.sub(lambda match: re.sub(r"[^\n]", "\0", match[0]), text)
+        text = pattern.sub(_blotted, text)
+    text = _SPOKEN.sub(lambda found: _blotted(found) if _ENDS.search(found[1]) else found[0], text)
     spans = [
         span
         for start, line in _own_lines(text, quoted)
@@ -123,20 +128,34 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     ]
 
 
+def _blotted(found: re.Match[str]) -> str:
+    """Return what is not the author's own as so many null characters; lines stay."""
+    return _NO_BREAK.sub("\0", found[0])
+
+
+def _looked_at(content: str) -> str:
+    """Return a message, as long as it is, with the middle of a very long one blotted out."""
+    if len(content) <= LONGEST_MESSAGE + LAST:
+        return content
+    middle = "\0" * (len(content) - LONGEST_MESSAGE - LAST)
+    return content[:LONGEST_MESSAGE] + middle + content[-LAST:]
+
+
 def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines that are prose, with where they start."""
     start, pasted, headed = 0, False, 0
     is_long = len(text) > LONGEST_OWN
     lines = text.split("\n")
     is_log = sum(map(_is_foreign, lines)) > _MANY_LINES
+    is_dialogue = sum(_SPEAKER.match(line) is not None for line in lines) > 1
     for number, line in enumerate(lines):
         begin, start = start, start + len(line) + 1
         headed += _HEADING.match(line) is not None
         if headed and (is_long or headed > 1):
             return  # a pasted document
-        if is_log and number > _MANY_LINES:
+        if (is_log and number > _MANY_LINES) or _HEADER.match(line):
             return
-        if _is_foreign(line):
+        if _is_foreign(line) or (is_dialogue and _SPEAKER.match(line)):
             pasted = pasted and bool(line.strip())
             continue
         if pasted or words_key(line) in quoted:
@@ -152,12 +171,13 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
 
 def _is_foreign(line: str) -> bool:
     bare = line.strip()
-    if not bare or "\0" in line:
+    if not bare.strip("\0"):
         return True
     if _FOREIGN.match(line) or _MARKED.match(line):
         return True
     if line.startswith(("    ", "\t")) and not _LIST.match(line):
         return True
+    bare = bare.replace("\0", "")
     letters = sum(letter.isalpha() or letter == " " for letter in bare)
     return letters < _PROSE_SHARE * len(bare) and not _CODE.search(bare)
 
@@ -166,8 +186,8 @@ def _split(start: int, line: str) -> Iterator[tuple[int, int]]:
     begin = 0
     for end in [*(match.end() for match in _END.finditer(line)), len(line)]:
         piece = line[begin:end]
-        bare = piece.strip()
+        bare = piece.strip(" \t\r\0")
         if bare and len(bare) <= LONGEST_SENTENCE:
-            left = begin + len(piece) - len(piece.lstrip())
+            left = begin + len(piece) - len(piece.lstrip(" \t\r\0"))
             yield start + left, start + left + len(bare)
         begin = end

@@ -8,8 +8,8 @@ from operator import itemgetter
 
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.engine.merge.grounds import merges_as_metadata, merges_of
-from perdure.engine.merge.policies import Known
+from perdure.engine.learn.grounds import merges_as_metadata, merges_of
+from perdure.engine.learn.policies import Known
 from perdure.engine.recall.planning import content_words
 from perdure.engine.saving.outcome import Change
 from perdure.errors import AccessDeniedError, BrokenNodeError, NodeNotFoundError
@@ -125,7 +125,7 @@ class Ahead:
     # ------------------------------------------------------------ planning
     def take(self, plan: WritePlan, ctx: RequestContext) -> None:
         """Let what a plan writes be known from here on."""
-        for node in filter(None, (plan.node, *plan.former)):
+        for node in filter(None, (plan.node, *plan.former, *plan.doubted)):
             self.at(node.place, ctx)
             self._planned[node.uri] = node
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from enum import Enum
 
-from perdure.engine.extract.contract import CandidateExtractor
-from perdure.engine.merge.comparing import Judge
+from perdure.engine.learn.contract import CandidateExtractor
+from perdure.engine.learn.judge import Judge
 from perdure.engine.validate.validating import Masked
 from perdure.model import Action, CandidateMemory, WritePlan
 from perdure.model.messages import LeftOut

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine.answering import Answering
-from perdure.engine.extract.evidence import evidence_of, verified
-from perdure.engine.merge.policies import Known, policy_for
+from perdure.engine.learn.evidence import evidence_of, verified
+from perdure.engine.learn.policies import Known, policy_for
 from perdure.engine.parts import Parts
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.engine.saving.outcome import Change, Learning, Outcome, Planned, SessionCommit
@@ -95,6 +95,8 @@ class Wishes:
     """Say what would be done, and write nothing."""
     again: bool = False
     """Learn from all messages, those too that were learned from before."""
+    project: str = ""
+    """The project that its statements belong to, but for those about the person."""
     addition: Addition = WHOLE
     """How the messages join the session."""
     progress: Callable[[int, int], None] = lambda _done, _all: None
@@ -220,7 +222,8 @@ class Saving:
                 unfit.append(Planned(candidate, Outcome.FILTERED, reason))
                 continue
             try:
-                sure.append(self._timed(validated(candidate, SecretPolicy.MASK).candidate))
+                fit_one = self._timed(validated(candidate, SecretPolicy.MASK).candidate)
+                sure.append(self._of_project(fit_one))
             except ContextError as error:
                 unfit.append(Planned(candidate, Outcome.FAILED, str(error)))
         return sure, unfit
@@ -234,6 +237,12 @@ class Saving:
         if ahead and candidate.category not in _HAPPENINGS:
             return replace(candidate, when=None)
         return candidate
+
+    def _of_project(self, candidate: CandidateMemory) -> CandidateMemory:
+        project = self._wishes.project
+        if not project or candidate.category in {"profile", "preference"}:
+            return candidate
+        return replace(candidate, metadata={**candidate.metadata, "project": project})
 
     def _plans(
         self, candidates: Sequence[CandidateMemory], ahead: Ahead, ctx: RequestContext

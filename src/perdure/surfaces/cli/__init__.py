@@ -31,6 +31,8 @@ SECTIONS = {
     "Memories": {
         "recall": _command("recall", "Find what memory has to say to a question."),
         "save": _command("save", "Remember one thing."),
+        "remember": _command("remember", "Keep one statement."),
+        "review": _command("review", "Decide what is worth keeping."),
         "commit": _command("commit", "Keep a conversation, and learn from it."),
         "why": _command("why", "Say why memory says what it says."),
         "unmerge": _command("unmerge", "Undo a merge."),

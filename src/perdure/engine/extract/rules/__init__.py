@@ -1,1 +1,0 @@
-"""Extractors that go by rules, and need no model. The four never import each other."""

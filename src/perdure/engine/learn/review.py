@@ -1,0 +1,133 @@
+"""The review queue: candidates that no rule wrote, for the user to accept, edit or reject.
+
+Candidates are found in the sessions each time, so that what was forgotten there is not proposed.
+Kept is only what was decided: hashes of the words, so that nothing is proposed twice.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from perdure.context.draft import Draft
+from perdure.context.files import said_at
+from perdure.context.nodes import Nodes
+from perdure.context.reading import NodeReader
+from perdure.engine.learn import net
+from perdure.engine.learn.prose import words_key
+from perdure.engine.learn.rules import written
+from perdure.engine.sessions import Sessions, list_sessions
+from perdure.errors import InvalidValueError, NodeNotFoundError
+from perdure.model import RequestContext, Uri
+from perdure.storage import Locator
+
+REVIEWED = ".reviewed"
+MOST_SESSIONS = 50
+"""So many sessions are looked at, newest first."""
+_DIGEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A sentence that may be worth keeping, and where it was said."""
+
+    id: str
+    text: str
+    kind: str
+    score: float
+    session_id: str
+    message: int
+    start: int
+    end: int
+    project: str = ""
+
+
+def id_of(text: str) -> str:
+    """Return the name of a sentence: the same for the same words."""
+    return hashlib.sha256(words_key(text).encode()).hexdigest()[:_DIGEST]
+
+
+class Review:
+    """The queue of one caller."""
+
+    def __init__(self, nodes: Nodes, reader: NodeReader, ctx: RequestContext) -> None:
+        self._nodes = nodes
+        self._reader = reader
+        self._ctx = ctx
+
+    def pending(self, most: int = 50) -> list[Pending]:
+        """Return the candidates of the newest sessions, each once, the newest session first."""
+        decided = self._decided()
+        found: dict[str, Pending] = {}
+        for info in list_sessions(self._reader, self._ctx)[:MOST_SESSIONS]:
+            for each in self._of_session(info.id):
+                if each.id not in decided and each.id not in found:
+                    found[each.id] = each
+            if len(found) >= most:
+                break
+        return list(found.values())[:most]
+
+    def find(self, id_: str) -> Pending:
+        """Return one candidate by its id, or by the beginning of it."""
+        found = [each for each in self.pending(10_000) if id_ and each.id.startswith(id_)]
+        if len(found) != 1:
+            what = "several candidates are" if found else "no candidate is"
+            raise InvalidValueError(f"{what} called {id_[:80]!a}. Fix: run `perdure review`.")
+        return found[0]
+
+    def _of_session(self, session: str) -> Iterator[Pending]:
+        place = Uri(self._ctx.account_id, ("sessions", session))
+        try:
+            said = Sessions(self._nodes).messages(place, self._ctx)
+            first = self._reader.read_node(str(place.child("messages")), self._ctx)
+        except NodeNotFoundError:
+            return
+        project = first.metadata.get("project")
+        known = {each.key for each in written(said)}
+        for each in net.candidates(said):
+            sentence = each.sentence
+            if sentence.key not in known:
+                yield Pending(
+                    id_of(sentence.text),
+                    sentence.text,
+                    each.kind,
+                    round(each.score, 3),
+                    session,
+                    sentence.message,
+                    sentence.start,
+                    sentence.end,
+                    project if isinstance(project, str) else "",
+                )
+
+    # ------------------------------------------------------------ what was decided
+    def decide(self, *texts: str) -> Callable[[Draft], None]:
+        """Return the plan to note that sentences were accepted or rejected."""
+        new = {id_of(text) for text in texts}
+
+        def plan(draft: Draft) -> None:
+            found = said_at(self._file, self._reader.backend.read)
+            known = _ids(found if isinstance(found, str) else "")
+            if not new <= known:
+                draft.put(self._file, json.dumps(sorted(known | new), indent=0) + "\n", found)
+
+        return plan
+
+    def reject(self, *texts: str) -> None:
+        """Note that sentences are not worth keeping; they are never proposed again."""
+        self._nodes.because("review").exchange((), (), self._ctx, also=self.decide(*texts))
+
+    def _decided(self) -> frozenset[str]:
+        found = said_at(self._file, self._reader.backend.read)
+        return frozenset(_ids(found if isinstance(found, str) else ""))
+
+    @property
+    def _file(self) -> Locator:
+        return self._reader.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), REVIEWED)
+
+
+def _ids(text: str) -> set[str]:
+    try:
+        told = json.loads(text or "[]")
+    except ValueError:
+        return set()
+    return {each for each in told if isinstance(each, str)} if isinstance(told, list) else set()

@@ -1,1 +1,0 @@
-"""When what is remembered anew is what was remembered before."""

@@ -1,0 +1,60 @@
+"""`perdure remember`."""
+
+import click
+
+from perdure import Memory, Remembered
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.telling import shown_words
+
+
+@click.command("remember")
+@click.argument("text")
+@click.option(
+    "--kind",
+    default="fact",
+    help="rule, decision, rejected, preference, fact (the default), command, task or person.",
+)
+@click.option("--project", help="The project that it belongs to.")
+@click.option(
+    "--replaces", multiple=True, metavar="NODE", help="What it replaces: a node, or its words."
+)
+@as_json(ONE_OBJECT)
+@with_memory
+def remember_command(
+    memory: Memory,
+    text: str,
+    *,
+    kind: str,
+    project: str | None,
+    replaces: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Keep one statement.
+
+    It becomes one with a statement that says the same. What it replaces or contradicts ends; where
+    that is not certain, both are kept, and the older one says since when it may be outdated.
+    """
+    tell(memory.remember(text, kind=kind, project=project, replaces=replaces), as_json=as_json)
+
+
+def tell(done: Remembered, *, as_json: bool) -> None:
+    if as_json:
+        out.json(
+            {
+                "uri": done.uri,
+                "text": done.text,
+                "outcome": done.outcome,
+                "merged_with": done.merged_with,
+                "replaced": list(done.replaced),
+                "doubted": list(done.doubted),
+            }
+        )
+        return
+    out.line(f"{done.outcome} {done.uri}: {shown_words(done.text)}")
+    if done.merged_with and done.merged_with != done.text:
+        out.line(f"one with: {shown_words(done.merged_with)}")
+    for each in done.replaced:
+        out.line(f"no longer holds: {shown_words(each)}")
+    for each in done.doubted:
+        out.line(f"may be outdated: {shown_words(each)}")

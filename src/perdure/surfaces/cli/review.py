@@ -1,0 +1,81 @@
+"""`perdure review`."""
+
+import click
+
+from perdure import Memory, Pending
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, with_memory
+from perdure.surfaces.cli.remember import tell
+from perdure.surfaces.telling import counted, shown_words
+
+_ACTIONS = ("list", "accept", "edit", "reject")
+
+
+@click.command("review")
+@click.argument("action", type=click.Choice(_ACTIONS), default="list")
+@click.argument("candidates", nargs=-1, metavar="[ID]...")
+@click.option("--text", default="", help="Other words for it, with accept or edit.")
+@click.option("--kind", default="", help="rule, decision, rejected, preference, fact, command, task.")
+@as_json(OBJECT_PER_LINE)
+@with_memory
+def review_command(
+    memory: Memory,
+    action: str,
+    candidates: tuple[str, ...],
+    *,
+    text: str,
+    kind: str,
+    as_json: bool,
+) -> None:
+    """Decide what is worth keeping.
+
+    Lists sentences of your sessions that may be worth keeping and that no rule has kept; then
+    accept them by their ids, edit them first, or reject them. What was rejected is never
+    proposed again.
+    """
+    if action == "list":
+        _list(memory, as_json=as_json)
+        return
+    if not candidates:
+        raise click.UsageError("Missing ID. Fix: take one from `perdure review`.")
+    if text and (len(candidates) > 1 or action == "reject"):
+        raise click.UsageError("--text is for one candidate. Fix: accept one at a time.")
+    for each in candidates:
+        if action == "reject":
+            gone = memory.reject(each)
+            if as_json:
+                out.json(_json(gone))
+            else:
+                out.line(f"never proposed again: {shown_words(gone.text)}")
+            continue
+        words = text or (_edited(memory, each) if action == "edit" else "")
+        tell(memory.accept(each, text=words, kind=kind), as_json=as_json)
+
+
+def _edited(memory: Memory, id_: str) -> str:
+    found = next((each for each in memory.candidates(limit=10_000) if each.id.startswith(id_)), None)
+    said = click.edit(found.text) if found else None
+    return " ".join(said.split()) if said else ""
+
+
+def _list(memory: Memory, *, as_json: bool) -> None:
+    found = memory.candidates()
+    for each in found:
+        if as_json:
+            out.json(_json(each))
+        else:
+            out.line(f"{each.id}  {each.kind:10}  {shown_words(each.text)}")
+    if not as_json:
+        out.mention(f"{counted(len(found), 'candidate')}; `perdure review accept ID` keeps one")
+
+
+def _json(each: Pending) -> dict[str, object]:
+    return {
+        "id": each.id,
+        "text": each.text,
+        "kind": each.kind,
+        "score": each.score,
+        "session_id": each.session_id,
+        "message": each.message,
+        "project": each.project,
+    }

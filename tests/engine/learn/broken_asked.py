@@ -1,0 +1,133 @@
+"""Extractors that ask, with one fault each. Every one of them is caught by a test."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from perdure.engine.learn import asked as extractors
+from perdure.engine.learn import windows
+from perdure.engine.learn.windows import question
+from perdure.engine.learn.evidence import Evidence
+from perdure.engine.llm import quoting
+from perdure.errors import LanguageModelError
+from perdure.model.transcript import Message
+
+Patch = pytest.MonkeyPatch
+
+
+# ---------------------------------------------------------------- what is asked
+def shows_texts_as_they_are(patch: Patch) -> None:
+    def raw(value: Mapping[str, Any]) -> str:
+        return json.dumps({**value, "text": ""})[:-2] + str(value["text"]) + '"}'
+
+    patch.setattr(windows, "line_of", raw)
+
+
+def leaves_other_ends_of_lines(patch: Patch) -> None:
+    patch.setattr(quoting, "_escaped", lambda found: found[0])
+
+
+def marks_every_record_alike(patch: Patch) -> None:
+    patch.setattr(quoting, "_DIGITS", 0)
+
+
+def asks_otherwise_each_time(patch: Patch) -> None:
+    asked = count()
+    patch.setattr(extractors, "question", lambda some: f"{question(some)}{next(asked)}")
+
+
+def tells_no_times(patch: Patch) -> None:
+    as_line = windows.as_line
+
+    def timeless(number: int, message: Any, text: str, **more: bool) -> str:  # noqa: ANN401
+        return as_line(number, replace(message, time=None), text, **more)
+
+    patch.setattr(windows, "as_line", timeless)
+
+
+def asks_before_it_looks(patch: Patch) -> None:
+    class Late:
+        @staticmethod
+        def from_mapping(said: Mapping[str, object]) -> Any:  # noqa: ANN401
+            role = "user" if said["role"] == "nobody" else said["role"]
+            return Message.from_mapping({**said, "role": role})
+
+    patch.setattr(extractors, "Message", Late)
+
+
+def shows_secrets(patch: Patch) -> None:
+    patch.setattr(windows, "_without_secrets", lambda content: content)
+
+
+# ---------------------------------------------------------------- windows
+def numbers_messages_from_the_first_of_the_session(patch: Patch) -> None:
+    shown = windows._shown
+
+    def numbered(piece: windows.Piece, _number: int, *, is_before: bool) -> windows.Shown:
+        return shown(piece, piece.index, is_before=is_before)
+
+    patch.setattr(windows, "_shown", numbered)
+
+
+def shows_nothing_from_before(patch: Patch) -> None:
+    patch.setattr(windows, "BEFORE", 0)
+
+
+def takes_again_what_was_before(patch: Patch) -> None:
+    kept = windows._kept
+    patch.setattr(windows, "_kept", lambda some: [replace(e, is_before=False) for e in kept(some)])
+
+
+def takes_again_what_two_pieces_share(patch: Patch) -> None:
+    patch.setattr(extractors, "_is_of_the_next", lambda *_: False)
+
+
+def cuts_without_an_overlap(patch: Patch) -> None:
+    patch.setattr(windows, "OVERLAP", 0)
+
+
+def goes_on_by_a_character(patch: Patch) -> None:
+    patch.setattr(windows, "_next_start", lambda _, start, end: max(start + 1, end - 2_900))
+
+
+def shows_all_that_tools_put_out(patch: Patch) -> None:
+    patch.setattr(windows, "OF_A_TOOL", 10**9)
+
+
+# ---------------------------------------------------------------- answers
+def mends_quotes(patch: Patch) -> None:
+    patch.setattr(
+        extractors, "Evidence", lambda index, cid, _: Evidence(index, cid, "I live in Porto")
+    )
+
+
+def believes_every_name(patch: Patch) -> None:
+    patch.setattr(extractors._Names, "_has", lambda *_: True)
+
+
+def takes_everybody_for_the_owner(patch: Patch) -> None:
+    patch.setattr(extractors, "owner_of", lambda *_: lambda _: True)
+
+
+def fails_with_the_first_bad_item(patch: Patch) -> None:
+    patch.setattr(extractors, "InvalidValueError", KeyError)
+
+
+def names_likes_otherwise_than_dislikes(patch: Patch) -> None:
+    patch.setattr(extractors, "thing_of", lambda about: about)
+
+
+def finds_nothing_where_the_model_fails(patch: Patch) -> None:
+    items_of = extractors.items_of
+
+    def without_errors(*given: Any) -> Iterator[extractors.Item]:  # noqa: ANN401
+        try:
+            yield from items_of(*given)
+        except LanguageModelError:
+            return
+
+    patch.setattr(extractors, "items_of", without_errors)

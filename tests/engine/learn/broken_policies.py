@@ -1,0 +1,194 @@
+"""Merge policies with one fault each. The name says the fault."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from difflib import SequenceMatcher
+from itertools import count
+from typing import ClassVar
+
+from perdure.engine.learn import pages
+from perdure.engine.learn.judge import Comparison, Verdict, compare
+from perdure.engine.learn.joining import Joining
+from perdure.engine.learn.places import place_of
+from perdure.engine.learn.policies import Known, policy_for
+from perdure.engine.saving.knowing import KnownNodes
+from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
+
+NOON = datetime(2026, 6, 1, tzinfo=UTC)
+_calls = count()
+
+
+class Faulty:
+    """A policy of a category, without any fault."""
+
+    category: ClassVar[str] = "profile"
+    planned_as: ClassVar[str] = ""
+    """As what it is planned for, if that is something else."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        kind = self.planned_as or self.category
+        self.inner = policy_for(kind, known, self.judge, lambda: NOON)
+
+    @staticmethod
+    def judge(old: str, new: str) -> Comparison:
+        return compare(old, new)
+
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        return self.changed(self.inner.plan(self.heard(candidate), ctx))
+
+    def heard(self, candidate: CandidateMemory) -> CandidateMemory:
+        return candidate
+
+    def changed(self, plan: WritePlan) -> WritePlan:
+        if plan.node is None:
+            return plan
+        return replace(plan, node=self.written(plan.node))
+
+    def written(self, node: ContextNode) -> ContextNode:
+        return node
+
+    def page(self, candidate: CandidateMemory, ctx: RequestContext) -> ContextNode | None:
+        return self.known.at(place_of(candidate, ctx.account_id), ctx)
+
+
+# ---------------------------------------------------------------- shape
+class ArchivesWhatIsKnown(Faulty):
+    def changed(self, plan: WritePlan) -> WritePlan:
+        if plan.action is Action.CREATE:
+            return plan
+        return WritePlan(action=Action.ARCHIVE, uri=plan.uri, reason=plan.reason)
+
+
+class WritesAtOnce(Faulty):
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        plan = super().plan(candidate, ctx)
+        if isinstance(self.known, KnownNodes) and plan.node is not None:
+            self.known._nodes.write_nodes([plan.node, *plan.former], ctx)
+        return plan
+
+
+class CountsItsPlans(Faulty):
+    def changed(self, plan: WritePlan) -> WritePlan:
+        return replace(plan, reason=f"{plan.reason} {next(_calls)}")
+
+
+# ---------------------------------------------------------------- once
+class SaysItAgain(Faulty):
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        page = self.page(candidate, ctx)
+        if page is None:
+            return super().plan(candidate, ctx)
+        return Joining(compare).appended(page, candidate, ctx)
+
+
+class SaysItOnceInEachSession(Faulty):
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        page, plan = self.page(candidate, ctx), super().plan(candidate, ctx)
+        if page is None or plan.action is Action.SKIP:
+            return plan
+        return Joining(compare).appended(page, candidate, ctx)
+
+
+class ForgetsWhereItWasSaid(Faulty):
+    def written(self, node: ContextNode) -> ContextNode:
+        return replace(node, metadata={**node.metadata, "statements": None})
+
+
+class MergesWhatIsNearlyTheSame(Faulty):
+    @staticmethod
+    def judge(old: str, new: str) -> Comparison:
+        near = SequenceMatcher(None, old, new).ratio() > 0.8
+        return Comparison(Verdict.SAME if near else Verdict.DIFFERENT, "They are near.", 1.0)
+
+
+# ---------------------------------------------------------------- nothing is lost
+class DropsWhatItSupersedes(Faulty):
+    def changed(self, plan: WritePlan) -> WritePlan:
+        return replace(plan, former=())
+
+
+class ContradictsNothing(Faulty):
+    @staticmethod
+    def judge(old: str, new: str) -> Comparison:
+        found = compare(old, new)
+        contradicts = found.verdict is Verdict.CONTRADICTS
+        return Comparison(Verdict.DIFFERENT, "It differs.", 1.0) if contradicts else found
+
+
+class BelievesWhoSpeaksLast(Faulty):
+    def heard(self, candidate: CandidateMemory) -> CandidateMemory:
+        return replace(candidate, when=NOON + timedelta(days=next(_calls)))
+
+
+class ForgetsHowItWasWorded(Faulty):
+    def heard(self, candidate: CandidateMemory) -> CandidateMemory:
+        return replace(candidate, content=candidate.content.replace("likes tabs", "prefers tabs"))
+
+
+class RemembersNoMerges(Faulty):
+    def written(self, node: ContextNode) -> ContextNode:
+        return replace(node, metadata={**node.metadata, "merges": None})
+
+
+class TidiesUp(Faulty):
+    def written(self, node: ContextNode) -> ContextNode:
+        stands = pages.statements(node.content)
+        tidy = "".join(pages.item(each.text, each.since) for each in stands)
+        return replace(node, content=tidy)
+
+
+# ---------------------------------------------------------------- each alone
+class GathersWhatHappened(Faulty):
+    category = "event"
+    planned_as = "preference"
+
+
+class KnowsNoDays(Faulty):
+    category = "event"
+
+    def heard(self, candidate: CandidateMemory) -> CandidateMemory:
+        return replace(candidate, when=None)
+
+
+# ---------------------------------------------------------------- others
+class PutsTheNewestLast(Faulty):
+    def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+        page, plan = self.page(candidate, ctx), super().plan(candidate, ctx)
+        if page is None or plan.node is None:
+            return plan
+        content = page.content + pages.item(candidate.content)
+        return replace(plan, node=replace(plan.node, content=content))
+
+
+class WritesToSomebodyElse(Faulty):
+    def heard(self, candidate: CandidateMemory) -> CandidateMemory:
+        return replace(candidate, owner_space="user:bob")
+
+
+class BringsBackWhatWasPutAway(Faulty):
+    category = "preference"
+
+    def __init__(self, known: Known) -> None:
+        super().__init__(NothingTaken(known))
+
+
+class NothingTaken:
+    """What is known, but for what was put away."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+
+    def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
+        return self._known.at(place, ctx)
+
+    def taken(self, place: Uri, ctx: RequestContext) -> bool:
+        del place, ctx
+        return False
+
+    def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
+        return self._known.near(candidate, ctx)
+
+    def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
+        return self._known.formers(page, ctx)

@@ -1,0 +1,60 @@
+"""A memory that learns by the policy of each category, and in which merges can be undone."""
+
+from collections.abc import Mapping
+
+from perdure.engine.learn import pages
+from perdure.engine.learn.judge import compare
+from perdure.engine.learn.policies import Known, MergePolicy, policy_for
+from perdure.engine.unmerging import Unmerged, Unmerging
+from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
+from tests.support.merge.world import ANA, NOON, World, saying, session
+
+MEMORIES = "ctx://acme/users/ana/memories"
+PROFILE = f"{MEMORIES}/profile"
+SKILL = "ctx://acme/agents/default/skills/make-ship"
+
+
+class Memory:
+    """A memory in which each candidate is planned for by the policy of its category."""
+
+    def __init__(self) -> None:
+        self.category = ""
+        self.world = World(self._policy)
+
+    def _policy(self, known: Known) -> MergePolicy:
+        return policy_for(self.category, known, compare, lambda: NOON)
+
+    def save(self, text: str, category: str = "profile", slug: str = "", day: int = 5) -> WritePlan:
+        """Save what was said on a day, in a session of that day."""
+        self.category = category
+        owner = "agent:default" if category in {"skill", "tool"} else "user:ana"
+        first = CandidateMemory(category=category, content=text, slug=slug, owner_space=owner)
+        return self.world.save(saying(first, text, day), session(f"day {day}"))
+
+    def unmerge(self, uri: str, statement: str = "", ctx: RequestContext = ANA) -> Unmerged:
+        return Unmerging(self.world.nodes, self.world.history).unmerge(uri, ctx, statement)
+
+    # ------------------------------------------------------------ what is there
+    def read(self, uri: str) -> ContextNode:
+        return self.world.read(uri)
+
+    def content(self, uri: str) -> str:
+        return self.read(uri).content
+
+    def said(self, uri: str) -> list[str]:
+        return [each.text for each in pages.statements(self.content(uri))]
+
+    def edit(self, uri: str, content: str) -> None:
+        self.world.edited(uri, content)
+
+    def delete(self, uri: str) -> None:
+        self.world.nodes.delete_node(uri, ANA)
+
+    def state(self) -> tuple[object, Mapping[str, str]]:
+        """Return all that would show a change."""
+        return self.world.history.position(), self.world.contents()
+
+
+def whole(node: ContextNode) -> tuple[object, ...]:
+    """Return what its owner sees of a node."""
+    return node.content, node.abstract, node.overview, node.relations, node.created_at

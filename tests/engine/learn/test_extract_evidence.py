@@ -1,0 +1,91 @@
+"""A candidate stands on words that somebody said, or it is refused."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from perdure.artifacts import CID
+from perdure.engine.learn.evidence import check_evidence, evidence_of, verified
+from perdure.engine.learn.extractors import ProfileExtractor
+from perdure.engine.learn.extractors import ProcedureExtractor
+from perdure.errors import EvidenceError, InvalidValueError
+from perdure.model import CandidateMemory, RequestContext
+
+ANA = RequestContext("acme", "ana", session_id="one")
+MESSAGES: list[dict[str, object]] = [
+    {"role": "assistant", "content": "Where do you live?"},
+    {"role": "user", "content": "Well, I live in Porto, by the way.", "name": "Ana"},
+]
+
+
+@pytest.fixture
+def candidate() -> CandidateMemory:
+    (found,) = ProfileExtractor().extract(MESSAGES, ANA)
+    return found
+
+
+def with_evidence(candidate: CandidateMemory, **changes: Any) -> CandidateMemory:  # noqa: ANN401 - JSON
+    told: Any = candidate.metadata["evidence"]
+    return replace(candidate, metadata={"evidence": [{**told[0], **changes}]})
+
+
+def test_evidence_is_the_message_its_cid_and_the_words(candidate: CandidateMemory) -> None:
+    content = str(MESSAGES[1]["content"])
+    (evidence,) = evidence_of(candidate)
+
+    assert evidence.message == 1
+    assert evidence.cid == str(CID.of(content.encode()))
+    assert evidence.quote == candidate.quote == "I live in Porto"
+    assert candidate.speaker == "Ana"
+    check_evidence(candidate, MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"quote": "I live in Lisbon"}, "is not in message 1"),
+        ({"quote": "i live in porto"}, "is not in message 1"),
+        ({"quote": " "}, "is not in message 1"),
+        ({"message": 2}, "of message 2, which there is not"),
+        ({"message": 0}, "of another text than message 0"),
+        ({"cid": str(CID.of(b""))}, "of another text than message 1"),
+        ({"message": "1"}, "is no evidence"),
+        ({"more": 1}, "is no evidence"),
+    ],
+)
+def test_words_that_are_not_there_are_refused(
+    candidate: CandidateMemory, changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(EvidenceError, match=rf"{told}.*Fix: "):
+        check_evidence(with_evidence(candidate, **changes), MESSAGES)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"evidence": []}, {"evidence": "I live in Porto"}])
+def test_a_candidate_without_evidence_is_refused(
+    candidate: CandidateMemory, metadata: dict[str, Any]
+) -> None:
+    with pytest.raises(EvidenceError, match="has no evidence"):
+        check_evidence(replace(candidate, metadata=metadata), MESSAGES)
+
+
+@pytest.mark.parametrize("change", [{"quote": "I live"}, {"speaker": "Tom"}])
+def test_quote_and_speaker_are_those_of_the_evidence(
+    candidate: CandidateMemory, change: dict[str, Any]
+) -> None:
+    with pytest.raises(EvidenceError):
+        check_evidence(replace(candidate, **change), MESSAGES)
+
+
+def test_what_is_refused_is_told_with_its_reason(candidate: CandidateMemory) -> None:
+    made_up = with_evidence(candidate, quote="I love Porto")
+    kept, refused = verified([made_up, candidate], MESSAGES)
+
+    assert kept == [candidate]
+    assert [each.candidate for each in refused] == [made_up]
+    assert "'I love Porto' is not in message 1" in refused[0].reason
+
+
+def test_a_negative_message_is_none(candidate: CandidateMemory) -> None:
+    with pytest.raises(InvalidValueError):
+        check_evidence(with_evidence(candidate, message=-1), MESSAGES)
