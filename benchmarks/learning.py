@@ -57,9 +57,7 @@ def load(folder: Path) -> list[Session]:
         if path.name == "labels.json":
             continue
         told = json.loads(path.read_text())
-        messages = [
-            {"role": each["role"], "content": each["content"]} for each in told["messages"]
-        ]
+        messages = [{"role": each["role"], "content": each["content"]} for each in told["messages"]]
         row = labels.get(told["session"])
         items = row["items"] if row else ()
         found.append(Session(told["session"], told["project"], messages, items, row is not None))
@@ -129,7 +127,9 @@ def threshold(sessions: Sequence[Session], model: net.Weights) -> float:
 
 
 # ---------------------------------------------------------------- measuring
-def measure(sessions: Sequence[Session], models: Mapping[str, net.Weights]) -> tuple[str, list[tuple[object, ...]]]:
+def measure(
+    sessions: Sequence[Session], models: Mapping[str, net.Weights]
+) -> tuple[str, list[tuple[object, ...]]]:
     counts, got, everything, missed = [], Counter(), Counter(), []
     for session in sessions:
         found = net.candidates(session.messages, models[session.project])
@@ -194,9 +194,7 @@ def main() -> None:
     asked = parser.parse_args()
     sessions = load(asked.sessions)
     projects = {each.project for each in sessions}
-    models = {
-        left: fit([each for each in sessions if each.project != left]) for left in projects
-    }
+    models = {left: fit([each for each in sessions if each.project != left]) for left in projects}
     report, missed = measure(sessions, models)
     print("leave one repository out\n" + report)
     if asked.missed:

@@ -16,17 +16,17 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 1_492,
-    "app": 3_065,
+    "app": 3_057,
     "artifacts": 7_235,
     "context": 3_128,
-    "engine": 24_610,
-    "harness": 941,
-    "index": 4_187,
-    "model": 2_197,
-    "process": 547,
+    "engine": 21_998,
+    "harness": 1_012,
+    "index": 4_219,
+    "model": 2_201,
+    "process": 546,
     "storage": 4_888,
-    "surfaces": 6_300,
-    "testing": 4_203,
+    "surfaces": 6_506,
+    "testing": 4_209,
 }
 
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_289
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 57_988

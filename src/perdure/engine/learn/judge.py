@@ -82,7 +82,11 @@ _SINCE = re.compile(r"\s\((?:since|may be outdated since) \d{4}-\d\d-\d\d\)\s*\Z
 _CEASED = re.compile(r"\bno longer ", re.IGNORECASE)
 _BE = {"m": "am", "re": "are", "s": "is"}
 _NUMBERS = dict(
-    zip("one two three four five six seven eight nine ten".split(), map(str, range(1, 11)), strict=True)
+    zip(
+        "one two three four five six seven eight nine ten".split(),
+        map(str, range(1, 11)),
+        strict=True,
+    )
 )
 
 
@@ -323,7 +327,9 @@ def _limits() -> frozenset[str]:
     return words_of("limits")
 
 
-_IRREGULAR = re.compile(r"taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote|ran|came")
+_IRREGULAR = re.compile(
+    r"taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote|ran|came"
+)
 
 
 def _has_past(words: Sequence[str]) -> bool:
