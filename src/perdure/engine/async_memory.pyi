@@ -26,7 +26,7 @@ from perdure.engine.recall.result import RecallResult
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound
 from perdure.engine.saving.outcome import SessionCommit
-from perdure.engine.sessions import SessionInfo
+from perdure.engine.sessions import SessionEnd, SessionInfo
 from perdure.engine.unmerging import Unmerged
 from perdure.engine.upkeep import Checkup, Counting, IndexProof, IndexStatus, StatusPart
 from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
@@ -174,6 +174,7 @@ class AsyncMemory:
         title: str = "",
         extract: bool = True,
         replace_last: bool | None = None,
+        after: SessionEnd | None = None,
     ) -> SessionCommit: ...
     async def unmerge(self, uri: str, statement: str = "") -> Unmerged: ...
     async def settle(self) -> None: ...

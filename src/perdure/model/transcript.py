@@ -79,10 +79,12 @@ class Said:
 
 def render(title: str, said: Iterable[tuple[int, int, Message]]) -> str:
     """Return messages, or pieces of them, as Markdown; each with its index and piece."""
-    sections = [f"# {_SPACE.sub(' ', title).strip()}\n"]
-    for index, piece, message in said:
-        sections.append(f"\n{_heading(index, piece, message)}\n\n{_escaped(message.content)}\n")
-    return "".join(sections)
+    return "".join([f"# {_SPACE.sub(' ', title).strip()}\n", *(section(*each) for each in said)])
+
+
+def section(index: int, piece: int, message: Message) -> str:
+    """Return a message, or a piece of one, as it follows others in a text."""
+    return f"\n{_heading(index, piece, message)}\n\n{_escaped(message.content)}\n"
 
 
 def parse(text: str) -> list[Said]:
@@ -95,9 +97,9 @@ def parse(text: str) -> list[Said]:
     ]
 
 
-def pieces(messages: Sequence[Message]) -> Iterator[tuple[int, int, Message]]:
+def pieces(messages: Sequence[Message], first: int = 0) -> Iterator[tuple[int, int, Message]]:
     """Yield messages with their index; a long one in pieces, cut between lines if it can be."""
-    for index, message in enumerate(messages):
+    for index, message in enumerate(messages, start=first):
         for piece, content in enumerate(_cut(message.content)):
             yield index, piece, Message(message.role, content, message.name, message.time)
 
