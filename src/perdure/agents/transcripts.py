@@ -18,6 +18,7 @@ from perdure.engine.importing.contract import Finding, Item, Resumable
 from perdure.engine.importing.sources import Entry, guarded, opened
 from perdure.engine.sessions import SessionEnd
 from perdure.engine.whole_file import write_whole
+from perdure.errors import UnreadableSourceError
 from perdure.model.values import JSON
 
 _LOOKED_AT = 4_096
@@ -111,8 +112,13 @@ class Transcript:
 @contextmanager
 def transcript(path: Path) -> Iterator[Transcript]:
     """Open a transcript; whatever is wrong with the file is `UnreadableSourceError`."""
-    real = guarded(lambda: path.resolve(strict=True))
-    with guarded(lambda: opened(real)) as stream:
+    try:
+        stream = opened(path.resolve(strict=True))
+    except OSError as error:
+        raise UnreadableSourceError(
+            f"{str(path)!a} can't be read: {error.strerror}. Fix: none needed; nothing was kept."
+        ) from error
+    with stream:
         yield Transcript(path, stream)
 
 

@@ -36,6 +36,7 @@ from perdure.errors import (
     NodeNotFoundError,
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
+from perdure.model.transcript import abstract_of
 from perdure.model.uri import SLUG, name_of
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
 from perdure.storage.contract import is_directory
@@ -283,7 +284,8 @@ class NodeReader:
             uri=parts.uri,
             content=body,
             relations=parts.take(RELATIONS, parts.edges, parts.edited_edges),
-            abstract=parts.take(ABSTRACT, str, edited_abstract),
+            abstract=parts.take(ABSTRACT, str, edited_abstract)
+            or (abstract_of(body) if place.session else ""),
             overview=parts.take(OVERVIEW, str, edited_overview),
             metadata=meta.metadata,
             frontmatter=None if lines == frontmatter.generate(meta.title) else lines,

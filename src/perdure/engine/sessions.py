@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from itertools import count, dropwhile
-from typing import NamedTuple, overload
+from typing import overload
 
 from perdure.context.draft import Draft, Marks
 from perdure.context.nodes import Nodes
@@ -23,7 +23,16 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.messages import LeftOut, read_messages
-from perdure.model.transcript import PIECE_CHARACTERS, Message, Said, parse, pieces, render, section
+from perdure.model.transcript import (
+    PIECE_CHARACTERS,
+    Message,
+    Said,
+    abstract_of,
+    parse,
+    pieces,
+    render,
+    section,
+)
 from perdure.model.values import JSON, MAX_ABSTRACT, encodable, shortened
 
 _NAME = "messages"
@@ -482,59 +491,52 @@ def _part(place: Uri, number: int) -> Uri:
     return place.child(_NAME if number == 0 else f"{_NAME}-{number + 1}")
 
 
-class _Part(NamedTuple):
-    """Pieces of messages that go into one node, and what it then says."""
-
-    pieces: list[Piece]
-    content: str
+def _parts(place: Uri, messages: Sequence[Message]) -> Iterator[str]:
+    """Yield what the nodes of a session say."""
+    return _filled(place, pieces(messages), "") if messages else iter(())
 
 
-def _parts(place: Uri, messages: Sequence[Message]) -> Iterator[_Part]:
-    return _filled(place, pieces(messages), _Part([], render(_heading(place), ())))
-
-
-def _filled(place: Uri, found: Iterable[Piece], begun: _Part) -> Iterator[_Part]:
-    """Yield a part that was begun, filled with pieces, and more parts for those left over."""
-    part, texts, length = list(begun.pieces), [begun.content], len(begun.content)
+def _filled(place: Uri, found: Iterable[Piece], begun: str) -> Iterator[str]:
+    """Yield a content that was begun, filled with pieces, and others for those left over."""
+    texts, length = [begun], len(begun)
     for piece in found:
         text = section(*piece)
-        if part and length + len(text) > PIECE_CHARACTERS:
-            yield _Part(part, "".join(texts))
-            part, texts = [], [render(_heading(place), ())]
+        if length + len(text) > PIECE_CHARACTERS and length:
+            yield "".join(texts)
+            texts, length = [""], 0
+        if not length:
+            texts = [render(_heading(place), ())]
             length = len(texts[0])
-        part.append(piece)
         texts.append(text)
         length += len(text)
-    if part:
-        yield _Part(part, "".join(texts))
+    yield "".join(texts)
 
 
 def _written(
-    place: Uri, parts: Iterable[_Part], known: Sequence[ContextNode]
+    place: Uri, parts: Iterable[str], known: Sequence[ContextNode]
 ) -> Iterator[ContextNode]:
     """Yield the nodes that must be written: new ones, and the last one, which others came after."""
-    for number, part in enumerate(parts):
+    for number, content in enumerate(parts):
         if number >= len(known):
-            yield _node(_part(place, number), part)
-        elif known[number].content != part.content:
-            yield known[number].revised(content=part.content, abstract=_abstract(part.pieces))
+            yield _node(_part(place, number), content)
+        elif known[number].content != content:
+            yield known[number].revised(content=content, abstract=abstract_of(content))
 
 
 def _continued(
     place: Uri, last: ContextNode, end: SessionEnd, new: Sequence[Message]
 ) -> Iterator[ContextNode]:
     """Yield the nodes that must be written to have new messages behind the last node's."""
-    known = [(each.index, each.piece, each.message) for each in parse(last.content)]
-    parts = _filled(place, pieces(new, end.messages), _Part(known, last.content))
-    for number, part in enumerate(parts, start=end.part):
+    parts = _filled(place, pieces(new, end.messages), last.content)
+    for number, content in enumerate(parts, start=end.part):
         if number > end.part:
-            yield _node(_part(place, number), part)
-        elif part.content != last.content:
-            yield last.revised(content=part.content, abstract=_abstract(part.pieces))
+            yield _node(_part(place, number), content)
+        elif content != last.content:
+            yield last.revised(content=content, abstract=abstract_of(content))
 
 
-def _node(place: Uri, part: _Part) -> ContextNode:
-    return ContextNode(uri=str(place), content=part.content, abstract=_abstract(part.pieces))
+def _node(place: Uri, content: str) -> ContextNode:
+    return ContextNode(uri=str(place), content=content, abstract=abstract_of(content))
 
 
 def _titled(
@@ -580,13 +582,3 @@ def _moved(place: Uri) -> VersionMismatchError:
 
 def _heading(place: Uri) -> str:
     return f"Session {place.name}"
-
-
-def _abstract(part: Sequence[Piece]) -> str:
-    """Say who spoke, when, and how it began."""
-    speakers = ", ".join(dict.fromkeys(message.speaker for _, _, message in part))
-    times = [message.time for _, _, message in part if message.time]
-    date = f", {min(times).date().isoformat()}" if times else ""
-    began = next((" ".join(m.content.split()) for _, _, m in part if m.content.strip()), "")
-    said = f"{speakers}{date}: {began}"
-    return shortened(said, MAX_ABSTRACT)
