@@ -118,6 +118,9 @@ def _answered(wishes: Wishes, home: Path, said: "Said") -> dict[str, object]:
     text = _recalled(wishes, home, said)
     if not text:
         return {}
+    from perdure.model.speech import marked
+
+    text = marked(text)  # what comes back in a transcript is not learned from
     if wishes.agent == CURSOR:
         return {"additional_context": text}
     return {
