@@ -183,8 +183,14 @@ class NodeReader:
     def siblings(self, node: ContextNode, ctx: RequestContext) -> Iterator[tuple[str, str]]:
         """Yield the URIs and abstracts of the first nodes in the same folder, but not its own."""
         others = (uri for uri in self.list_children(str(node.place.parent), ctx) if uri != node.uri)
-        found = ((uri, self.look(Uri.parse(uri), ABSTRACT)) for uri in others)
+        found = ((uri, self.abstract_at(Uri.parse(uri))) for uri in others)
         return islice(((uri, text) for uri, text in found if isinstance(text, str)), _SIBLINGS)
+
+    def abstract_at(self, place: Uri) -> Found:
+        """Return the abstract of a node; in a session it may have no file of its own."""
+        said = self.look(place, ABSTRACT)
+        content = self.look(place, CONTENT) if said is None and place.session else None
+        return abstract_of(frontmatter.split(content)[1]) if isinstance(content, str) else said
 
     def walk(self, place: Uri) -> Iterator[Uri]:
         """Yield every place below, in order, that has files of a node or is an empty folder."""

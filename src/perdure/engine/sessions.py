@@ -143,7 +143,7 @@ class Sessions:
 
         def join(before: Sequence[Message]) -> Sequence[Message]:
             if addition.whole:
-                return recommitted(before, screened.after(before), place)
+                return recommitted(before, screened.after(()), place)
             return appended(before, screened.after(()), replace_last=addition.replace_last)
 
         inside = replace(ctx, session_id=session_id)

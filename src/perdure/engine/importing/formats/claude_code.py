@@ -142,8 +142,8 @@ class _Lines:
 def _branch(own: Mapping[str, Line]) -> dict[str, None]:
     """Return what leads to the last line, in the order of the file.
 
-    A line whose predecessor is missing follows the one above it. Results of tools that were called
-    at once hang beside each other; all that belong to the branch are of it.
+    A line whose predecessor is missing follows the one above it. Calls of tools at once, and their
+    results, hang beside each other; all that belong to the branch are of it.
     """
     above = dict(zip(list(own)[1:], own, strict=False))
     at = next((uuid for uuid in reversed(list(own)) if own[uuid].get("type") in _SPOKEN), None)
@@ -152,30 +152,29 @@ def _branch(own: Mapping[str, Line]) -> dict[str, None]:
         found.add(at)
         parent = _parent(own[at])
         at = parent if parent in own else above.get(at) if parent else None
-    beside = {
-        uuid
-        for uuid, line in own.items()
-        if _is_result(line) and text_of(line.get("parentUuid")) in found
-    }
-    return {uuid: None for uuid in own if uuid in found or uuid in beside}
+    for uuid, line in own.items():
+        if _beside(line) and text_of(line.get("parentUuid")) in found:
+            found.add(uuid)
+    return {uuid: None for uuid in own if uuid in found}
 
 
 def _parent(line: Line) -> str:
     return text_of(line.get("parentUuid") or line.get("logicalParentUuid"))
 
 
-def _is_result(line: Line) -> bool:
-    if line.get("type") != "user":
-        return False
+def _beside(line: Line) -> str:
+    """Return what a line is that can hang beside others: a call or a result of a tool; or ""."""
     blocks = list_of(mapping_of(line.get("message")).get("content"))
-    return {text_of(mapping_of(block).get("type")) for block in blocks} == {"tool_result"}
+    kinds = {text_of(mapping_of(block).get("type")) for block in blocks}
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    return kind if kind in {"tool_use", "tool_result"} else ""
 
 
 def _known(line: Line) -> JSON:
     """Return of a line what tells whether others follow it."""
     known: dict[str, JSON] = {name: text_of(line.get(name)) or None for name in _OF_A_KNOWN_LINE}
-    if _is_result(line):
-        known["message"] = {"content": [{"type": "tool_result"}]}
+    if kind := _beside(line):
+        known["message"] = {"content": [{"type": kind}]}
     return known
 
 
