@@ -105,7 +105,8 @@ _QUOTE = r"(?:(?<!\\)\\*+(?:[\"']|&quot;|&#34;|&#39;|&#x27;|u0022))"
 _PAIR = re.compile(rf"{_QUOTE}\w+{_QUOTE}\s*:")
 _OWN_PAIR = re.compile(
     rf"{_QUOTE}(?:(?:left_out|index_lag|more_after|next_offset|superseded_by|out_of_reach){_QUOTE}\s*:"
-    rf"|(?:uri|folder){_QUOTE}\s*:\s*{_QUOTE}ctx:\\*/|cid{_QUOTE}\s*:\s*{_QUOTE}baf)"
+    rf"|(?:uri|folder){_QUOTE}\s*:\s*{_QUOTE}ctx:\\*/|cid{_QUOTE}\s*:\s*{_QUOTE}baf"
+    rf"|undo{_QUOTE}\s*:\s*{_QUOTE}perdure )"
 )
 """What is in every result of our tools that quotes a memory, at its start and at its end."""
 _QUOTED_NAME = re.compile(r"[\"';42]\s*:")
@@ -195,7 +196,8 @@ def _without_fences(text: str) -> str:
 def _without_results(text: str) -> str:
     """Take out the result of a tool of ours, as JSON, also escaped or cut off."""
     pairs = list(_PAIR.finditer(text))
-    if len(pairs) < _FEWEST_PAIRS or not _OWN_PAIR.search(text):
+    is_object = bool(pairs) and _is_structure(text[: pairs[0].start()])
+    if not (is_object or len(pairs) >= _FEWEST_PAIRS) or not _OWN_PAIR.search(text):
         return text
     start = max(text.rfind("{", 0, pairs[0].start()), 0)
     end = text.rfind("}") + 1

@@ -380,12 +380,10 @@ def _day(moment: date | None) -> str:
     return moment.isoformat()[:10] if moment else ""
 
 
-# ---------------------------------------------------------------- budgets
 def answered(answer: schema.Answer, text: str | None = None) -> CallToolResult:
     """Return an answer as programs read it, and as a text for a model."""
-    plain = marked(text) if text else answer.model_dump_json()
     return CallToolResult(
-        content=[TextContent(type="text", text=plain)],
+        content=[TextContent(type="text", text=marked(text) if text else answer.model_dump_json())],
         structured_content=answer.model_dump(mode="json"),
     )
 
