@@ -216,19 +216,20 @@ def _refuse(what: str) -> NoReturn:
 
 def texts_of(node: ContextNode, content_file: str, before: Files) -> dict[str, str]:
     """Return what the parts say; for a node of a session, without those that need no file."""
-    is_session = bool(node.place.session)
-    is_derived = is_session and node.abstract == transcript.abstract_of(node.content)
     texts = {
         CONTENT: content_file,
         RELATIONS: relations_text(node.relations),
-        ABSTRACT: "" if is_derived else node.abstract,
+        ABSTRACT: node.abstract,
         OVERVIEW: node.overview,
     }
-    return {
-        name: text
-        for name, text in texts.items()
-        if not is_session or before[name] is not None or text != _EMPTY.get(name)
+    if not node.place.session:
+        return texts
+    if node.abstract == transcript.abstract_of(node.content):
+        texts[ABSTRACT] = ""
+    needless = {
+        name for name, text in _EMPTY.items() if texts[name] == text and before[name] is None
     }
+    return {name: text for name, text in texts.items() if name not in needless}
 
 
 def cid_of(text: str) -> str:

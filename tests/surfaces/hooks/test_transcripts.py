@@ -16,7 +16,16 @@ from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
 from perdure.model import Uri
 from tests.engine.importing.samples import code_line, codex_message, codex_meta, result, used
-from tests.surfaces.hooks.calling import SESSION, environment, line, log
+from tests.surfaces.hooks.calling import (
+    SESSION,
+    call,
+    ending,
+    environment,
+    line,
+    log,
+    start,
+    waiting,
+)
 
 Lines = Sequence[dict[str, Any]]
 
@@ -284,3 +293,28 @@ def test_many_short_messages_are_kept(context: Context) -> None:
 
     assert (done.messages, len(done.uris)) == (5_000, 7)
     assert said(context, "long") == [f"{n}" for n in range(5_000)]
+
+
+def test_ten_sessions_of_five_projects_at_once_are_all_kept(tmp_path: Path) -> None:
+    """Each ends twice, the second time with more said."""
+    paths = [tmp_path / f"{at:04d}.jsonl" for at in range(10)]
+    for count in (2, 4):
+        started = []
+        for at, path in enumerate(paths):
+            lines = [
+                {**each, "sessionId": path.stem, "cwd": f"/srv/project-{at % 5}"}
+                for each in talk(count, count - 2)
+            ]
+            write(path, lines, "a")
+            words = ("stop", "--foreground", "--seconds", "120")
+            started.append(start(tmp_path, *words, said=json.dumps(ending(path)).encode()))
+        for each in started:
+            each.communicate(timeout=180)
+    call(tmp_path, "stop", "--foreground", said=ending(paths[0]))  # keeps what waits still
+
+    assert (waiting(tmp_path), log(tmp_path)) == (0, "")
+    with open_context(environment(tmp_path)) as context:
+        for at, path in enumerate(paths):
+            assert said(context, f"claude-code-{path.stem}") == items(4)
+            node = context.memory.read(f"sessions/claude-code-{path.stem}/messages")
+            assert node.metadata["cwd"] == f"/srv/project-{at % 5}"
