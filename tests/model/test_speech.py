@@ -118,6 +118,12 @@ class TestWhatPerdureEmitted:
 
         assert found == Speech(Kind.INJECTED, "")
 
+    def test_has_no_marks_inside(self) -> None:
+        inside = "[perdure-begin-[perdure-begin-01234567]01234567] zebra"
+
+        assert marked(inside).count("perdure-") == 2
+        assert speech_of("user", marked(inside)[5:]) == Speech(Kind.INJECTED, "")
+
     def test_has_the_same_mark_each_time(self) -> None:
         assert marked("Uses tabs.") == marked("Uses tabs.") != marked("Uses spaces.")
 

@@ -131,7 +131,9 @@ def marked(text: str) -> str:
 
     Marks that the text has already are taken out: it can't end its own block.
     """
-    inner = _MARK.sub("", text)
+    inner = text
+    while _MARK.search(inner):  # what is left around one may be another
+        inner = _MARK.sub("", inner)
     name = sha256(inner.encode(errors="replace")).hexdigest()[:8]
     return f"[perdure-begin-{name}]\n{inner}\n[perdure-end-{name}]"
 
