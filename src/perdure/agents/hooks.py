@@ -31,6 +31,8 @@ MOST_BYTES = 4 * 1024 * 1024
 _AT_ONCE = 65536
 _START_TOKENS = 1_500
 PROMPT_TOKENS = 600
+_MARK_TOKENS = 24
+"""Of them, for the marks around what is told."""
 _AT_START = "{} project: conventions, decisions, preferences"
 _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
@@ -118,6 +120,9 @@ def _answered(wishes: Wishes, home: Path, said: "Said") -> dict[str, object]:
     text = _recalled(wishes, home, said)
     if not text:
         return {}
+    from perdure.model.speech import marked
+
+    text = marked(text)  # what comes back in a transcript is not learned from
     if wishes.agent == CURSOR:
         return {"additional_context": text}
     return {
@@ -226,7 +231,7 @@ def recalled_at_start(cwd: str) -> str:
     from perdure.process import recall_here
 
     return recall_here(
-        {"cwd": cwd}, query=_AT_START.format(PurePath(cwd).name), limit=_START_TOKENS
+        {"cwd": cwd}, query=_AT_START.format(PurePath(cwd).name), limit=_START_TOKENS - _MARK_TOKENS
     )
 
 
@@ -242,7 +247,7 @@ def recalled_for(prompt: str, known: str) -> str:
     with open_memory(os.environ, caller_for(os.environ, role="member")) as memory:
         found = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT).hits
     news = [hit for hit in found if not known or hit.session_id != known][:_MOST_HITS]
-    return compose([Tier("Remembered", news)], PROMPT_TOKENS).markdown
+    return compose([Tier("Remembered", news)], PROMPT_TOKENS - _MARK_TOKENS).markdown
 
 
 def is_worth_asking(prompt: str) -> bool:

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,13 +20,20 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from perdure.engine.whole_file import write_whole
-from perdure.errors import AbsentError, InvalidValueError, NodeExistsError, PerdureError
+from perdure.errors import (
+    AbsentError,
+    InvalidValueError,
+    NodeExistsError,
+    PerdureError,
+    VersionMismatchError,
+)
 from perdure.model.values import shortened, visible
 
 if TYPE_CHECKING:
     from perdure.app import Context
-    from perdure.engine.importing.contract import Conversation
+    from perdure.engine.importing.contract import Conversation, Finding, Item, Resumable
     from perdure.engine.importing.importers import SessionImporter
+    from perdure.engine.sessions import SessionEnd
 
 MOST = 1_000
 """More notes than that are not looked at in one go."""
@@ -189,22 +196,70 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> Non
 
 
 def keep(context: "Context", waiting: Waiting) -> None:
-    """Keep what a transcript says, and learn from it; what is known already changes nothing."""
-    from perdure.engine.importing.contract import Conversation, Finding
+    """Keep what a transcript says, and learn from it; what is known already changes nothing.
+
+    What was added since the last time is read alone. If that can't be told, all of it is read.
+    """
+    from perdure.engine.importing.contract import Resumable
     from perdure.engine.importing.importers import SessionImporter
     from perdure.engine.importing.importing import FORMATS
     from perdure.engine.importing.sources import Source
 
     if waiting.agent not in FORMATS:
         raise InvalidValueError(f"nobody reads transcripts of {waiting.agent!a}. Fix: none needed.")
+    home, format_ = context.config.home, FORMATS[waiting.agent]
     importer = SessionImporter(context.memory, context.nodes, learn=True)
+    if isinstance(format_, Resumable):
+        _keep_growing(importer, waiting, format_, home)
+        return
     with closing(Source(Path(waiting.transcript))) as source:
-        for item in FORMATS[waiting.agent].items(source):
-            if isinstance(item, Conversation) and item.messages:
-                _refuse_another(waiting, item)
-                _put(importer, item)
-            elif isinstance(item, Finding) and item.refused:
-                note(context.config.home, f"{waiting.agent}: {item}")
+        for item in _conversations(waiting, format_.items(source), home):
+            _put(importer, item)
+
+
+def _keep_growing(
+    importer: "SessionImporter", waiting: Waiting, format_: "Resumable", home: Path
+) -> None:
+    """Keep what was added to a transcript since it was last read; if nothing says so, all."""
+    from perdure.agents.transcripts import Reading, Readings, transcript
+    from perdure.engine.importing.contract import NotResumableError
+
+    readings = Readings(folder_of(home) / "read")
+    known = readings.get(waiting.agent, waiting.session_id)
+    with transcript(Path(waiting.transcript)) as found:
+        before = found.before(found.size)
+
+        def note_down(item: "Conversation", end: "SessionEnd") -> None:
+            state = item.state if isinstance(item.state, Mapping) else {}
+            reading = Reading(found.size, before, item.source_id, state, end)
+            readings.put(waiting.agent, waiting.session_id, reading)
+
+        if known is not None and found.is_behind(known):
+            if known.offset == found.size:
+                return
+            # Somebody went back in the session, or changed what is kept of it: then all is read.
+            with suppress(NotResumableError, VersionMismatchError, NodeExistsError):
+                for item in _conversations(waiting, found.items(format_, known), home):
+                    named = replace(item, source_id=known.source_id)
+                    note_down(named, importer.extend(named, known.end))
+                return
+        for item in _conversations(waiting, found.items(format_, None), home):
+            named = _put(importer, item)
+            note_down(named, importer.end(named))
+
+
+def _conversations(
+    waiting: Waiting, items: "Iterable[Item | Finding]", home: Path
+) -> "Iterator[Conversation]":
+    """Yield the conversations of a file that was named as one of a session; note what is wrong."""
+    from perdure.engine.importing.contract import Conversation, Finding
+
+    for item in items:
+        if isinstance(item, Conversation) and (item.messages or item.state):
+            _refuse_another(waiting, item)
+            yield item
+        elif isinstance(item, Finding) and item.refused:
+            note(home, f"{waiting.agent}: {item}")
 
 
 def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
@@ -216,17 +271,20 @@ def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
         )
 
 
-def _put(importer: "SessionImporter", item: "Conversation") -> None:
+def _put(importer: "SessionImporter", item: "Conversation") -> "Conversation":
     """Keep a conversation; who went back in it and took another way has it under another name."""
-    for number in range(1, _MOST_BRANCHES + 1):
-        named = item.source_id if number == 1 else f"{item.source_id}.{number}"
+    number = 1
+    while item.messages:
+        named = item if number == 1 else replace(item, source_id=f"{item.source_id}.{number}")
         try:
-            importer.put(replace(item, source_id=named), dry_run=False)
+            importer.put(named, dry_run=False)
         except NodeExistsError:
             if number == _MOST_BRANCHES:
                 raise
+            number += 1
         else:
-            return
+            return named
+    return item
 
 
 # ---------------------------------------------------------------- the log

@@ -46,7 +46,8 @@ class Draft:
         """Let a node be written in place of what is stored, or of `files` that are no node."""
         final = self._final(node, stored, status)
         title = final.title
-        texts = texts_of(final, _content_file(final, stored, title))
+        before = files if stored is None else stored.files
+        texts = texts_of(final, _content_file(final, stored, title), before)
         parts = {name: cid_of(text) for name, text in texts.items()}
         meta = Meta(
             final.status,
@@ -59,7 +60,6 @@ class Draft:
             final.metadata,
         )
         folder = self.reader.folder(final.place)
-        before = files if stored is None else stored.files
         for name, text in {**texts, META: meta.text()}.items():
             found = before[name]
             # A part that stays the same is let be, also where somebody broke its file. One that

@@ -17,7 +17,7 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
-from perdure.model import ContextNode, NodeStatus, RelationEdge
+from perdure.model import ContextNode, NodeStatus, RelationEdge, transcript
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
@@ -42,6 +42,8 @@ META = ".meta.json"
 PARTS = (CONTENT, RELATIONS, ABSTRACT, OVERVIEW)
 """In the order in which they are written; the meta comes after them."""
 FILES = (*PARTS, META)
+_EMPTY = {RELATIONS: "[]\n", ABSTRACT: "", OVERVIEW: ""}
+"""What a part says that has no file. Nodes of sessions have none where it would say just that."""
 
 ARCHIVED = ".archived"
 """The folder with a mark for each archived node beside it, so that listing need not read them."""
@@ -212,13 +214,22 @@ def _refuse(what: str) -> NoReturn:
     raise InvalidValueError(f"{what}. Fix: correct the file, or run `perdure repair`.")
 
 
-def texts_of(node: ContextNode, content_file: str) -> dict[str, str]:
-    return {
+def texts_of(node: ContextNode, content_file: str, before: Files) -> dict[str, str]:
+    """Return what the parts say; for a node of a session, without those that need no file."""
+    texts = {
         CONTENT: content_file,
         RELATIONS: relations_text(node.relations),
         ABSTRACT: node.abstract,
         OVERVIEW: node.overview,
     }
+    if not node.place.session:
+        return texts
+    if node.abstract == transcript.abstract_of(node.content):
+        texts[ABSTRACT] = ""
+    needless = {
+        name for name, text in _EMPTY.items() if texts[name] == text and before[name] is None
+    }
+    return {name: text for name, text in texts.items() if name not in needless}
 
 
 def cid_of(text: str) -> str:
@@ -283,6 +294,8 @@ class Parts:
     ) -> Part:
         """Return what a part says: read as `written` by us, or as `edited` by somebody else."""
         said = self._look.files[name]
+        if said is None and name in _EMPTY and name not in self._look.meta.parts:
+            return written(_EMPTY[name])
         if isinstance(said, str) and self._look.cids[name] == self._look.meta.parts.get(name):
             return written(said)
         try:

@@ -9,7 +9,6 @@ from perdure.context.files import (
     FILES,
     META,
     OVERVIEW,
-    PARTS,
     RELATIONS,
     Files,
     Meta,
@@ -110,7 +109,7 @@ class Mending:
             meta = _understood(files)
             if meta is None or meta.status is not NodeStatus.PENDING:
                 return
-            parts = {name: self._named(place, name, meta, files) for name in PARTS}
+            parts = {name: self._named(place, name, meta, files) for name in meta.parts}
             if None in parts.values():
                 broken = meta._replace(status=NodeStatus.BROKEN)
                 draft.put(self._nodes.file(place, META), broken.text(), files[META])

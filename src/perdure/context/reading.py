@@ -36,6 +36,7 @@ from perdure.errors import (
     NodeNotFoundError,
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
+from perdure.model.transcript import abstract_of
 from perdure.model.uri import SLUG, name_of
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
 from perdure.storage.contract import is_directory
@@ -182,8 +183,14 @@ class NodeReader:
     def siblings(self, node: ContextNode, ctx: RequestContext) -> Iterator[tuple[str, str]]:
         """Yield the URIs and abstracts of the first nodes in the same folder, but not its own."""
         others = (uri for uri in self.list_children(str(node.place.parent), ctx) if uri != node.uri)
-        found = ((uri, self.look(Uri.parse(uri), ABSTRACT)) for uri in others)
+        found = ((uri, self.abstract_at(Uri.parse(uri))) for uri in others)
         return islice(((uri, text) for uri, text in found if isinstance(text, str)), _SIBLINGS)
+
+    def abstract_at(self, place: Uri) -> Found:
+        """Return the abstract of a node; in a session it may have no file of its own."""
+        said = self.look(place, ABSTRACT)
+        content = self.look(place, CONTENT) if said is None and place.session else None
+        return abstract_of(frontmatter.split(content)[1]) if isinstance(content, str) else said
 
     def walk(self, place: Uri) -> Iterator[Uri]:
         """Yield every place below, in order, that has files of a node or is an empty folder."""
@@ -283,7 +290,8 @@ class NodeReader:
             uri=parts.uri,
             content=body,
             relations=parts.take(RELATIONS, parts.edges, parts.edited_edges),
-            abstract=parts.take(ABSTRACT, str, edited_abstract),
+            abstract=parts.take(ABSTRACT, str, edited_abstract)
+            or (abstract_of(body) if place.session else ""),
             overview=parts.take(OVERVIEW, str, edited_overview),
             metadata=meta.metadata,
             frontmatter=None if lines == frontmatter.generate(meta.title) else lines,

@@ -28,7 +28,7 @@ from perdure.engine.recall.result import RecallResult
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound
 from perdure.engine.saving.outcome import SessionCommit
-from perdure.engine.sessions import SessionInfo
+from perdure.engine.sessions import SessionEnd, SessionInfo
 from perdure.engine.unmerging import Unmerged
 from perdure.engine.upkeep import Checkup, Counting, IndexProof, IndexStatus, StatusPart
 from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
@@ -185,6 +185,7 @@ class AsyncMemory:
         project: str | None = None,
         extract: bool = True,
         replace_last: bool | None = None,
+        after: SessionEnd | None = None,
     ) -> SessionCommit: ...
     async def remember(
         self,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from perdure.engine.restore import Rewound
     from perdure.engine.saving.outcome import SessionCommit
     from perdure.engine.saving.saving import Wishes
-    from perdure.engine.sessions import SessionInfo
+    from perdure.engine.sessions import SessionEnd, SessionInfo
     from perdure.engine.unmerging import Unmerged
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
@@ -386,6 +386,7 @@ class Memory(Readable):
         project: str | None = None,
         extract: bool = True,
         replace_last: bool | None = None,
+        after: "SessionEnd | None" = None,
     ) -> "SessionCommit":
         """Add messages to a session, which is made if it is not there; learn from the new ones.
 
@@ -393,13 +394,18 @@ class Memory(Readable):
         one. An answer that comes right after an answer replaces it; `replace_last=False` adds it
         in any case. `replace_last=True` replaces the whole last answer, tool calls too, or the
         last question with its answer if the messages begin with a user's. History keeps what is
-        replaced.
+        replaced. With `after` they are added right behind that end, without reading the rest of
+        the session; if it ends elsewhere: `VersionMismatchError`.
         """
         from perdure.engine.saving.saving import Wishes
         from perdure.engine.sessions import Addition
 
         addition = Addition(
-            whole=False, replace_last=replace_last, title=title, project=self._of(project)
+            whole=False,
+            replace_last=replace_last,
+            title=title,
+            project=self._of(project),
+            after=after,
         )
         return self._save_session(messages, session_id, Wishes(extract=extract, addition=addition))
 

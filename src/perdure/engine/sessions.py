@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
+from itertools import count, dropwhile
+from typing import overload
 
 from perdure.context.draft import Draft, Marks
 from perdure.context.nodes import Nodes
@@ -22,12 +24,19 @@ from perdure.errors import (
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.messages import LeftOut, read_messages
 from perdure.model.record import PROJECT
-from perdure.model.transcript import PIECE_CHARACTERS, Message, parse, pieces, render
+from perdure.model.transcript import (
+    PIECE_CHARACTERS,
+    Message,
+    Said,
+    abstract_of,
+    parse,
+    pieces,
+    render,
+    section,
+)
 from perdure.model.values import JSON, MAX_ABSTRACT, encodable, shortened
 
 _NAME = "messages"
-ORIGIN = "origin"
-"""The note in a session that says where it was imported from; its abstract is the title."""
 _TITLE = "title"
 _MAX_TITLE = 80
 _LONGEST = 12
@@ -39,11 +48,26 @@ Join = Callable[[Sequence[Message]], Sequence[Message]]
 
 
 @dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """How a session ends, so that more can be added to it without reading all of it."""
+
+    part: int
+    """The number of its last node."""
+    digest: str
+    """The hash of what that node says."""
+    messages: int
+    mark: str
+    """The mark that all of them were learned from."""
+
+
+@dataclass(frozen=True, slots=True)
 class Addition:
     """How given messages join a session."""
 
     whole: bool = True
     """They are the whole session; else they come after what it has."""
+    after: SessionEnd | None = None
+    """They come right behind this end. If the session ends elsewhere: `VersionMismatchError`."""
     replace_last: bool | None = None
     """Whether they replace the last answer; None if that is to be found out."""
     title: str = ""
@@ -118,26 +142,64 @@ class Sessions:
         """
         refuse_secrets(session_id, "id of the session", "choose another name.")
         given = read_messages(messages)
-        read = [kept(each) for each in given.messages]
-        said = [each.message for each in read]
         place = Uri(ctx.account_id, ("sessions", session_id))
+        screened = Screened(given.messages)
 
         def join(before: Sequence[Message]) -> Sequence[Message]:
             if addition.whole:
-                return recommitted(before, said, place)
-            return appended(before, said, replace_last=addition.replace_last)
+                return recommitted(before, screened.after(()), place)
+            return appended(before, screened.after(()), replace_last=addition.replace_last)
 
-        title = clean_title(addition.title).text
         inside = replace(ctx, session_id=session_id)
-        naming = title, addition.project
-        done = self._attempted(place, join, naming, inside, dry_run=dry_run)
-        first, offset = len(done.said) - done.added, len(done.said) - len(said)
+        if addition.after is not None:
+            done = self._extended(place, screened.after(()), addition.after, inside)
+        else:
+            naming = clean_title(addition.title).text, addition.project
+            done = self._attempted(place, join, naming, inside, dry_run=dry_run)
+        first, offset = len(done.said) - done.added, len(done.said) - len(given.messages)
         masked = tuple(
-            Masked(at, each.kinds)
-            for at, each in enumerate(read, start=offset)
-            if done.added and at >= first and each.kinds
+            Masked(at + offset, kinds)
+            for at, kinds in sorted(screened.kinds.items())
+            if done.added and at + offset >= first
         )
         return replace(done, masked=masked, left_out=given.left_out)
+
+    # ------------------------------------------------------------ more messages at the end
+    def _extended(
+        self, place: Uri, new: Sequence[Message], end: SessionEnd, ctx: RequestContext
+    ) -> Archived:
+        """Add messages behind an end. Only the last node of the session is read and written."""
+        try:
+            last = self._nodes.read_node(str(_part(place, end.part)), ctx)
+        except NodeNotFoundError as error:
+            raise _moved(place) from error
+        is_last = not self._nodes.exists(str(_part(place, end.part + 1)), ctx)
+        if _digest(last.content) != end.digest or not is_last:
+            raise _moved(place)
+        nodes = list(_continued(place, last, end, new))
+        self._write(nodes, (), ctx, lambda _draft: None)
+        known = _joined(dropwhile(lambda each: each.piece, parse(last.content)))
+        said = Later(
+            lambda: self.messages(place, ctx), end, [*known, *new], end.messages + len(new)
+        )
+        mark = self._marks.read(place, ctx)
+        learned = end.messages if mark == end.mark else learned_from(mark, said) if mark else 0
+        parts = range(end.part + max(len(nodes), 1))
+        return Archived(
+            place, said, len(new), tuple(str(_part(place, at)) for at in parts), learned
+        )
+
+    def end(self, place: Uri, ctx: RequestContext, since: SessionEnd | None = None) -> SessionEnd:
+        """Return how a session ends, read on from an earlier end of it, if there is one."""
+        known = since or SessionEnd(0, "", 0, "")
+        nodes = list(_nodes_of(self._nodes, place, ctx, known.part))
+        found = (each for node in nodes for each in parse(node.content))
+        new = _joined(each for each in found if each.index >= known.messages)
+        count = known.messages + len(new)
+        said = Later(lambda: self.messages(place, ctx), known, new, count)
+        content = nodes[-1].content if nodes else ""
+        part = known.part + len(nodes) - 1
+        return SessionEnd(part, _digest(content), count, Beginnings(said).mark(count))
 
     def _attempted(
         self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
@@ -156,7 +218,7 @@ class Sessions:
         after = join(before)
         same = len(before) if after is before else common(before, after)
         replaced = len(before) - same
-        parts = list(_parts(after))
+        parts = list(_parts(place, after))
         gone = known[len(parts) :] if replaced else []
         mark = self._marks.read(place, ctx) if known else ""
         learned = learned_from(mark, after)
@@ -168,8 +230,8 @@ class Sessions:
             nodes = list(_titled(changed, known, title))
             also = self._marks.moved(place, mark, Beginnings(after).mark(learned))
             self._write(nodes, gone, ctx, also if replaced and mark else lambda _draft: None)
-        count = max(len(parts), len(known) - len(gone))
-        uris = tuple(str(_part(place, number)) for number in range(count))
+        kept_parts = max(len(parts), len(known) - len(gone))
+        uris = tuple(str(_part(place, number)) for number in range(kept_parts))
         return Archived(place, after, len(after) - same, uris, learned, replaced=replaced)
 
     def _write(
@@ -194,6 +256,65 @@ class Sessions:
     def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
         """Return the nodes with messages that the session has, in order."""
         return list(_nodes_of(self._nodes, place, ctx))
+
+
+class Screened:
+    """Given messages as they may be kept. Those that a session has already are not scanned."""
+
+    def __init__(self, given: Sequence[Message]) -> None:
+        self._given = given
+        self._clean: dict[int, Message] = {}
+        self.kinds: dict[int, tuple[str, ...]] = {}
+        """The kinds of the secrets that were masked, by message."""
+
+    def after(self, before: Sequence[Message]) -> list[Message]:
+        return [self._screened(at, each, before) for at, each in enumerate(self._given)]
+
+    def _screened(self, at: int, given: Message, before: Sequence[Message]) -> Message:
+        if at < len(before) and before[at] == given:
+            return given
+        if at not in self._clean:
+            found = kept(given)
+            self._clean[at] = found.message
+            if found.kinds:
+                self.kinds[at] = found.kinds
+        return self._clean[at]
+
+
+class Later(Sequence[Message]):
+    """The messages of a session of which the last are at hand; others are read when asked for."""
+
+    def __init__(
+        self,
+        load: Callable[[], list[Message]],
+        end: SessionEnd,
+        last: Sequence[Message],
+        count: int,
+    ) -> None:
+        self._load = load
+        self._last = last
+        self._count = count
+        self.end = end
+        """The end behind which the new ones are."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Message]: ...
+
+    def __getitem__(self, at: int | slice) -> Message | Sequence[Message]:
+        wanted = range(self._count)[at]
+        first = self._count - len(self._last)
+        indexes = wanted if isinstance(wanted, range) else range(wanted, wanted + 1)
+        if indexes and min(indexes) < first:
+            self._last, first = self._load()[: self._count], 0
+        if isinstance(wanted, range):
+            return [self._last[index - first] for index in wanted]
+        return self._last[wanted - first]
 
 
 # ---------------------------------------------------------------- which messages a session gets
@@ -302,20 +423,15 @@ def _info(reader: NodeReader, place: Uri, ctx: RequestContext) -> SessionInfo | 
         return None
     said = _said(nodes)
     times = [each.time for each in said if each.time] or [node.updated_at for node in nodes]
-    title = _given_title(reader, place, nodes[0], ctx) or _derived_title(said) or place.name
+    title = _given_title(nodes[0]) or _derived_title(said) or place.name
     size = sum(len(node.content.encode()) for node in nodes)
     project = nodes[0].project
     return SessionInfo(place.name, title, max(times), len(said), size, str(place), project)
 
 
-def _given_title(reader: NodeReader, place: Uri, first: ContextNode, ctx: RequestContext) -> str:
+def _given_title(first: ContextNode) -> str:
     given = first.metadata.get(_TITLE)
-    if isinstance(given, str) and given.strip():
-        return clean_title(given).text
-    with suppress(NodeNotFoundError, BrokenNodeError):
-        imported = reader.read_node(str(place.child(ORIGIN)), ctx).abstract
-        return "" if imported == _heading(place) else imported
-    return ""
+    return clean_title(given).text if isinstance(given, str) and given.strip() else ""
 
 
 def _derived_title(said: Sequence[Message]) -> str:
@@ -342,65 +458,95 @@ class Beginnings:
 
     def __init__(self, said: Sequence[Message]) -> None:
         self._said = said
-        self._hashed = sha256()
-        self._count = 0
+        known = said.end.mark if isinstance(said, Later) else ""
+        self._count, self._hashed = _marked(known)
 
     def mark(self, count: int) -> str:
-        """Return the mark of the first messages; the next one that is asked for is no shorter."""
+        """Return the mark of the first messages."""
+        if count < self._count:
+            self._count, self._hashed = 0, ""
         for each in self._said[self._count : count]:
-            told = f"{each.role}\0{each.name}\0{each.time}\0{each.content}\0"
-            self._hashed.update(told.encode())
+            told = f"{self._hashed}{each.role}\0{each.name}\0{each.time}\0{each.content}"
+            self._hashed = sha256(told.encode()).hexdigest()
         self._count = count
-        return f"{count} {self._hashed.hexdigest()}\n"
+        return f"{count} {self._hashed}\n"
+
+
+def _marked(mark: str) -> tuple[int, str]:
+    count, _, hashed = mark.strip().partition(" ")
+    return (int(count), hashed) if count.isdecimal() and len(count) < _LONGEST else (0, "")
 
 
 def learned_from(mark: str, said: Sequence[Message]) -> int:
     """Return how many of these messages a mark says were learned from; it knows them."""
-    told = mark.partition(" ")[0]
-    count = int(told) if told.isdecimal() and len(told) < _LONGEST else 0
-    return count if mark == Beginnings(said).mark(count) else 0
+    count, _ = _marked(mark)
+    is_known = count <= len(said) and mark == Beginnings(said).mark(count)
+    return count if is_known else 0
 
 
 # ---------------------------------------------------------------- nodes
-def _nodes_of(reader: NodeReader, place: Uri, ctx: RequestContext) -> Iterator[ContextNode]:
+def _nodes_of(
+    reader: NodeReader, place: Uri, ctx: RequestContext, first: int = 0
+) -> Iterator[ContextNode]:
     """Yield the nodes with messages that a session has, in order."""
-    number = 0
     with suppress(NodeNotFoundError):
-        while True:
+        for number in count(first):
             yield reader.read_node(str(_part(place, number)), ctx)
-            number += 1
 
 
 def _part(place: Uri, number: int) -> Uri:
     return place.child(_NAME if number == 0 else f"{_NAME}-{number + 1}")
 
 
-def _parts(messages: Sequence[Message]) -> Iterator[list[Piece]]:
-    """Yield pieces of messages that go into one node together."""
-    part: list[Piece] = []
-    length = 0
-    for piece in pieces(messages):
-        if part and length + len(piece[2].content) > PIECE_CHARACTERS:
-            yield part
-            part, length = [], 0
-        part.append(piece)
-        length += len(piece[2].content)
-    if part:
-        yield part
+def _parts(place: Uri, messages: Sequence[Message]) -> Iterator[str]:
+    """Yield what the nodes of a session say."""
+    return _filled(place, pieces(messages), "") if messages else iter(())
+
+
+def _filled(place: Uri, found: Iterable[Piece], begun: str) -> Iterator[str]:
+    """Yield a content that was begun, filled with pieces, and others for those left over."""
+    texts, length = [begun], len(begun)
+    for piece in found:
+        text = section(*piece)
+        if length + len(text) > PIECE_CHARACTERS and length:
+            yield "".join(texts)
+            texts, length = [""], 0
+        if not length:
+            texts = [render(_heading(place), ())]
+            length = len(texts[0])
+        texts.append(text)
+        length += len(text)
+    yield "".join(texts)
 
 
 def _written(
-    place: Uri, parts: Iterable[list[Piece]], known: Sequence[ContextNode], project: str
+    place: Uri, parts: Iterable[str], known: Sequence[ContextNode], project: str
 ) -> Iterator[ContextNode]:
     """Yield the nodes that must be written: new ones, and the last one, which others came after."""
-    for number, part in enumerate(parts):
-        content = render(_heading(place), part)
+    for number, content in enumerate(parts):
         if number >= len(known):
-            uri = str(_part(place, number))
-            metadata: dict[str, JSON] = {PROJECT: project} if project else {}
-            yield ContextNode(uri=uri, content=content, abstract=_abstract(part), metadata=metadata)
+            yield _node(_part(place, number), content, project)
         elif known[number].content != content:
-            yield known[number].revised(content=content, abstract=_abstract(part))
+            yield known[number].revised(content=content, abstract=abstract_of(content))
+
+
+def _continued(
+    place: Uri, last: ContextNode, end: SessionEnd, new: Sequence[Message]
+) -> Iterator[ContextNode]:
+    """Yield the nodes that must be written to have new messages behind the last node's."""
+    parts = _filled(place, pieces(new, end.messages), last.content)
+    for number, content in enumerate(parts, start=end.part):
+        if number > end.part:
+            yield _node(_part(place, number), content, last.project)
+        elif content != last.content:
+            yield last.revised(content=content, abstract=abstract_of(content))
+
+
+def _node(place: Uri, content: str, project: str) -> ContextNode:
+    metadata: dict[str, JSON] = {PROJECT: project} if project else {}
+    return ContextNode(
+        uri=str(place), content=content, abstract=abstract_of(content), metadata=metadata
+    )
 
 
 def _titled(
@@ -418,9 +564,13 @@ def _titled(
 
 
 def _said(nodes: Iterable[ContextNode]) -> list[Message]:
-    """Return the messages of some nodes, each put together from its pieces."""
+    return _joined(each for node in nodes for each in parse(node.content))
+
+
+def _joined(found: Iterable[Said]) -> list[Message]:
+    """Return messages, each put together from its pieces."""
     messages: list[Message] = []
-    for each in (said for node in nodes for said in parse(node.content)):
+    for each in found:
         if each.piece and messages:
             last = messages[-1]
             messages[-1] = replace(last, content=last.content + each.message.content)
@@ -429,15 +579,16 @@ def _said(nodes: Iterable[ContextNode]) -> list[Message]:
     return messages
 
 
+def _digest(content: str) -> str:
+    return sha256(content.encode()).hexdigest()
+
+
+def _moved(place: Uri) -> VersionMismatchError:
+    return VersionMismatchError(
+        f"the session {place.name[:80]!a} ends elsewhere by now. Nothing was changed. "
+        "Fix: commit it with all its messages."
+    )
+
+
 def _heading(place: Uri) -> str:
     return f"Session {place.name}"
-
-
-def _abstract(part: Sequence[Piece]) -> str:
-    """Say who spoke, when, and how it began."""
-    speakers = ", ".join(dict.fromkeys(message.speaker for _, _, message in part))
-    times = [message.time for _, _, message in part if message.time]
-    date = f", {min(times).date().isoformat()}" if times else ""
-    began = next((" ".join(m.content.split()) for _, _, m in part if m.content.strip()), "")
-    said = f"{speakers}{date}: {began}"
-    return shortened(said, MAX_ABSTRACT)

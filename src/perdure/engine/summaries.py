@@ -90,7 +90,7 @@ class Summaries:
             yield f"{place.words}: {line}" if line else place.words
 
     def _line(self, place: Uri) -> str:
-        said = self._reader.look(place, ABSTRACT) if place.is_node else None
+        said = self._reader.abstract_at(place) if place.is_node else None
         return " ".join(said.split()) if isinstance(said, str) else ""
 
     # ------------------------------------------------------------ the tier

@@ -101,14 +101,17 @@ _NOTICE = re.compile(
 )
 """How Perdure introduces what it remembers."""
 _FENCE = re.compile(r"(?P<fence>`{3,})memory ctx:\\*/")
-_QUOTE = r"(?:\\*(?:[\"']|&quot;|&#34;|&#39;|&#x27;|u0022))"
-_ADDRESS = re.compile(rf"{_QUOTE}(?:uri|folder){_QUOTE}\s*:\s*{_QUOTE}ctx:\\*/")
-_FIELD = re.compile(
-    rf"{_QUOTE}(notice|hits|left_out|index_lag|more_after|next_offset|problems|superseded_by"
-    r"|out_of_reach|validity|session_id|written|created|changed|undo|versions|entries|statements"
-    rf"|uri|cid|says|updated_at|holds|version){_QUOTE}\s*:"
+_QUOTE = r"(?:(?<!\\)\\*+(?:[\"']|&quot;|&#34;|&#39;|&#x27;|u0022))"
+_PAIR = re.compile(rf"{_QUOTE}\w+{_QUOTE}\s*:")
+_OWN_PAIR = re.compile(
+    rf"{_QUOTE}(?:(?:left_out|index_lag|more_after|next_offset|superseded_by|out_of_reach){_QUOTE}\s*:"
+    rf"|(?:uri|folder){_QUOTE}\s*:\s*{_QUOTE}ctx:\\*/|cid{_QUOTE}\s*:\s*{_QUOTE}baf"
+    rf"|undo{_QUOTE}\s*:\s*{_QUOTE}perdure )"
 )
-_FEWEST_FIELDS = 3
+"""What is in every result of our tools that quotes a memory, at its start and at its end."""
+_QUOTED_NAME = re.compile(r"[\"';42]\s*:")
+"""Ends a name in JSON, also escaped; cheap to look for."""
+_FEWEST_PAIRS = 2
 _STRUCTURE = re.compile(
     rf"{_QUOTE}[\w.-]{{1,30}}{_QUOTE}|&(?:amp;)*#?\w+;|\\n|\b(?:true|false|null|\d+)\b"
 )
@@ -128,7 +131,9 @@ def marked(text: str) -> str:
 
     Marks that the text has already are taken out: it can't end its own block.
     """
-    inner = _MARK.sub("", text)
+    inner = text
+    while _MARK.search(inner):  # what is left around one may be another
+        inner = _MARK.sub("", inner)
     name = sha256(inner.encode(errors="replace")).hexdigest()[:8]
     return f"[perdure-begin-{name}]\n{inner}\n[perdure-end-{name}]"
 
@@ -139,9 +144,9 @@ def without_injected(text: str) -> str:
         text = _CUT_MARK.sub("", _without_marked(text))
     if "data" in text and (notice := _NOTICE.search(text)):
         text = _before(text, notice.start())
-    if "ctx:" in text:
-        text = _without_results(_without_fences(text))
-    return text
+    if "memory ctx:" in text:
+        text = _without_fences(text)
+    return _without_results(text) if _QUOTED_NAME.search(text) else text
 
 
 def _without_marked(text: str) -> str:
@@ -180,21 +185,25 @@ def _is_structure(part: str) -> bool:
 
 def _without_fences(text: str) -> str:
     """Take out fenced memories, each up to its end; one without an end up to the text's."""
-    while fence := _FENCE.search(text):
+    kept, at = "", 0
+    while fence := _FENCE.search(text, at):
+        kept += _before(text[at : fence.start()], fence.start() - at)
         end = text.find(fence["fence"], fence.end())
-        rest = "" if end < 0 else _after(text, end + len(fence["fence"]))
-        text = _before(text, fence.start()) + rest
-    return text
+        if end < 0:
+            return kept
+        at = end + len(fence["fence"])
+    return kept + _after(text, at) if at else text
 
 
 def _without_results(text: str) -> str:
     """Take out the result of a tool of ours, as JSON, also escaped or cut off."""
-    found = list(_FIELD.finditer(text))
-    if len({each[1] for each in found}) < _FEWEST_FIELDS or not _ADDRESS.search(text):
+    pairs = list(_PAIR.finditer(text))
+    is_object = bool(pairs) and _is_structure(text[: pairs[0].start()])
+    if not (is_object or len(pairs) >= _FEWEST_PAIRS) or not _OWN_PAIR.search(text):
         return text
-    start = max(text.rfind("{", 0, found[0].start()), 0)
+    start = max(text.rfind("{", 0, pairs[0].start()), 0)
     end = text.rfind("}") + 1
-    return _before(text, start) + (_after(text, end) if end > found[-1].start() else "")
+    return _before(text, start) + (_after(text, end) if end > pairs[-1].start() else "")
 
 
 # ---------------------------------------------------------------- what other programs put there
@@ -211,10 +220,13 @@ _NAMES = (
     *("agent_transcripts", "agent_skills", "mcp_file_system", "system_notification"),
     *("external_links", "cursor_commands", "additional_context"),
 )
-_COMPOUND = r"\w+(?:[-_]\w+)*[-_](?:context|reminder|instructions|hook|memories|notification)"
+_COMPOUND = (
+    r"[A-Za-z0-9]{1,30}(?:[-_][A-Za-z0-9]{1,30}){0,4}?"
+    r"[-_](?:context|reminder|instructions|hook|memories|notification)"
+)
 _TAG = re.compile(
     rf"(?:<|&lt;)(?P<close>/?)(?P<name>{'|'.join(map(re.escape, _NAMES))}|{_COMPOUND})"
-    r"(?P<rest>(?:\s[^<>\n]{0,300})?)(?P<end>>|&gt;)"
+    r"(?:\s[^<>\n]{0,300})?(?<!/)(?:>|&gt;)"
 )
 _QUERY = re.compile(r"<user_query>(.*?)(?:</user_query>|\Z)", re.DOTALL)
 _BEGINNINGS = re.compile(
@@ -270,14 +282,16 @@ def _without_tags(text: str) -> str:
     """
     kept: list[str] = []
     inside: list[str] = []
-    at = 0
+    at = ticks = counted = 0
+    unclosed: set[str] = set()
     for tag in _TAG.finditer(text):
         name = tag["name"]
-        if tag["rest"].endswith("/"):
-            continue
+        ticks, counted = ticks + text.count("`", counted, tag.start()), tag.start()
         if not tag["close"]:
+            if name not in inside and name not in unclosed and not _closes(text, tag):
+                unclosed.add(name)
             if not inside:
-                if not _opens(text, tag):
+                if name in unclosed and not _begins_line(text, tag.start()):
                     continue
                 kept.append(text[at : tag.start()])
             inside.append(name)
@@ -286,17 +300,18 @@ def _without_tags(text: str) -> str:
                 pass
             if not inside:
                 at = tag.end()
-        elif not inside and not text[: tag.start()].count("`") % 2:  # its beginning was cut off
+        elif not inside and not ticks % 2:  # its beginning was cut off
             kept.clear()
             at = tag.end()
     return "".join(kept) if inside else "".join([*kept, text[at:]])
 
 
-def _opens(text: str, tag: re.Match[str]) -> bool:
-    """Whether a tag begins a block: it is closed further on, or stands at the start of a line."""
-    line = text[text.rfind("\n", 0, tag.start()) + 1 : tag.start()]
-    closing = f"/{tag['name']}"
-    return closing in text[tag.end() :] or not line.strip(" \t>")
+def _closes(text: str, tag: re.Match[str]) -> bool:
+    return text.find(f"/{tag['name']}", tag.end()) >= 0
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip(" \t>")
 
 
 def _says_nothing(text: str) -> bool:

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from perdure.errors import InvalidValueError
-from perdure.model.values import MAX_SHOWN, ROLES, bounded, moment, read_moment, shown
+from perdure.model.values import (
+    MAX_ABSTRACT,
+    MAX_SHOWN,
+    ROLES,
+    bounded,
+    moment,
+    read_moment,
+    shortened,
+    shown,
+)
 
 _ROLE = "|".join(ROLES)
 _HEADING = re.compile(
@@ -20,6 +29,7 @@ _HEADING = re.compile(
 )
 _LOOKS_LIKE_ONE = re.compile(r"\\*## .* \^m[0-9.]+")
 _SPACE = re.compile(r"\s+")
+_BEGINNING = 4_000
 PIECE_CHARACTERS = 40_000
 """What is longer goes on in another piece; with its escapes it still fits into a node."""
 
@@ -79,10 +89,24 @@ class Said:
 
 def render(title: str, said: Iterable[tuple[int, int, Message]]) -> str:
     """Return messages, or pieces of them, as Markdown; each with its index and piece."""
-    sections = [f"# {_SPACE.sub(' ', title).strip()}\n"]
-    for index, piece, message in said:
-        sections.append(f"\n{_heading(index, piece, message)}\n\n{_escaped(message.content)}\n")
-    return "".join(sections)
+    return "".join([f"# {_SPACE.sub(' ', title).strip()}\n", *(section(*each) for each in said)])
+
+
+def abstract_of(text: str) -> str:
+    """Say who speaks at the beginning of a text, when, and what; "" if nobody does."""
+    said = [each.message for each in parse(text[:_BEGINNING])]
+    if not said:
+        return ""
+    speakers = ", ".join(dict.fromkeys(each.speaker for each in said))
+    times = [each.time for each in said if each.time]
+    date = f", {min(times).date().isoformat()}" if times else ""
+    began = next((" ".join(each.content.split()) for each in said if each.content.strip()), "")
+    return shortened(f"{speakers}{date}: {began}", MAX_ABSTRACT)
+
+
+def section(index: int, piece: int, message: Message) -> str:
+    """Return a message, or a piece of one, as it follows others in a text."""
+    return f"\n{_heading(index, piece, message)}\n\n{_escaped(message.content)}\n"
 
 
 def parse(text: str) -> list[Said]:
@@ -95,9 +119,9 @@ def parse(text: str) -> list[Said]:
     ]
 
 
-def pieces(messages: Sequence[Message]) -> Iterator[tuple[int, int, Message]]:
+def pieces(messages: Sequence[Message], first: int = 0) -> Iterator[tuple[int, int, Message]]:
     """Yield messages with their index; a long one in pieces, cut between lines if it can be."""
-    for index, message in enumerate(messages):
+    for index, message in enumerate(messages, start=first):
         for piece, content in enumerate(_cut(message.content)):
             yield index, piece, Message(message.role, content, message.name, message.time)
 

@@ -1,7 +1,10 @@
 """Files such as other programs write, made up for these tests."""
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 Files = Mapping[str, bytes]
@@ -161,6 +164,81 @@ ROLLOUT = (
 OTHER_ROLLOUT = (codex_meta("02-b"), codex_message("user", "Which Python is this?"))
 
 
+# ---------------------------------------------------------------- Gemini CLI
+def gemini(name: str, kind: str, content: object, **more: object) -> dict[str, Any]:
+    time = "2026-03-02T10:00:00.000Z"
+    return {"id": name, "timestamp": time, "type": kind, "content": content, **more}
+
+
+_READ = {"name": "read_file", "args": {"path": "a.toml"}, "status": "error"}
+CHAT = (
+    {"sessionId": "9c", "projectHash": "ab", "startTime": "2026-03-02T10:00:00Z"},
+    gemini("1", "user", [{"text": "Which port?"}]),
+    gemini("2", "gemini", "I look."),
+    gemini("2", "gemini", "I look.", toolCalls=[{**_READ, "resultDisplay": "no such file"}]),
+    gemini("3", "user", "Use 80."),
+    {"$rewindTo": "3"},
+    {"$set": {"lastUpdated": "2026-03-02T10:01:00Z", "directories": ["/srv/app"]}},
+    gemini("4", "user", "Then use 8080."),
+)
+OTHER_CHAT = ({**CHAT[0], "sessionId": "9d"}, gemini("1", "user", "Which Python is this?"))
+
+
+# ---------------------------------------------------------------- opencode
+_TIME = {"time": {"created": 1_772_445_600_000}}
+_SESSION = {"id": "ses_1", "directory": "/srv/app", "title": "Rename", **_TIME}
+_MESSAGES: dict[str, dict[str, Any]] = {
+    "msg_1": {"id": "msg_1", "role": "user", **_TIME},
+    "msg_2": {"id": "msg_2", "role": "assistant", **_TIME},
+    "msg_3": {"id": "msg_3", "role": "assistant", "summary": True, **_TIME},
+}
+_FAILED = {"status": "error", "input": {"command": "make"}, "error": "no rule"}
+_PARTS: dict[str, list[dict[str, Any]]] = {
+    "msg_1": [
+        {"type": "text", "text": "Rename it."},
+        {"type": "text", "text": "Called the Read tool.", "synthetic": True},
+    ],
+    "msg_2": [
+        {"type": "reasoning", "text": "Hm."},
+        {"type": "tool", "tool": "bash", "state": _FAILED},
+        {"type": "text", "text": "Renamed."},
+    ],
+    "msg_3": [{"type": "text", "text": "It was renamed."}],
+}
+OPENCODE: Files = {
+    "storage/session/p/ses_1.json": as_json(_SESSION),
+    "storage/session/p/ses_2.json": as_json({**_SESSION, "id": "ses_2", "parentID": "ses_1"}),
+    **{f"storage/message/ses_1/{name}.json": as_json(one) for name, one in _MESSAGES.items()},
+    **{
+        f"storage/part/{name}/prt_{at}.json": as_json(part)
+        for name, parts in _PARTS.items()
+        for at, part in enumerate(parts)
+    },
+}
+
+
+def opencode_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(
+            "create table session (id, parent_id, directory, title, time_created, time_updated);"
+            "create table message (id, session_id, time_created, data);"
+            "create table part (id, message_id, data);"
+        )
+        time = _TIME["time"]["created"]
+        row = ("ses_1", None, "/srv/app", "Rename", time, time)
+        database.execute("insert into session values (?, ?, ?, ?, ?, ?)", row)
+        database.execute("insert into message values ('msg_0', 'ses_1', 0, 'no JSON')")
+        for name, one in _MESSAGES.items():
+            kept = (name, "ses_1", time, json.dumps(one))
+            database.execute("insert into message values (?, ?, ?, ?)", kept)
+            for at, part in enumerate(_PARTS[name]):
+                data = json.dumps(part)
+                database.execute(
+                    "insert into part values (?, ?, ?)", (f"prt_{name}_{at}", name, data)
+                )
+        database.commit()
+
+
 # ---------------------------------------------------------------- mem0
 def mem0(source_id: str, text: str, **more: object) -> dict[str, Any]:
     return {
@@ -201,6 +279,11 @@ NAMED: Mapping[str, Files] = {
         "3f.jsonl": as_lines([{**CODE[0], "summary": f"My {SECRET}"}, *CODE[1:]]),
     },
     "codex": {"rollout-a.jsonl": as_lines([codex_meta(SECRET), *ROLLOUT[1:]])},
+    "gemini-cli": {"session-1.jsonl": as_lines([{**CHAT[0], "sessionId": SECRET}, *CHAT[1:]])},
+    "opencode": {
+        **OPENCODE,
+        "storage/session/p/ses_1.json": as_json({**_SESSION, "title": f"My {SECRET}"}),
+    },
     "mem0": {
         "mem0.json": as_json([mem0(SECRET, "Has a boat"), mem0("5", "Tea", metadata={"a": SECRET})])
     },

@@ -1,5 +1,6 @@
 """What each format takes from its files, and what it leaves."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import pytest
 
 from perdure.engine.importing.contract import Conversation, Entity, Finding, Item, Statement
 from perdure.engine.importing.importing import FORMATS, detected
+from perdure.engine.importing.reading import MOST_OF_A_FAILURE, call
 from perdure.engine.importing.sources import Source
 from perdure.errors import UnreadableSourceError
+from perdure.model.speech import marked
 from perdure.testing.importer import found_in, items_of, laid_out, refused_in
 from perdure.testing.importer import read as in_path
 from tests.engine.importing import samples
@@ -47,6 +50,8 @@ def notes(found: list[Item | Finding]) -> list[str]:
             "old.jsonl",
             b'{"id":"1","timestamp":"2025-05-01T00:00:00Z","instructions":null}',
         ),
+        ("gemini-cli", "session-1.jsonl", as_lines(samples.CHAT)),
+        ("opencode", "session/p/ses_1.json", as_json({"id": "ses_1"})),
         ("mem0", "memories.json", as_json([samples.TEA])),
         ("mcp-memory", "memory.json", as_lines([samples.ANA])),
         ("markdown", "a.md", b"# A"),
@@ -114,7 +119,7 @@ def test_chatgpt_s_other_branches_are_told_and_left_out() -> None:
         ({"content": {"content_type": "code", "text": "print(1)"}}, [("assistant", "print(1)")]),
         (
             {"content": {"content_type": "code", "text": "1+1"}, "recipient": "python"},
-            [("assistant", "[called python] 1+1")],
+            [("assistant", "[called python: 1+1]")],
         ),
         (
             {
@@ -139,12 +144,12 @@ def test_of_chatgpt_what_was_shown_is_kept(
     assert said(one) == left
 
 
-def test_what_a_tool_of_chatgpt_s_says_is_cut() -> None:
-    node = chatgpt_node("n", "root", "tool", "x" * 5_000, author={"role": "tool", "name": "web"})
+@pytest.mark.parametrize("role", ["tool", "system"])
+def test_what_a_tool_or_a_program_of_chatgpt_s_says_is_not_kept(role: str) -> None:
+    node = chatgpt_node("n", "root", role, "x" * 5_000, author={"role": role, "name": "web"})
     one = conversation("chatgpt", "conversations.json", as_json([chatgpt("c", node, current="n")]))
 
-    assert one.messages[0]["name"] == "web"
-    assert one.messages[0]["content"].endswith("\n[3,000 more characters were not imported]")
+    assert one.messages == ()
 
 
 @pytest.mark.parametrize(
@@ -199,8 +204,7 @@ def test_claude_s_blocks_attachments_and_files_are_texts() -> None:
 
     assert said(one) == [
         ("user", "Hi\n\n[attached a.txt]\nflour: 500 g\n\n[attached b.png]"),
-        ("assistant", 'Let me look.\n\n[called search] {"q": "rye"}'),
-        ("tool", "found\n[image]"),
+        ("assistant", "Let me look.\n\n[called search: rye]"),
     ]
     assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
 
@@ -221,16 +225,53 @@ def test_claude_s_current_branch_is_taken_where_messages_say_what_they_follow() 
 
 
 # ---------------------------------------------------------------- Claude Code
-def test_claude_code_has_calls_and_results_as_short_texts() -> None:
+def test_claude_code_has_calls_in_one_line_and_no_results() -> None:
     one = conversation("claude-code", "3f.jsonl", as_lines(samples.CODE))
 
     assert (one.source_id, one.title) == ("3f", "Mend the tests")
     assert said(one) == [
         ("user", "Why do the tests fail?"),
-        ("assistant", '[called Bash] {"command": "make test"}'),
-        ("tool", "1 failed"),
+        ("assistant", "[called Bash: make test]"),
         ("assistant", "A fixture is missing."),
     ]
+    assert (one.cwd, one.branch) == ("/srv/app", "")
+
+
+def test_of_claude_code_a_part_of_what_failed_is_kept_as_evidence() -> None:
+    failed = [{**samples.result("Exit code 1\n" + "x" * 900)[0], "is_error": True}]
+    ours = [{**samples.result(marked("No memory is there."))[0], "is_error": True}]
+    lines = [
+        code_line("1", None, "user", "Go.", gitBranch="main"),
+        code_line("2", "1", "assistant", samples.used("Bash", {"command": "make\ntest"})),
+        code_line("3", "2", "user", failed),
+        code_line("4", "3", "user", ours),
+        code_line("5", "4", "assistant", "Rate limit", isApiErrorMessage=True),
+    ]
+    one = conversation("claude-code", "3f.jsonl", as_lines(lines))
+
+    (_, (_, call), (role, evidence)) = said(one)
+    assert call == "[called Bash: make test]"
+    assert role == "tool"
+    assert evidence.startswith("[failed] Exit code 1\nxxx")
+    assert len(evidence) <= MOST_OF_A_FAILURE + len("[failed] ")
+    assert one.branch == "main"
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"file_path": "/srv/a.py", "content": "x\ny"}, "[called T: /srv/a.py]"),
+        ({"command": ["bash", "-lc", "ls -la"]}, "[called T: ls -la]"),
+        ('{"cmd": "ls"}', "[called T: ls]"),
+        ('{"cmd": ', '[called T: {"cmd":]'),
+        ({"n": 1}, '[called T: {"n": 1}]'),
+        ({}, "[called T]"),
+        (None, "[called T]"),
+        ("a" * 400, f"[called T: {'a' * 159}…]"),
+    ],
+)
+def test_a_call_is_one_short_line(given: object, line: str) -> None:
+    assert call("T", given) == line
 
 
 def test_of_claude_code_the_last_branch_is_taken_with_all_results_of_its_calls() -> None:
@@ -248,9 +289,7 @@ def test_of_claude_code_the_last_branch_is_taken_with_all_results_of_its_calls()
 
     (one,) = items_of(found)
     assert isinstance(one, Conversation)
-    assert [text for _, text in said(one)] == [
-        *("Go.", "[called A] {}", "[called B] {}", "from A", "from B", "Go on.")
-    ]
+    assert [text for _, text in said(one)] == [*("Go.", "[called A]", "[called B]", "Go on.")]
     assert notes(found) == ["messages of other branches were left out: 1"]
 
 
@@ -265,7 +304,7 @@ def test_what_claude_code_notes_for_itself_is_left_out() -> None:
 
     (one,) = items_of(found)
     assert isinstance(one, Conversation)
-    assert said(one) == [("system", "What was before"), ("user", "Hello.")]
+    assert said(one) == [("system", "[summary]\nWhat was before"), ("user", "Hello.")]
     assert notes(found) == ["lines of other agents, which worked aside, were left out: 1"]
 
 
@@ -290,11 +329,106 @@ def test_codex_has_what_was_said_once() -> None:
     assert one.source_id == "01-a"
     assert said(one) == [
         ("user", "Add a test."),
-        ("assistant", '[called shell] {"command":["ls"]}'),
-        ("tool", "a.py"),
+        ("assistant", "[called shell: ls]"),
         ("assistant", "Done."),
     ]
-    assert one.messages[2]["name"] == "shell"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Exit code: 2\nWall time: 1 s\nOutput:\nno rule",
+        '{"output": "no rule", "metadata": {"exit_code": 2}}',
+        {"content": "no rule", "success": False},
+        {"content": [{"type": "input_text", "text": "Process exited with code 2: no rule"}]},
+    ],
+)
+def test_of_codex_a_part_of_what_failed_is_kept_as_evidence(output: object) -> None:
+    result = {"type": "function_call_output", "call_id": "1", "output": output}
+    lines = [*samples.ROLLOUT, samples.codex_line("response_item", result)]
+    one = conversation("codex", "rollout-a.jsonl", as_lines(lines))
+
+    last = one.messages[-1]
+    assert (last["role"], last["name"]) == ("tool", "shell")
+    assert last["content"].startswith("[failed] ")
+    assert last["content"].endswith("no rule")
+
+
+def test_codex_says_where_it_worked() -> None:
+    meta = samples.codex_meta("01-a")
+    meta["payload"] |= {"cwd": "/srv/app", "git": {"branch": "main"}}
+    one = conversation("codex", "rollout-a.jsonl", as_lines([meta, *samples.ROLLOUT[1:]]))
+
+    assert (one.cwd, one.branch) == ("/srv/app", "main")
+
+
+def test_what_codex_injects_for_its_developers_is_not_kept() -> None:
+    lines = [*samples.ROLLOUT, samples.codex_message("developer", "Always use tabs.")]
+
+    assert len(conversation("codex", "rollout-a.jsonl", as_lines(lines)).messages) == 3
+
+
+def test_a_summary_of_codex_is_kept_as_one() -> None:
+    lines = [*samples.ROLLOUT, samples.codex_line("compacted", {"message": "A test was added."})]
+    one = conversation("codex", "rollout-a.jsonl", as_lines(lines))
+
+    assert said(one)[-1] == ("system", "[summary]\nA test was added.")
+
+
+# ---------------------------------------------------------------- Gemini CLI
+def test_gemini_cli_has_what_was_said_after_all_was_taken_back() -> None:
+    one = conversation("gemini-cli", "session-1.jsonl", as_lines(samples.CHAT))
+
+    assert (one.source_id, one.cwd) == ("9c", "/srv/app")
+    assert said(one) == [
+        ("user", "Which port?"),
+        ("assistant", "I look."),
+        ("assistant", "[called read_file: a.toml]"),
+        ("tool", "[failed] no such file"),
+        ("user", "Then use 8080."),
+    ]
+
+
+def test_older_files_of_gemini_cli_are_one_object() -> None:
+    meta, asked = samples.CHAT[0], {"type": "user", "content": "Which port?"}
+    data = as_json({**meta, "messages": [asked, {"type": "info", "content": "x"}]})
+
+    assert said(conversation("gemini-cli", "session-1.json", data)) == [("user", "Which port?")]
+
+
+# ---------------------------------------------------------------- opencode
+OPENCODE_SAID = [
+    ("user", "Rename it."),
+    ("assistant", "[called bash: make]"),
+    ("tool", "[failed] no rule"),
+    ("assistant", "Renamed."),
+    ("system", "[summary]\nIt was renamed."),
+]
+
+
+def test_opencode_is_read_from_its_files() -> None:
+    (one,) = items_of(found_in(FORMATS["opencode"], samples.OPENCODE))
+
+    assert isinstance(one, Conversation)
+    assert (one.source_id, one.title, one.cwd) == ("ses_1", "Rename", "/srv/app")
+    assert said(one) == OPENCODE_SAID
+    assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
+
+
+def test_opencode_is_read_from_its_database(tmp_path: Path) -> None:
+    samples.opencode_database(tmp_path / "opencode.db")
+
+    assert detected(Source(tmp_path)).name == "opencode"
+    for path in (tmp_path, tmp_path / "opencode.db"):
+        (one,) = items_of(in_path(FORMATS["opencode"], path))
+        assert isinstance(one, Conversation)
+        assert said(one) == OPENCODE_SAID
+
+
+def test_a_database_of_another_program_is_a_finding(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "other.db").execute("create table x (y)").connection.close()
+
+    assert "database of opencode" in refused_in(in_path(FORMATS["opencode"], tmp_path))[0].what
 
 
 def test_a_session_of_codex_that_went_on_from_another_keeps_its_own_id() -> None:

@@ -7,6 +7,7 @@ from perdure.engine.importing.formats.chatgpt import ChatGpt
 from perdure.engine.importing.formats.claude import Claude
 from perdure.engine.importing.formats.claude_code import ClaudeCode
 from perdure.engine.importing.formats.codex import Codex
+from perdure.engine.importing.formats.gemini_cli import GeminiCli
 from perdure.engine.importing.formats.markdown import Markdown
 from perdure.engine.importing.formats.mcp_memory import McpMemory
 from perdure.engine.importing.formats.mem0 import Mem0
@@ -78,6 +79,30 @@ class TestCodex(FormatSuite):
     @staticmethod
     def open_format() -> Format:
         return Codex()
+
+
+class TestGeminiCli(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {
+        "ab/chats/session-1.jsonl": as_lines(samples.CHAT),
+        "ab/chats/session-2.jsonl": as_lines(samples.OTHER_CHAT),
+    }
+    more: ClassVar[Files] = {
+        **files,
+        "ab/chats/session-1.jsonl": as_lines(
+            [*samples.CHAT, samples.gemini("5", "gemini", "Done.")]
+        ),
+    }
+    spoiled: ClassVar[Files] = {
+        **files,
+        "ab/chats/session-1.jsonl": as_lines(samples.CHAT[:2])
+        + b"{\n"
+        + as_lines(samples.CHAT[2:]),
+    }
+
+    @staticmethod
+    def open_format() -> Format:
+        return GeminiCli()
 
 
 class TestMem0(FormatSuite):

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import BinaryIO, Protocol, runtime_checkable
 
-from perdure.engine.importing.sources import Source
+from perdure.engine.importing.sources import Entry, Source
 from perdure.engine.validate.secrets import masked
+from perdure.errors import InvalidValueError
 from perdure.model.values import JSON
 
 Said = Mapping[str, str]
@@ -56,6 +57,12 @@ class Conversation(Item):
     messages: tuple[Said, ...]
     created_at: str = ""
     updated_at: str = ""
+    cwd: str = ""
+    """The folder in which the agent worked, as it recorded it."""
+    branch: str = ""
+    """The branch of the repository there."""
+    state: JSON = field(default=None, repr=False, compare=False)
+    """What `Resumable.resume` needs to read on behind the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +98,27 @@ class Document(Item):
     """A text in a folder; its id is its path there."""
 
     text: str
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A format whose files grow at their end, and which can be read on from there."""
+
+    name: str
+
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        """Yield what one file says from its start on."""
+
+    def resume(
+        self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
+    ) -> Iterator[Item | Finding]:
+        """Yield what was added since: a conversation with only the new messages.
+
+        `NotResumableError` if the new lines belong elsewhere than behind those that were read.
+        """
+
+
+class NotResumableError(InvalidValueError): ...
 
 
 @runtime_checkable

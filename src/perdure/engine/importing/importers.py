@@ -1,13 +1,11 @@
 """How items become nodes; nobody's edit is ever overwritten, and the same twice is once."""
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
-from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from perdure.context.nodes import Nodes
@@ -18,12 +16,11 @@ from perdure.engine.importing.contract import (
     Entity,
     Item,
     Relation,
-    Said,
     Statement,
 )
 from perdure.engine.importing.reading import digest, stable_name, stable_slug
 from perdure.engine.saving.outcome import SessionCommit
-from perdure.engine.sessions import ORIGIN, Sessions, clean_title
+from perdure.engine.sessions import Screened, SessionEnd, Sessions, clean_title
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import (
     cleaned_line,
@@ -31,7 +28,7 @@ from perdure.engine.validate.texts import (
     refuse_secrets,
     without_secrets,
 )
-from perdure.engine.validate.validating import kept_messages, safe, same
+from perdure.engine.validate.validating import safe, same
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeExistsError, NodeNotFoundError
 from perdure.model import (
     MENTIONS,
@@ -42,7 +39,7 @@ from perdure.model import (
     Uri,
     slugify,
 )
-from perdure.model.transcript import Message
+from perdure.model.messages import read_messages
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, shortened
 
 SOURCE = "source"
@@ -71,6 +68,15 @@ class Verbs(Protocol):
 
     def commit_session(
         self, messages: Iterable[Mapping[str, object]], *, session_id: str, extract: bool
+    ) -> SessionCommit: ...
+
+    def append(
+        self,
+        session_id: str,
+        messages: Iterable[Mapping[str, object]],
+        *,
+        extract: bool,
+        after: SessionEnd | None,
     ) -> SessionCommit: ...
 
     def settle(self) -> None: ...
@@ -374,7 +380,8 @@ def _described(item: Entity) -> str:
     return "\n".join(lines) + "\n"
 
 
-_COUNT = "source_messages"
+_FIRST = "messages"
+"""The node with the first messages of a session; its metadata says where the session is from."""
 
 
 class SessionImporter:
@@ -383,6 +390,7 @@ class SessionImporter:
     def __init__(self, memory: Verbs, nodes: Nodes, *, learn: bool = False) -> None:
         self._memory = memory
         self._nodes = nodes
+        self._sessions = Sessions(nodes)
         self._learn = learn
         self.learned: Counter[str] = Counter()
         """What came of learning from them."""
@@ -390,36 +398,46 @@ class SessionImporter:
         """How many secrets were masked in what is new, in titles too."""
 
     def put(self, item: Conversation, *, dry_run: bool) -> State:
-        session_id = stable_name(item.source, item.source_id)
-        place = Uri(self._memory.caller.account_id, ("sessions", session_id))
-        ctx = replace(self._memory.caller, session_id=session_id)
-        note = known_at(self._nodes, place.child(ORIGIN), ctx)
-        state = self._state(item, place, note)
-        title = clean_title(item.title if item.title.split() else f"Session {place.name}")
-        wanted = _note(item, place, title.text)
-        titled = note is not None and note.content == wanted.content
+        """Keep a whole conversation."""
+        place, ctx = self._place(item)
+        state = self._state(item, place, ctx)
         if not dry_run and (state is not State.SAME or self._learn):
-            done = self._memory.commit_session(
-                item.messages, session_id=session_id, extract=self._learn
+            self._count(
+                self._memory.commit_session(
+                    item.messages, session_id=place.name, extract=self._learn
+                )
             )
-            self.learned += Counter(done.counts)
-            self.masked += done.masked
-        if state is State.SAME and titled:
-            return state
-        if not dry_run:
-            self._write(wanted, note, state)
-            self.masked += count_masked(title.notes)
-        return State.CHANGED if state is State.SAME and note is not None else state
+        is_other = self._tell_origin(item, place, ctx, dry_run=dry_run)
+        return State.CHANGED if state is State.SAME and is_other else state
 
-    def _state(self, item: Conversation, place: Uri, note: ContextNode | None) -> State:
+    def extend(self, item: Conversation, end: SessionEnd) -> SessionEnd:
+        """Keep the new messages of a conversation that ended so, and return how it ends now.
+
+        `VersionMismatchError` or `NodeExistsError` if it does not end so: then nothing was done.
+        """
+        place, ctx = self._place(item)
+        if item.messages:
+            done = self._memory.append(place.name, item.messages, extract=self._learn, after=end)
+            self._count(done)
+        return self._sessions.end(place, ctx, end)
+
+    def end(self, item: Conversation) -> SessionEnd:
+        """Return how a conversation ends that was kept."""
+        return self._sessions.end(*self._place(item))
+
+    def _count(self, done: SessionCommit) -> None:
+        self.learned += Counter(done.counts)
+        self.masked += done.masked
+
+    def _place(self, item: Conversation) -> tuple[Uri, RequestContext]:
+        name = stable_name(item.source, item.source_id)
+        caller = self._memory.caller
+        return Uri(caller.account_id, ("sessions", name)), replace(caller, session_id=name)
+
+    def _state(self, item: Conversation, place: Uri, ctx: RequestContext) -> State:
         """Say how the messages stand to those that are there; `NodeExistsError` if they differ."""
-        count = note.metadata.get(_COUNT) if note is not None else None
-        if note is not None and isinstance(count, int):
-            common = _digest(item.messages[:count])
-            if count <= len(item.messages) and common == note.metadata.get(SOURCE_DIGEST):
-                return State.SAME if count == len(item.messages) else State.CHANGED
-        before = self._before(place)
-        said = kept_messages(item.messages)
+        before = self._sessions.messages(place, ctx)
+        said = Screened(read_messages(item.messages).messages).after(before)
         if not same(before, said):
             raise NodeExistsError(
                 f"the session {place.name[:80]!a} is there with other messages. It was left alone. "
@@ -429,44 +447,26 @@ class SessionImporter:
             return State.SAME
         return State.CHANGED if before else State.NEW
 
-    def _before(self, place: Uri) -> list[Message]:
-        """Return the messages that the session has, each put together from its pieces."""
-        ctx = replace(self._memory.caller, session_id=place.name)
-        return Sessions(self._nodes).messages(place, ctx)
-
-    def _write(self, wanted: ContextNode, note: ContextNode | None, state: State) -> None:
-        """Write the note, when the messages are there; it says how many of them were imported."""
-        if note is not None:
-            fewer = state is State.SAME
-            metadata = {} if fewer else dict(wanted.metadata)
-            wanted = note.revised(
-                content=wanted.content, abstract=wanted.abstract, metadata=metadata
-            )
-        ctx = replace(self._memory.caller, session_id=wanted.place.session)
-        self._nodes.because("import").write_node(wanted, ctx)
-
-
-def _note(item: Conversation, place: Uri, title: str) -> ContextNode:
-    metadata = {
-        **origin(item, ""),
-        SOURCE_DIGEST: _digest(item.messages),
-        _COUNT: len(item.messages),
-        "source_created_at": item.created_at or None,
-        "source_updated_at": item.updated_at or None,
-        "date": item.created_at or None,
-    }
-    return ContextNode(
-        uri=str(place.child(ORIGIN)),
-        content=f"# {title}\n\nImported from {item.source}.\n",
-        abstract=title,
-        metadata=metadata,
-    )
-
-
-def _digest(messages: Sequence[Said]) -> str:
-    """Return one hash of messages; those of a beginning have another."""
-    hashed = sha256()
-    for said in messages:
-        hashed.update(json.dumps(dict(said), sort_keys=True).encode())
-        hashed.update(b"\n")
-    return hashed.hexdigest()
+    def _tell_origin(
+        self, item: Conversation, place: Uri, ctx: RequestContext, *, dry_run: bool
+    ) -> bool:
+        """Note where a session is from; whether something else was noted before."""
+        first = known_at(self._nodes, place.child(_FIRST), ctx)
+        if first is None or first.status is NodeStatus.ARCHIVED:
+            return False
+        title = clean_title(item.title)
+        wanted: dict[str, JSON] = {
+            SOURCE: item.source,
+            SOURCE_ID: item.source_id[:MAX_CONTENT],
+            "title": title.text,
+            "source_created_at": item.created_at,
+            "cwd": cleaned_line(item.cwd[:MAX_OVERVIEW], "folder", SecretPolicy.MASK).text,
+            "branch": first.metadata.get("branch")
+            or cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text,
+        }
+        told = first.metadata
+        new = {name: each for name, each in wanted.items() if each and told.get(name) != each}
+        if new and not dry_run:
+            self._nodes.because("import").write_node(first.revised(metadata=new), ctx)
+            self.masked += count_masked(title.notes)
+        return bool(new) and told.get(SOURCE) == item.source

@@ -23,9 +23,11 @@ from perdure.engine.importing.formats.chatgpt import ChatGpt
 from perdure.engine.importing.formats.claude import Claude
 from perdure.engine.importing.formats.claude_code import ClaudeCode
 from perdure.engine.importing.formats.codex import Codex
+from perdure.engine.importing.formats.gemini_cli import GeminiCli
 from perdure.engine.importing.formats.markdown import Markdown
 from perdure.engine.importing.formats.mcp_memory import McpMemory
 from perdure.engine.importing.formats.mem0 import Mem0
+from perdure.engine.importing.formats.opencode import OpenCode
 from perdure.engine.importing.importers import (
     SOURCE_ID,
     DocumentImporter,
@@ -46,6 +48,8 @@ _EVERY: tuple[Format, ...] = (
     Claude(),
     ClaudeCode(),
     Codex(),
+    GeminiCli(),
+    OpenCode(),
     Mem0(),
     McpMemory(),
     Markdown(),

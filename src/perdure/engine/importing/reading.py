@@ -11,8 +11,9 @@ from perdure.engine.importing.contract import Conversation, Finding, Item, Said
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError, UnreadableSourceError
 from perdure.model import slugify
-from perdure.model.messages import called, json_of, text_of, time_in
-from perdure.model.values import MAX_SHOWN
+from perdure.model.messages import json_of, text_of, time_in
+from perdure.model.speech import SAID, Kind, speech_of
+from perdure.model.values import MAX_SHOWN, shortened
 
 MOST_CHARACTERS = 32_000_000
 """Of one element or line. Read, it takes some ten times as many bytes of memory, no more."""
@@ -201,8 +202,11 @@ def _line(number: int, line: bytes) -> Found:
         return Malformed(number, "it is no UTF-8 text")
 
 
-MOST_OF_A_TOOL = 2_000
-"""Characters of what a tool was asked, or answered; the rest is left out, and that is said."""
+MOST_OF_A_CALL = 160
+"""Characters of what a tool was asked."""
+MOST_OF_A_FAILURE = 300
+"""Characters of what a tool answered when it failed."""
+_START_OF_A_FAILURE = 100
 MOST_OF_A_MESSAGE = 1_000_000
 _PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
@@ -228,14 +232,55 @@ def cut(text: str, most: int) -> str:
     return f"{text[:most]}\n[{len(text) - most:,} more characters were not imported]"
 
 
-def compact(value: object) -> str:
-    """Return what a tool was given or gave, as a short text."""
-    return cut(json_of(value) or "", MOST_OF_A_TOOL)
+_ARGUMENTS = (
+    *("command", "cmd", "file_path", "filePath", "path", "notebook_path", "pattern", "query"),
+    *("url", "uri", "text", "description", "prompt", "code", "input", "name"),
+)
+"""Which argument of a call tells most; the first of these that it has."""
+_SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"})
 
 
 def call(name: str, given: object) -> str:
-    """Return that a tool was called, as one line of what an assistant says."""
-    return called(name, compact(given))
+    """Return that a tool was called, as one line: `[called NAME: what it was asked]`."""
+    asked = shortened(" ".join(_argument(given).split()), MOST_OF_A_CALL)
+    named = " ".join(name.split())[:MAX_SHOWN] or "a tool"
+    return f"[called {named}: {asked}]" if asked else f"[called {named}]"
+
+
+def _argument(given: object) -> str:
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            return _argument(json.loads(given))
+        except (ValueError, RecursionError):
+            return given
+    known = mapping_of(given)
+    if known:
+        told = next((known[each] for each in _ARGUMENTS if known.get(each)), None)
+        texts = (each for each in known.values() if isinstance(each, str) and each)
+        return _argument(told) if told is not None else next(texts, json_of(given) or "")
+    if isinstance(given, list):
+        words = [text_of(each) for each in given]
+        return words[-1] if words[:1] and words[0] in _SHELLS else " ".join(words)
+    return text_of(given)
+
+
+def failure(output: str, *, name: object = "", time: object = None) -> Said | None:
+    """Return a part of what a tool said that failed; None if Perdure itself said it."""
+    found = speech_of("tool", output)
+    text = found.text
+    if len(text) > MOST_OF_A_FAILURE:
+        end = MOST_OF_A_FAILURE - _START_OF_A_FAILURE - 3
+        text = f"{text[:_START_OF_A_FAILURE]} … {text[-end:]}"
+    return message("tool", f"[failed] {text}", name=name, time=time) if text else None
+
+
+def said(role: str, content: str, time: object = None) -> Said | None:
+    """Return what was said in a text; None if nobody said it. A summary is a system's message."""
+    found = speech_of(role, content)
+    if found.kind is Kind.SUMMARY:
+        return message("system", f"[summary]\n{found.text}", time=time)
+    is_kept = found.kind in SAID or found.kind is Kind.CALL or role == "user"
+    return message(role, found.text, time=time) if is_kept else None
 
 
 def message(role: str, content: str, *, name: object = "", time: object = None) -> Said | None:
@@ -267,47 +312,39 @@ def digest(text: str) -> str:
     return sha256(text.encode(errors="replace")).hexdigest()
 
 
-_SILENT = frozenset({"thinking", "redacted_thinking"})
 _SHOWN = frozenset({"image", "document", "file"})
 
 
 def said_in(role: str, content: object, time: object) -> Iterator[Said]:
-    """Yield what a message says: its texts and calls as one message, each result as one of a tool.
+    """Yield what a message of Anthropic's says: its texts and calls as one, failures of tools.
 
-    Thoughts are left out: nobody said them.
+    Thoughts and results are left out: nobody said them.
     """
     spoken: list[str] = []
-    results: list[Said] = []
-    for block in (
-        [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
-    ):
-        known = mapping_of(block)
-        if known.get("type") == "tool_result":
-            result = message("tool", compact(_result(known.get("content"))), time=time)
-            if result is not None:
-                results.append(result)
-        else:
-            spoken.append(_spoken(known))
-    one = message(role, "\n\n".join(filter(None, spoken)), time=time)
-    if one is not None:
-        yield one
-    yield from results
+    others: list[Said | None] = []
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
+    for block in map(mapping_of, blocks):
+        kind = text_of(block.get("type"))
+        if kind == "tool_use":
+            spoken.append(call(text_of(block.get("name")), block.get("input")))
+        elif kind == "tool_result" and block.get("is_error") is True:
+            others.append(failure(_text(block.get("content")), time=time))
+        elif kind in _SHOWN:
+            spoken.append(f"[{kind}]")
+        elif kind in {"text", ""}:
+            one = said(role, text_of(block.get("text")))
+            if one is not None and one["role"] == role:
+                spoken.append(one["content"])
+            elif one is not None:
+                others.append(message(one["role"], one["content"], time=time))
+    yield from filter(None, [message(role, "\n\n".join(spoken), time=time), *others])
 
 
-def _spoken(block: Mapping[str, object]) -> str:
-    kind = text_of(block.get("type"))
-    if kind == "tool_use":
-        return call(text_of(block.get("name")), block.get("input"))
-    if kind in _SHOWN:
-        return f"[{kind}]"
-    return "" if kind in _SILENT else text_of(block.get("text"))
-
-
-def _result(content: object) -> object:
-    """Return the text of a result; of pictures, that there was one."""
-    if not isinstance(content, list):
-        return content
-    return "\n".join(filter(None, (_spoken(mapping_of(each)) for each in content)))
+def _text(content: object) -> str:
+    """Return the text of a result."""
+    blocks = [content] if isinstance(content, str) else list_of(content)
+    texts = (text_of(each) or text_of(mapping_of(each).get("text")) for each in blocks)
+    return "\n".join(filter(None, texts))
 
 
 Read = Callable[[Entry, BinaryIO], Iterator[Item | Finding]]

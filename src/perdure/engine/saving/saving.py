@@ -44,7 +44,8 @@ class Window:
     @property
     def indexes(self) -> list[int]:
         first: dict[tuple[str, str], int] = {}
-        for index, message in enumerate(self.said[: self.start]):
+        before = self.said[: self.start] if isinstance(self.said, list) else ()
+        for index, message in enumerate(before):  # of a long session, only the end is at hand
             first.setdefault((message.role, message.name), index)
         recent = range(max(0, self.start - _BEFORE), self.end)
         return sorted({*first.values(), *recent})

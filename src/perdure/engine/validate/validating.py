@@ -6,7 +6,7 @@ shows them shows them `presentable`. A secret in them is refused whatever the po
 they would prove nothing. What an owner writes by hand is kept to the letter, but for its secrets.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perdure.engine.validate.secrets import SecretPolicy, masked
@@ -22,7 +22,6 @@ from perdure.engine.validate.texts import (
 )
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory
-from perdure.model.messages import read_messages
 from perdure.model.transcript import Message
 from perdure.model.values import (
     JSON,
@@ -245,11 +244,6 @@ def kept(message: Message) -> Kept:
         return Kept(message, ())
     clean = replace(message, content=content, name=shortened(name, MAX_SHOWN))
     return Kept(clean, tuple(each.kind for each in (*in_name, *found)))
-
-
-def kept_messages(messages: Iterable[object]) -> list[Message]:
-    """Return messages as they may be kept: what is a secret in them is masked."""
-    return [kept(each).message for each in read_messages(messages).messages]
 
 
 def common(before: Sequence[Message], said: Sequence[Message]) -> int:

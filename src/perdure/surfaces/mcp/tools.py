@@ -25,6 +25,7 @@ from perdure import (
 from perdure.app import open_memory
 from perdure.errors import ClosedError, InvalidValueError
 from perdure.model import RequestContext
+from perdure.model.speech import marked
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
 from perdure.surfaces.mcp import schema
@@ -379,11 +380,10 @@ def _day(moment: date | None) -> str:
     return moment.isoformat()[:10] if moment else ""
 
 
-# ---------------------------------------------------------------- budgets
 def answered(answer: schema.Answer, text: str | None = None) -> CallToolResult:
     """Return an answer as programs read it, and as a text for a model."""
     return CallToolResult(
-        content=[TextContent(type="text", text=text or answer.model_dump_json())],
+        content=[TextContent(type="text", text=marked(text) if text else answer.model_dump_json())],
         structured_content=answer.model_dump(mode="json"),
     )
 

@@ -10,21 +10,20 @@ from perdure.engine.importing.contract import Conversation, Finding, Item, Said
 from perdure.engine.importing.reading import (
     begins_with,
     call,
-    compact,
     conversations_in,
     each_file,
     each_object,
     elements,
     list_of,
     mapping_of,
-    message,
+    said,
     time_of,
     with_branches,
 )
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
-from perdure.model.values import ROLES, shown
+from perdure.model.values import shown
 
 _SILENT = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"}
@@ -46,22 +45,22 @@ class ChatGpt:
         return each_object(entry, "conversation", elements(stream), self._conversation)
 
     def _conversation(
-        self, entry: Entry, where: str, said: Mapping[str, object]
+        self, entry: Entry, where: str, given: Mapping[str, object]
     ) -> Iterator[Item | Finding]:
-        source_id = text_of(said.get("conversation_id")) or text_of(said.get("id"))
-        nodes = said.get("mapping")
+        source_id = text_of(given.get("conversation_id")) or text_of(given.get("id"))
+        nodes = given.get("mapping")
         if not source_id or not isinstance(nodes, dict):
             raise InvalidValueError("it has no id, or no mapping of messages")
-        branch = _branch(nodes, said.get("current_node"))
+        branch = _branch(nodes, given.get("current_node"))
         one = Conversation(
             file=entry.name,
             where=where,
             source=self.name,
             source_id=source_id,
-            title=text_of(said.get("title")),
+            title=text_of(given.get("title")),
             messages=tuple(m for node in branch if (m := _message(nodes[node])) is not None),
-            created_at=time_of(said.get("create_time")),
-            updated_at=time_of(said.get("update_time")),
+            created_at=time_of(given.get("create_time")),
+            updated_at=time_of(given.get("update_time")),
         )
         others = (node for name, node in nodes.items() if name not in branch)
         yield from with_branches(one, sum(_message(node) is not None for node in others))
@@ -87,21 +86,17 @@ def _last_leaf(nodes: Mapping[str, object]) -> str | None:
 
 
 def _message(node: object) -> Said | None:
-    """Return what a node says; None if that is nothing, or was never shown to anybody."""
-    said = mapping_of(mapping_of(node).get("message"))
-    hidden = mapping_of(said.get("metadata")).get("is_visually_hidden_from_conversation")
-    author = mapping_of(said.get("author"))
-    role = author.get("role")
-    if hidden is True or role not in ROLES:
+    """Return what a node says; None if nobody said it, or it was never shown to anybody."""
+    given = mapping_of(mapping_of(node).get("message"))
+    hidden = mapping_of(given.get("metadata")).get("is_visually_hidden_from_conversation")
+    role = text_of(mapping_of(given.get("author")).get("role"))
+    if hidden is True or role not in {"user", "assistant"}:
         return None
-    content = _content(mapping_of(said.get("content")))
-    to = text_of(said.get("recipient")) or "all"
-    if role == "tool":
-        content = compact(content)
-    elif role == "assistant" and to != "all" and content.strip():
+    content = _content(mapping_of(given.get("content")))
+    to = text_of(given.get("recipient")) or "all"
+    if role == "assistant" and to != "all" and content.strip():
         content = call(to, content)
-    name = author.get("name") if role == "tool" else ""
-    return message(str(role), content, name=name, time=said.get("create_time"))
+    return said(role, content, given.get("create_time"))
 
 
 def _content(content: Mapping[str, object]) -> str:

@@ -1,19 +1,26 @@
 """Sessions of Claude Code: `~/.claude/projects/*/*.jsonl`, one file for each.
 
-A line says which line it follows. Who goes back in a session starts another branch.
+A line names the line that it follows. Going back in a session starts another branch.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.contract import (
+    Conversation,
+    Finding,
+    Item,
+    NotResumableError,
+    Said,
+)
 from perdure.engine.importing.reading import (
-    begins_with,
     each_file,
     each_object,
+    heads,
     lines,
     list_of,
     mapping_of,
+    message,
     said_in,
     time_of,
     with_branches,
@@ -21,10 +28,15 @@ from perdure.engine.importing.reading import (
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
+from perdure.model.speech import without_injected
+from perdure.model.values import JSON
 
 Line = Mapping[str, object]
 
 _SPOKEN = ("user", "assistant")
+_MOST_KNOWN = 64
+"""So many of the last lines are remembered, to tell whether others follow them."""
+_OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type")
 
 
 class ClaudeCode:
@@ -32,99 +44,156 @@ class ClaudeCode:
     kind = "sessions"
 
     def detect(self, source: Source) -> bool:
-        return begins_with(source, (".jsonl",), b'"sessionId"', b'"leafUuid"')
+        return any(
+            (b'"sessionId"' in head or b'"leafUuid"' in head) and b'"projectHash"' not in head
+            for head in heads(source, ".jsonl")
+        )
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(".jsonl"), self._read)
+        return each_file(source, source.meant(".jsonl"), self.read)
 
-    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        own: dict[str, Line] = {}
-        title, aside = "", 0
-
-        def take(_entry: Entry, _where: str, line: Line) -> Iterator[Item | Finding]:
-            nonlocal title, aside
-            uuid = text_of(line.get("uuid"))
-            if line.get("type") == "summary":
-                title = text_of(line.get("summary"))
-            elif line.get("type") in _SPOKEN and not (
-                uuid and isinstance(line.get("message"), dict)
-            ):
-                raise InvalidValueError("it has no uuid or no message")
-            elif line.get("isSidechain") is True:
-                aside += 1
-            elif uuid:
-                own.setdefault(uuid, line)
-            return iter(())
-
-        yield from each_object(entry, "line", lines(stream), take)
-        yield from self._session(entry, own, title)
-        if aside:
-            what = f"lines of other agents, which worked aside, were left out: {aside}"
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        found = _Lines()
+        yield from each_object(entry, "line", lines(stream), found.take)
+        if branch := _branch(found.own):
+            one = self._session(entry, found, branch)
+            others = (line for uuid, line in found.own.items() if uuid not in branch)
+            yield from with_branches(one, sum(any(_messages(line)) for line in others))
+        if found.aside:
+            what = f"lines of other agents, which worked aside, were left out: {found.aside}"
             yield Finding(entry.name, "", what, "nothing; what you saw went in", refused=False)
 
-    def _session(
-        self, entry: Entry, own: Mapping[str, Line], title: str
+    def resume(
+        self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
     ) -> Iterator[Item | Finding]:
-        branch = _branch(own)
-        if not branch:
-            return
-        messages = tuple(m for uuid in branch for m in _messages(own[uuid]))
-        one = Conversation(
+        found = _Lines()
+        known = [mapping_of(line) for line in list_of(state.get("lines"))]
+        found.own = {text_of(line.get("uuid")): line for line in known}
+        found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
+        before = set(found.own)
+        yield from each_object(entry, "line", lines(stream), found.take)
+        branch = _branch(found.own)
+        new = [uuid for uuid in branch if uuid not in before]
+        lost = [uuid for uuid in new if _parent(found.own[uuid]) not in {*found.own, ""}]
+        if lost or not before.issubset(branch):
+            raise NotResumableError("somebody went back in the session")
+        yield self._session(entry, found, branch, since=before)
+
+    def _session(
+        self,
+        entry: Entry,
+        found: "_Lines",
+        branch: Mapping[str, None],
+        since: frozenset[str] | set[str] = frozenset(),
+    ) -> Conversation:
+        times = [time for line in found.own.values() if (time := time_of(line.get("timestamp")))]
+        source_id = found.session_id(entry.base.rpartition(".")[0])
+        new = (uuid for uuid in branch if uuid not in since)
+        return Conversation(
             file=entry.name,
             where="",
             source=self.name,
-            source_id=_session_id(entry, own),
-            title=title,
-            messages=messages,
-            created_at=min(filter(None, map(_time, own.values())), default=""),
-            updated_at=max(filter(None, map(_time, own.values())), default=""),
+            source_id=source_id,
+            title=found.title,
+            messages=tuple(m for uuid in new for m in _messages(found.own[uuid])),
+            created_at=min(times, default=""),
+            updated_at=max(times, default=""),
+            cwd=found.cwd,
+            branch=found.branch,
+            state={
+                "id": source_id,
+                "cwd": found.cwd,
+                "lines": [_known(found.own[uuid]) for uuid in [*branch][-_MOST_KNOWN:]],
+            },
         )
-        others = (line for uuid, line in own.items() if uuid not in branch)
-        yield from with_branches(one, sum(any(_messages(line)) for line in others))
 
 
-def _session_id(entry: Entry, own: Mapping[str, Line]) -> str:
-    """Return the name of the file if its lines know it, else what the last of them says."""
-    stem = entry.base.rpartition(".")[0]
-    known = [said for line in own.values() if (said := text_of(line.get("sessionId")))]
-    return stem if stem in known or not known else known[-1]
+class _Lines:
+    """What the lines of a file say."""
+
+    def __init__(self) -> None:
+        self.own: dict[str, Line] = {}
+        self.title = self.cwd = self.branch = self.id = ""
+        self.aside = 0
+        self._ids: dict[str, None] = {}
+
+    def take(self, _entry: Entry, _where: str, line: Line) -> Iterator[Item | Finding]:
+        """Take one line in; it gives no item of its own."""
+        uuid = text_of(line.get("uuid"))
+        if line.get("type") == "summary":
+            self.title = text_of(line.get("summary"))
+        elif line.get("type") in _SPOKEN and not (uuid and isinstance(line.get("message"), dict)):
+            raise InvalidValueError("it has no uuid or no message")
+        elif line.get("isSidechain") is True:
+            self.aside += 1
+        elif uuid:
+            self.own.setdefault(uuid, line)
+            self._ids[text_of(line.get("sessionId"))] = None
+            self.cwd = self.cwd or text_of(line.get("cwd"))
+            self.branch = text_of(line.get("gitBranch")) or self.branch
+        return iter(())
+
+    def session_id(self, stem: str) -> str:
+        """Return the name of the file if its lines know it, else what the last of them says."""
+        known = [each for each in self._ids if each]
+        return self.id or (stem if stem in known or not known else known[-1])
 
 
 def _branch(own: Mapping[str, Line]) -> dict[str, None]:
     """Return what leads to the last line, in the order of the file.
 
-    A line whose predecessor is missing follows the one above it. Results of tools that were called
-    at once hang beside each other; all that belong to the branch are of it.
+    A line whose predecessor is missing follows the one above it. Calls of tools at once, and their
+    results, hang beside each other; all that belong to the branch are of it.
     """
     above = dict(zip(list(own)[1:], own, strict=False))
     at = next((uuid for uuid in reversed(list(own)) if own[uuid].get("type") in _SPOKEN), None)
     found: set[str] = set()
     while at is not None and at not in found:
         found.add(at)
-        parent = text_of(own[at].get("parentUuid") or own[at].get("logicalParentUuid"))
+        parent = _parent(own[at])
         at = parent if parent in own else above.get(at) if parent else None
-    beside = {uuid for uuid, line in own.items() if _is_result(line) and _parent(line) in found}
-    return {uuid: None for uuid in own if uuid in found or uuid in beside}
+    for uuid, line in own.items():
+        if _beside(line) and text_of(line.get("parentUuid")) in found:
+            found.add(uuid)
+    return {uuid: None for uuid in own if uuid in found}
 
 
 def _parent(line: Line) -> str:
-    return text_of(line.get("parentUuid"))
+    return text_of(line.get("parentUuid") or line.get("logicalParentUuid"))
 
 
-def _is_result(line: Line) -> bool:
+def _beside(line: Line) -> str:
+    """Return what a line is that can hang beside others: a call or a result of a tool; or ""."""
     blocks = list_of(mapping_of(line.get("message")).get("content"))
     kinds = {text_of(mapping_of(block).get("type")) for block in blocks}
-    return line.get("type") == "user" and kinds == {"tool_result"}
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    return kind if kind in {"tool_use", "tool_result"} else ""
+
+
+def _known(line: Line) -> JSON:
+    """Return of a line what tells whether others follow it."""
+    known: dict[str, JSON] = {name: text_of(line.get(name)) or None for name in _OF_A_KNOWN_LINE}
+    if kind := _beside(line):
+        known["message"] = {"content": [{"type": kind}]}
+    return known
 
 
 def _messages(line: Line) -> Iterator[Said]:
     """Yield what a line says; nothing if it is a note of the program's own."""
     if line.get("type") not in _SPOKEN or line.get("isMeta") is True:
         return
-    role = "system" if line.get("isCompactSummary") is True else str(line["type"])
-    said = mapping_of(line.get("message"))
-    yield from said_in(role, said.get("content"), line.get("timestamp"))
+    content = mapping_of(line.get("message")).get("content")
+    time = line.get("timestamp")
+    if line.get("isCompactSummary") is True:
+        yield from _summary(content, time)
+    elif line.get("isApiErrorMessage") is not True:
+        yield from said_in(str(line["type"]), content, time)
 
 
-def _time(line: Line) -> str:
-    return time_of(line.get("timestamp"))
+def _summary(content: object, time: object) -> Iterator[Said]:
+    """Yield a summary, also where its introduction is another than those that are known."""
+    for each in said_in("user", content, time):
+        text = without_injected(each["content"]).strip()
+        one = each if each["role"] == "system" else message("system", f"[summary]\n{text}")
+        if one is not None and text:
+            yield {**one, "time": each["time"]} if "time" in each else one

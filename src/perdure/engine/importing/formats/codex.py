@@ -4,31 +4,35 @@ Each line has a type and a payload. `response_item` is what was said; `event_msg
 a screen. Older files have the payloads alone.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.engine.importing.contract import Conversation, Finding, Item, Said
 from perdure.engine.importing.reading import (
     call,
-    compact,
     each_file,
     each_object,
+    failure,
     heads,
     lines,
     list_of,
     mapping_of,
     message,
+    said,
     time_of,
 )
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
+from perdure.model.values import JSON
 
-_ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
-_NOT_SAID = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
-"""How texts begin that the program puts before what its user says."""
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_EXIT = re.compile(r"(?:Exit code|exited with code|exit_code)\W{1,4}(\d+)", re.IGNORECASE)
+_LOOKED_AT = 500
+_MOST_CALLS = 64
 
 
 class Codex:
@@ -41,10 +45,19 @@ class Codex:
         return any(any(mark in head for mark in marks) or _is_old(head) for head in found)
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(".jsonl"), self._read)
+        return each_file(source, source.meant(".jsonl"), self.read)
 
-    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        session = _Session()
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        return self._read(entry, stream, _Session({}))
+
+    def resume(
+        self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
+    ) -> Iterator[Item | Finding]:
+        return self._read(entry, stream, _Session(state))
+
+    def _read(
+        self, entry: Entry, stream: BinaryIO, session: "_Session"
+    ) -> Iterator[Item | Finding]:
         yield from each_object(entry, "line", lines(stream), session.take)
         if not session.id and session.messages:
             what = "it has messages, but nothing says which session it is"
@@ -58,16 +71,28 @@ class Codex:
                 messages=tuple(session.messages),
                 created_at=session.began,
                 updated_at=session.last,
+                cwd=session.cwd,
+                branch=session.branch,
+                state=session.state,
             )
 
 
 class _Session:
-    """What the lines of a file say."""
+    """What the lines of a file say, after those of which there is a state."""
 
-    def __init__(self) -> None:
-        self.id = self.began = self.last = ""
+    def __init__(self, state: Mapping[str, JSON]) -> None:
+        self.id, self.began = text_of(state.get("id")), text_of(state.get("began"))
+        self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
+        self.last = ""
         self.messages: list[Said] = []
-        self._tools: dict[str, str] = {}
+        tools = mapping_of(state.get("tools"))
+        self._tools = {name: text_of(tool) for name, tool in tools.items()}
+
+    @property
+    def state(self) -> dict[str, JSON]:
+        tools: dict[str, JSON] = dict([*self._tools.items()][-_MOST_CALLS:])
+        told = {"id": self.id, "began": self.began, "cwd": self.cwd, "branch": self.branch}
+        return {**told, "tools": tools}
 
     def take(
         self, _entry: Entry, _where: str, line: Mapping[str, object]
@@ -82,35 +107,64 @@ class _Session:
             # A session that went on from another has the other's first line after its own.
             self.id = self.id or text_of(payload.get("id"))
             self.began = self.began or time_of(payload.get("timestamp") or time)
-        elif (said := self._said(payload, time)) is not None:
-            self.messages.append(said)
-            self.last = said.get("time", self.last)
+            self.cwd = self.cwd or text_of(payload.get("cwd"))
+            self.branch = self.branch or text_of(mapping_of(payload.get("git")).get("branch"))
+        elif (one := self._said(payload, time)) is not None:
+            self.messages.append(one)
+            self.last = one.get("time", self.last)
         return iter(())
 
     def _said(self, item: Mapping[str, object], time: object) -> Said | None:
         kind = text_of(item.get("type"))
         if kind == "message":
-            role = _ROLES.get(text_of(item.get("role")))
-            text = _text(item.get("content"))
-            silent = role is None or text.lstrip().startswith(_NOT_SAID)
-            return None if silent or role is None else message(role, text, time=time)
+            return said(text_of(item.get("role")), _text(item.get("content")), time)
+        if kind in {"compaction", "compacted", "context_compaction"}:
+            summary = text_of(item.get("message") or item.get("summary"))
+            return said("system", f"[summary]\n{summary}", time) if summary else None
         called = text_of(item.get("call_id"))
         if kind in _CALLS:
             name = text_of(item.get("name")) or "shell"
             self._tools[called] = name
             given = item.get("arguments") or item.get("input") or item.get("action")
             return message("assistant", call(name, given), time=time)
-        if kind in _RESULTS:
-            given = item.get("output")
-            output = mapping_of(given).get("content", given)
-            text = compact(_text(output) if isinstance(output, list) else output)
-            return message("tool", text, name=self._tools.get(called, ""), time=time)
+        if kind in _RESULTS and (output := _failed(item.get("output"))):
+            return failure(output, name=self._tools.get(called, ""), time=time)
         return None
+
+
+def _failed(output: object) -> str:
+    """Return what a tool said that failed; "" if it did not."""
+    known = mapping_of(_parsed(output))
+    text = known.get("output", known.get("content", output))
+    text = _text(text) if isinstance(text, list) else text_of(text)
+    code = mapping_of(known.get("metadata")).get("exit_code")
+    exited = _EXIT.search(text[:_LOOKED_AT])
+    has_failed = (
+        known.get("success") is False
+        or code not in {None, 0}
+        or (exited is not None and int(exited[1][:9]) != 0)
+    )
+    return text if has_failed else ""
+
+
+def _parsed(output: object) -> object:
+    if isinstance(output, str) and output.startswith("{"):
+        try:
+            return json.loads(output)
+        except (ValueError, RecursionError):
+            return output
+    return output
 
 
 def _unwrapped(line: Mapping[str, object]) -> tuple[str, object, object]:
     """Return the type, the payload and the time of a line; older ones are their own payload."""
     kind = text_of(line.get("type"))
+    if kind == "compacted":
+        return (
+            "response_item",
+            {"type": kind, **mapping_of(line.get("payload"))},
+            line.get("timestamp"),
+        )
     if "payload" in line or kind in {"session_meta", "response_item", "event_msg"}:
         return kind, line.get("payload"), line.get("timestamp")
     if not kind and "id" in line and "timestamp" in line:

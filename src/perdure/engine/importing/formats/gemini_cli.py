@@ -1,0 +1,117 @@
+"""Sessions of Gemini CLI: `~/.gemini/tmp/*/chats/session-*`, one file for each.
+
+A file is one JSON object with its messages or, since 2026, lines: messages, of which a later one
+with the same id replaces the earlier, what is set for the session (`$set`), and the message from
+which on all was taken back (`$rewindTo`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.reading import (
+    begins_with,
+    call,
+    each_file,
+    each_object,
+    elements,
+    failure,
+    lines,
+    list_of,
+    mapping_of,
+    message,
+    said,
+    time_of,
+)
+from perdure.engine.importing.sources import Entry, Source
+from perdure.model.messages import text_of
+
+_ROLES = {"user": "user", "gemini": "assistant"}
+_FAILED = frozenset({"error", "failed"})
+
+
+class GeminiCli:
+    name = "gemini-cli"
+    kind = "sessions"
+
+    def detect(self, source: Source) -> bool:
+        return begins_with(source, (".json", ".jsonl"), b'"projectHash"')
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        return each_file(source, source.meant(".json", ".jsonl"), self._read)
+
+    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        chat = _Chat()
+        found = lines(stream) if entry.base.endswith(".jsonl") else elements(stream)
+        yield from each_object(entry, "line", found, chat.take)
+        if chat.id and chat.messages:
+            yield Conversation(
+                file=entry.name,
+                where="",
+                source=self.name,
+                source_id=chat.id,
+                title=chat.title,
+                messages=tuple(one for each in chat.messages.values() for one in _said(each)),
+                created_at=chat.began,
+                updated_at=chat.last,
+                cwd=chat.cwd,
+            )
+
+
+class _Chat:
+    def __init__(self) -> None:
+        self.id = self.title = self.began = self.last = self.cwd = ""
+        self.messages: dict[str, Mapping[str, object]] = {}
+
+    def take(
+        self, _entry: Entry, _where: str, line: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        """Take one line in; it gives no item of its own."""
+        back, name = text_of(line.get("$rewindTo")), text_of(line.get("id"))
+        if back:
+            names = list(self.messages)
+            gone = names[names.index(back) :] if back in names else names
+            for each in gone:
+                del self.messages[each]
+        elif name:
+            self.messages[name] = line
+        else:
+            self._set(mapping_of(line.get("$set")) or line)
+        return iter(())
+
+    def _set(self, known: Mapping[str, object]) -> None:
+        self.id = text_of(known.get("sessionId")) or self.id
+        self.title = text_of(known.get("summary")) or self.title
+        self.began = time_of(known.get("startTime")) or self.began
+        self.last = time_of(known.get("lastUpdated")) or self.last
+        self.cwd = next(map(text_of, list_of(known.get("directories"))), "") or self.cwd
+        every = list_of(known.get("messages"))
+        if every:
+            self.messages = {
+                text_of(one.get("id")) or str(at): one
+                for at, one in enumerate(map(mapping_of, every))
+            }
+
+
+def _said(given: Mapping[str, object]) -> Iterator[Said]:
+    role, time = _ROLES.get(text_of(given.get("type"))), given.get("timestamp")
+    if role is None:
+        return
+    one = said(role, _text(given.get("content")), time)
+    if one is not None:
+        yield one
+    for tool in map(mapping_of, list_of(given.get("toolCalls"))):
+        name = text_of(tool.get("name"))
+        called = message("assistant", call(name, tool.get("args")), time=time)
+        failed = text_of(tool.get("status")) in _FAILED
+        output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
+        yield from filter(None, [called, failure(output, name=name, time=time) if failed else None])
+
+
+def _text(content: object) -> str:
+    """Return the text of parts, of a function's response too."""
+    if isinstance(content, list):
+        return "\n\n".join(filter(None, map(_text, content)))
+    part = mapping_of(content)
+    answer = mapping_of(mapping_of(part.get("functionResponse")).get("response"))
+    return text_of(content if isinstance(content, str) else part.get("text") or answer.get("error"))

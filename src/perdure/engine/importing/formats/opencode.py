@@ -1,0 +1,149 @@
+"""Sessions of opencode: `~/.local/share/opencode/opencode.db`, an SQLite database.
+
+Older ones are files below `storage/`: `session/*/ID.json`, `message/ID/*.json`, `part/ID/*.json`.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import BinaryIO
+
+from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.reading import (
+    Element,
+    call,
+    each_file,
+    elements,
+    failure,
+    mapping_of,
+    message,
+    said,
+    time_of,
+)
+from perdure.engine.importing.sources import Entry, Source
+from perdure.model.messages import text_of
+
+Object = Mapping[str, object]
+_SQLITE = b"SQLite format 3\0"
+_SESSIONS = (
+    "select id, directory, title, time_created, time_updated from session"
+    " where parent_id is null order by id"
+)
+_PARTS = (
+    "select m.data, p.data from message m join part p on p.message_id = m.id"
+    " where m.session_id = ? order by m.time_created, m.id, p.id"
+)
+
+
+class OpenCode:
+    name = "opencode"
+    kind = "sessions"
+
+    def detect(self, source: Source) -> bool:
+        return any(_is_session(each) for each in source.entries) or any(
+            source.head(each).startswith(_SQLITE) for each in _databases(source)
+        )
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        for entry in _databases(source):
+            yield from self._database(source, entry)
+        sessions = [each for each in source.entries if _is_session(each)]
+        yield from each_file(source, sessions, _Files(source, self.name).read)
+
+    def _database(self, source: Source, entry: Entry) -> Iterator[Item | Finding]:
+        path = source.path / entry.name if source.is_folder else source.path
+        try:
+            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+                for name, folder, title, began, last in database.execute(_SESSIONS).fetchall():
+                    parts = database.execute(_PARTS, (name,))
+                    found = ((_parsed(first), _parsed(second)) for first, second in parts)
+                    times = {"created": began, "updated": last}
+                    session = {"id": name, "directory": folder, "title": title, "time": times}
+                    yield _conversation(entry, self.name, session, found)
+        except sqlite3.Error as error:
+            what = f"it can't be read as a database of opencode: {str(error)[:80]}"
+            yield Finding(entry.name, "", what, "name the file opencode.db of a current opencode")
+
+
+class _Files:
+    """Sessions that are folders of files."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self._source = source
+        self._name = name
+        self._in: dict[str, list[Entry]] = {}
+        for entry in source.named(".json"):
+            self._in.setdefault("/".join(entry.name.split("/")[-3:-1]), []).append(entry)
+
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        session = _object(stream)
+        if text_of(session.get("id")) and not session.get("parentID"):
+            yield _conversation(entry, self._name, session, self._parts(text_of(session["id"])))
+
+    def _parts(self, session: str) -> Iterator[tuple[Object, Object]]:
+        for entry in self._in.get(f"message/{session}", ()):
+            one = self._read(entry)
+            for part in self._in.get(f"part/{text_of(one.get('id'))}", ()):
+                yield one, self._read(part)
+
+    def _read(self, entry: Entry) -> Object:
+        with self._source.open(entry) as stream:
+            return _object(stream)
+
+
+def _databases(source: Source) -> list[Entry]:
+    return [each for each in source.meant(".db") if not each.base.endswith((".json", ".jsonl"))]
+
+
+def _is_session(entry: Entry) -> bool:
+    return entry.base.startswith("ses_") and "session/" in entry.name
+
+
+def _object(stream: BinaryIO) -> Object:
+    found = next(elements(stream), None)
+    return mapping_of(found.value) if isinstance(found, Element) else {}
+
+
+def _parsed(text: object) -> Object:
+    try:
+        return mapping_of(json.loads(text_of(text)))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _conversation(
+    entry: Entry, source: str, session: Object, parts: Iterable[tuple[Object, Object]]
+) -> Conversation:
+    times = mapping_of(session.get("time"))
+    return Conversation(
+        file=entry.name,
+        where="",
+        source=source,
+        source_id=text_of(session.get("id")),
+        title=text_of(session.get("title")),
+        messages=tuple(one for given, part in parts for one in _said(given, part)),
+        created_at=_time(times.get("created")),
+        updated_at=_time(times.get("updated")),
+        cwd=text_of(session.get("directory")),
+    )
+
+
+def _said(given: Object, part: Object) -> Iterator[Said]:
+    role, kind = text_of(given.get("role")), text_of(part.get("type"))
+    time = _time(mapping_of(given.get("time")).get("created"))
+    if kind == "text" and part.get("synthetic") is not True and part.get("ignored") is not True:
+        text = text_of(part.get("text"))
+        is_summary = role == "assistant" and given.get("summary") is True
+        one = said("system", f"[summary]\n{text}", time) if is_summary else said(role, text, time)
+        yield from filter(None, [one])
+    elif kind == "tool":
+        name, state = text_of(part.get("tool")), mapping_of(part.get("state"))
+        called = message("assistant", call(name, state.get("input")), time=time)
+        error = text_of(state.get("error")) if state.get("status") == "error" else ""
+        yield from filter(None, [called, failure(error, name=name, time=time)])
+
+
+def _time(value: object) -> str:
+    """Return a time of milliseconds since 1970."""
+    return time_of(value / 1000) if isinstance(value, int | float) else time_of(value)

@@ -1,0 +1,205 @@
+"""Memory does not eat itself: what a hook or a tool of ours emitted is never kept as said."""
+
+import html
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure.agents import hooks
+from perdure.app import caller_for, open_context
+from perdure.engine.importing.contract import Conversation
+from perdure.engine.importing.importing import FORMATS
+from perdure.model.speech import SAID, speech_of
+from perdure.surfaces.mcp.tools import Tools
+from perdure.testing.importer import found_in, items_of
+from tests.engine.importing import samples
+from tests.engine.importing.samples import as_json, as_lines, code_line, codex_line, codex_message
+
+ECHO = "zebra"
+"""A word of every memory here; what is kept as said must not have it."""
+REMEMBERED = {
+    "preference": f'Prefers a {ECHO} over a horse.\n\n- {ECHO}: `always` "quoted" <b>{ECHO}</b>',
+    "entity": f"The {ECHO} database is at port 5433, and {ECHO} is its user.",
+}
+Emitted = list[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def emitted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emitted]:
+    """Return what hooks and tools say of a memory, each by its name."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("PERDURE_HOME", str(home / ".perdure"))
+        patch.setenv("USER", "ana")
+        with open_context(os.environ) as context:
+            for category, text in REMEMBERED.items():
+                context.memory.save(text, category=category, slug=ECHO)
+            asked = [{"role": "user", "content": f"Why is the {ECHO} so fast?"}]
+            context.memory.commit_session(asked, session_id="before", extract=False)
+        yield [*_of_hooks(home / ".perdure", home), *_of_tools()]
+
+
+def _of_hooks(home: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    prompt = f"Which port has the {ECHO} database?"
+    for agent in ("claude-code", "codex", "cursor"):
+        for event in ("session-start", "user-prompt-submit"):
+            said = hooks.Said(session_id="x", cwd=str(folder), prompt=prompt)
+            answer = hooks._answered(hooks.Wishes(event=event, agent=agent), home, said)
+            yield f"{agent} {event}", json.dumps(answer)
+            inner: Any = answer.get("hookSpecificOutput", {})
+            yield f"{event}", str(answer.get("additional_context") or inner["additionalContext"])
+
+
+def _of_tools() -> Iterator[tuple[str, str]]:
+    with Tools(os.environ, caller_for(os.environ, role="member")) as tools:
+        answers = {
+            "recall": tools.recall(ECHO),
+            "read": tools.read(f"preference/{ECHO}"),
+            "list": tools.list("preference"),
+            "why": tools.why(f"preference/{ECHO}"),
+            "remember": tools.remember(f"Feeds the {ECHO}.", category="note", slug="feed"),
+            "history": tools.history(f"preference/{ECHO}"),
+            "forget": tools.forget("note/feed", reason=f"no {ECHO}"),
+        }
+    for name, answer in answers.items():
+        yield f"{name}, text", "\n".join(each.text for each in answer.content)  # type: ignore[union-attr]
+        yield f"{name}, structured", json.dumps(answer.structured_content)
+
+
+def gemini(kind: str, text: str) -> bytes:
+    return as_lines([samples.CHAT[0], samples.gemini("1", kind, [{"text": text}])])
+
+
+def opencode(text: str) -> dict[str, bytes]:
+    part = {"type": "text", "text": text}
+    return {**samples.OPENCODE, "storage/part/msg_1/prt_0.json": as_json(part)}
+
+
+def codex_result(text: str) -> list[dict[str, Any]]:
+    result = {"type": "function_call_output", "call_id": "1", "output": f"Exit code: 1\n{text}"}
+    return [*samples.ROLLOUT, codex_line("response_item", result)]
+
+
+def failed(text: str) -> list[dict[str, Any]]:
+    return [{**samples.result([{"type": "text", "text": text}])[0], "is_error": True}]
+
+
+WRAPPERS: dict[str, tuple[str, Callable[[str], dict[str, bytes]]]] = {
+    "Claude Code, user": (
+        "claude-code",
+        lambda text: {"3f.jsonl": as_lines([code_line("1", None, "user", text)])},
+    ),
+    "Claude Code, reminder": (
+        "claude-code",
+        lambda text: {
+            "3f.jsonl": as_lines(
+                [
+                    code_line(
+                        "1", None, "user", f"<system-reminder>\n{text}\n</system-reminder>\nGo on."
+                    )
+                ]
+            )
+        },
+    ),
+    "Claude Code, block": (
+        "claude-code",
+        lambda text: {
+            "3f.jsonl": as_lines([code_line("1", None, "user", [{"type": "text", "text": text}])])
+        },
+    ),
+    "Claude Code, assistant": (
+        "claude-code",
+        lambda text: {"3f.jsonl": as_lines([code_line("1", None, "assistant", text)])},
+    ),
+    "Claude Code, result": (
+        "claude-code",
+        lambda text: {"3f.jsonl": as_lines([code_line("1", None, "user", samples.result(text))])},
+    ),
+    "Claude Code, failure": (
+        "claude-code",
+        lambda text: {"3f.jsonl": as_lines([code_line("1", None, "user", failed(text))])},
+    ),
+    "Claude Code, summary": (
+        "claude-code",
+        lambda text: {
+            "3f.jsonl": as_lines([code_line("1", None, "user", text, isCompactSummary=True)])
+        },
+    ),
+    **{
+        f"Codex, {role}": (
+            "codex",
+            lambda text, role=role: {
+                "a.jsonl": as_lines([samples.ROLLOUT[0], codex_message(role, text)])
+            },
+        )
+        for role in ("user", "assistant", "developer", "system")
+    },
+    "Codex, failure": ("codex", lambda text: {"a.jsonl": as_lines(codex_result(text))}),
+    "Gemini CLI, user": ("gemini-cli", lambda text: {"s.jsonl": gemini("user", text)}),
+    "Gemini CLI, model": ("gemini-cli", lambda text: {"s.jsonl": gemini("gemini", text)}),
+    "Gemini CLI, info": ("gemini-cli", lambda text: {"s.jsonl": gemini("info", text)}),
+    "opencode": ("opencode", opencode),
+}
+
+
+def quoted(text: str) -> str:
+    return "\n".join(f"> {each}" for each in text.split("\n"))
+
+
+def indented(text: str) -> str:
+    return "\n".join(f"    {each}" for each in text.split("\n"))
+
+
+ESCAPES: list[Callable[[str], str]] = [str, quoted, indented, json.dumps, html.escape]
+
+
+def kept(wrapper: str, text: str) -> list[tuple[str, str]]:
+    name, wrapped = WRAPPERS[wrapper]
+    found = items_of(found_in(FORMATS[name], wrapped(text)))
+    return [
+        (each["role"], each["content"])
+        for item in found
+        if isinstance(item, Conversation)
+        for each in item.messages
+    ]
+
+
+def echo_in(wrapper: str, text: str) -> list[tuple[str, str]]:
+    """Return the messages that would be kept, and have something of what was emitted."""
+    return [each for each in kept(wrapper, text) if ECHO in each[1]]
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_what_was_emitted_is_never_kept(emitted: Emitted, wrapper: str) -> None:
+    for name, text in emitted:
+        for escape in ESCAPES:
+            assert echo_in(wrapper, escape(text)) == [], (name, escape)
+            assert echo_in(wrapper, escape(json.dumps(text))) == [], (name, escape)
+
+
+@settings(max_examples=60)
+@given(data=st.data(), share=st.floats(0, 1))
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_part_of_what_was_emitted_is_never_kept(
+    emitted: Emitted, wrapper: str, data: st.DataObject, share: float
+) -> None:
+    name, text = data.draw(st.sampled_from(emitted))
+    text = data.draw(st.sampled_from(ESCAPES))(text)
+    cut = round(share * len(text))
+
+    assert echo_in(wrapper, text[cut:]) == [], name
+    assert echo_in(wrapper, text[:cut]) == [], name
+
+
+def test_there_is_something_to_keep_out(emitted: Emitted) -> None:
+    """So that these tests can fail."""
+    assert sum(ECHO in text for _, text in emitted) == len(emitted) - 4  # those only name a note
+    assert echo_in("Claude Code, user", f"I like the {ECHO}.") == [("user", f"I like the {ECHO}.")]
+    assert speech_of("user", f"I like the {ECHO}.").kind in SAID
