@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
+from perdure.agents.shown import Shown
 from perdure.errors import InvalidValueError, StorageError
 
 SECONDS = 5.0
@@ -29,14 +30,11 @@ DRAIN = "drain"
 CURSOR = "cursor"
 MOST_BYTES = 4 * 1024 * 1024
 _AT_ONCE = 65536
-_START_TOKENS = 1_500
-PROMPT_TOKENS = 600
-_MARK_TOKENS = 24
-"""Of them, for the marks around what is told."""
-_AT_START = "{} project: conventions, decisions, preferences"
 _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
-_MOST_HITS = 8
+_INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules")
+"""What agents load by themselves."""
+_MOST_INSTRUCTIONS = 200_000
 _MOST_LOOKED_AT = 24
 _LAST_WORDS_SECONDS = 0.5
 
@@ -133,17 +131,19 @@ def _answered(wishes: Wishes, home: Path, said: "Said") -> dict[str, object]:
 def _recalled(wishes: Wishes, home: Path, said: "Said") -> str:
     if not (home / "histories").is_dir():  # nothing was ever remembered
         return ""
+    session = said.session_id or "unnamed"
     if wishes.event != "user-prompt-submit":
         with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
             if Pending(home):  # a process before was killed over these
                 start_draining(home, os.environ)
-        return recalled_at_start(said.cwd)
+        return recalled_at_start(said.cwd, Shown(home / "hooks" / "shown", wishes.agent, session))
     if not is_worth_asking(said.prompt):
         return ""
     from perdure.engine.importing.reading import stable_name
 
+    shown = Shown(home / "hooks" / "shown", wishes.agent, session)
     known = stable_name(wishes.agent, said.session_id) if said.session_id else ""
-    return recalled_for(said.prompt, known)
+    return recalled_for(said.prompt, said.cwd, known, shown)
 
 
 def _keep(wishes: Wishes, home: Path, said: "Said") -> None:
@@ -223,31 +223,56 @@ def _first(values: object) -> str:
 
 
 # ---------------------------------------------------------------- what it is told
-def recalled_at_start(cwd: str) -> str:
-    """Return what memory has to say in a folder, as Markdown for a prompt; empty if nothing.
+def recalled_at_start(cwd: str, shown: Shown) -> str:
+    """Return the briefing for a folder; empty if there is none.
 
-    That is what is always loaded, what is of the project, and what seems to be about it.
-    """
-    from perdure.process import recall_here
-
-    return recall_here(
-        {"cwd": cwd}, query=_AT_START.format(PurePath(cwd).name), limit=_START_TOKENS - _MARK_TOKENS
-    )
-
-
-def recalled_for(prompt: str, known: str) -> str:
-    """Return what memory has to say to a prompt; empty if nothing.
-
-    What was said in the session `known` is left out: whoever asks has it before them. An agent
-    reaches what its user owns, and no more.
+    What the project's own instructions say is left out. What it has is not shown again later.
     """
     from perdure.app import caller_for, open_memory
-    from perdure.engine.recall.packing import Tier, compose
+    from perdure.harness.projects import slug_at
 
-    with open_memory(os.environ, caller_for(os.environ, role="member")) as memory:
-        found = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT).hits
-    news = [hit for hit in found if not known or hit.session_id != known][:_MOST_HITS]
-    return compose([Tier("Remembered", news)], PROMPT_TOKENS - _MARK_TOKENS).markdown
+    shown.clear()
+    project = slug_at(cwd) if cwd else ""
+    caller = caller_for(os.environ, role="member")
+    with open_memory(os.environ, caller, project=project) as memory:
+        found = memory.briefing(known=_instructions(cwd))
+    shown.add(item.text for item in found.items)
+    return found.text
+
+
+def _instructions(cwd: str) -> str:
+    texts = []
+    for name in _INSTRUCTIONS:
+        with suppress(OSError, ValueError), Path(cwd, name).open("rb") as file:
+            texts.append(file.read(_MOST_INSTRUCTIONS).decode(errors="replace"))
+    return "\n".join(texts)
+
+
+def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
+    """Return what memory has to say to a prompt, in a few lines; empty if nothing.
+
+    What was said in the session `known`, and what it was shown, is left out: the agent has it. If
+    the user may have said something lasting, one line says so. An agent reaches what its user
+    owns, and no more.
+    """
+    from perdure.app import caller_for, open_memory
+    from perdure.engine.briefing import relevant_lines
+    from perdure.engine.learn.hint import prompt_hint
+    from perdure.engine.learn.prose import words_key
+    from perdure.harness.projects import slug_at
+
+    project = slug_at(cwd) if cwd else ""
+    caller = caller_for(os.environ, role="member")
+    with open_memory(os.environ, caller, project=project) as memory:
+        result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")
+    news = [hit for hit in result.hits if not known or hit.session_id != known]
+    lines = relevant_lines(news, result.words, lambda text: text in shown)
+    shown.add(line.key for line in lines)
+    hint = prompt_hint(prompt)
+    told = [line.text for line in lines]
+    if hint and shown.may_hint(words_key(hint)):
+        told.append(hint)
+    return "\n".join(told)
 
 
 def is_worth_asking(prompt: str) -> bool:

@@ -239,6 +239,11 @@ class Context:
             except (PerdureError, OSError) as error:
                 self._unfinished = f"what was to be erased is not erased yet: {error}"
 
+    def project_at(self, folder: str) -> str:
+        from perdure.harness.projects import slug_at
+
+        return slug_at(folder)
+
     def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session; a model is asked only for what it is on for."""
         from perdure.engine.learn.extractors import extractors

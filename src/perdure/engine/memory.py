@@ -156,6 +156,10 @@ class Memory(Readable):
     def _browser(self) -> Browser:
         return Browser(self._parts.reader, self._parts.relation_reader, self.caller)
 
+    def project_at(self, folder: str) -> str:
+        """Return the slug of the project that a folder belongs to; "" for none."""
+        return self._parts.project_at(folder)
+
     def for_caller(
         self,
         caller: RequestContext | None = None,

@@ -72,6 +72,9 @@ class Parts(Protocol):
     def home(self) -> Path:
         """The folder of the config, the history and all that is derived."""
 
+    def project_at(self, folder: str) -> str:
+        """Return the slug of the project of a folder; "" for none."""
+
     @property
     def recorded(self) -> "Recorded":
         """The texts, with their history."""

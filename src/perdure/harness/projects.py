@@ -168,6 +168,16 @@ def resolve_project(cwd: str, backend: StorageBackend | None) -> Project:
     return Project(slug, place, backend, root, FOLDER if checkout is None else tracked)
 
 
+def slug_at(cwd: str) -> str:
+    """Return the slug of the project of a folder, also of one that is gone; "" for none."""
+    try:
+        return resolve_project(cwd, None).slug
+    except ProjectError:
+        folder = Path(os.path.normpath(cwd))
+        known = folder.is_absolute() and not _is_nobodys(folder)
+        return _told_apart(folder.name, str(folder)) if known else ""
+
+
 def project_locator(backend: StorageBackend, slug: str) -> Locator:
     return backend.resolve(PROJECTS).child(check_slug(slug, "the name of a project"))
 

@@ -61,13 +61,21 @@ class Verbs(Protocol):
     """The verbs of `Memory` that importers call."""
 
     caller: RequestContext
+    project: str
+
+    def project_at(self, folder: str) -> str: ...
 
     def save(
         self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
     ) -> object: ...
 
     def commit_session(
-        self, messages: Iterable[Mapping[str, object]], *, session_id: str, extract: bool
+        self,
+        messages: Iterable[Mapping[str, object]],
+        *,
+        session_id: str,
+        project: str | None,
+        extract: bool,
     ) -> SessionCommit: ...
 
     def append(
@@ -402,11 +410,11 @@ class SessionImporter:
         place, ctx = self._place(item)
         state = self._state(item, place, ctx)
         if not dry_run and (state is not State.SAME or self._learn):
-            self._count(
-                self._memory.commit_session(
-                    item.messages, session_id=place.name, extract=self._learn
-                )
+            project = self._memory.project_at(item.cwd) if item.cwd else self._memory.project
+            done = self._memory.commit_session(
+                item.messages, session_id=place.name, project=project, extract=self._learn
             )
+            self._count(done)
         is_other = self._tell_origin(item, place, ctx, dry_run=dry_run)
         return State.CHANGED if state is State.SAME and is_other else state
 

@@ -1,0 +1,62 @@
+"""What a session was shown: nothing is injected into it twice until its context is compacted."""
+
+import json
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from perdure.engine.whole_file import write_whole
+from perdure.errors import StorageError
+
+_MOST = 2_000
+_KEPT_SECONDS = 14 * 24 * 3600.0
+_HINT_SECONDS = 180.0
+"""At most one hint in this time."""
+
+
+class Shown:
+    """The keys of what one session was shown, in a small file. If it is lost, it is empty."""
+
+    def __init__(self, folder: Path, agent: str, session_id: str) -> None:
+        name = sha256(json.dumps([agent, session_id]).encode()).hexdigest()[:32]
+        self._path = folder / f"{name}.json"
+        self._keys: list[str] = []
+        self._hinted = 0.0
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            told = json.loads(self._path.read_bytes())
+            self._keys, self._hinted = [str(key) for key in told["keys"]], float(told["hinted"])
+
+    def __contains__(self, key: str) -> bool:
+        return key_of(key) in self._keys
+
+    def add(self, keys: Iterable[str]) -> None:
+        self._keys = [*self._keys, *map(key_of, keys)][-_MOST:]
+        self._write()
+
+    def clear(self) -> None:
+        """Forget all: the session's context was compacted or cleared."""
+        self._keys = []
+        self._write()
+
+    def may_hint(self, words: str) -> bool:
+        """Return whether a hint may be given now; if so, note that it was."""
+        now = time.time()
+        if words in self or now - self._hinted < _HINT_SECONDS:
+            return False
+        self._hinted = now
+        self.add([words])
+        return True
+
+    def _write(self) -> None:
+        told = {"keys": self._keys, "hinted": self._hinted}
+        with suppress(OSError, StorageError):  # on a read-only disk it is shown again
+            write_whole(self._path, json.dumps(told).encode())
+            for other in self._path.parent.iterdir():
+                if other.stat().st_mtime < time.time() - _KEPT_SECONDS:
+                    other.unlink()
+
+
+def key_of(text: str) -> str:
+    return sha256(" ".join(text.split()).casefold().encode(errors="replace")).hexdigest()[:16]
