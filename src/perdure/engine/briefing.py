@@ -208,7 +208,7 @@ _MOST_LINES = 3
 _LONGEST_LINE = 170
 """Characters; three lines with their dates are less than 200 tokens."""
 _FEWEST_SHARED = 2
-_LEAST_SHARE = 0.2
+_LEAST_SHARE = 0.3
 """Of the words of a prompt, or of twelve of a long one, so many must be in a line."""
 _MANY = 12
 
