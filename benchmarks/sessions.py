@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-WORDS = "the parser drops an item when two fences meet so look at the lines above it again".split()
+WORDS = ["the", "parser", "drops", "an", "item", "when", "two", "fences", "meet", "so", "look", "at", "the", "lines", "above", "it", "again"]
 OUTPUT = "src/parser.py:12: in parse\n    found = match(line)\n" * 40
 ROUNDS = 5
 

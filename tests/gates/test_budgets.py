@@ -15,14 +15,14 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 3_000,
+    "agents": 1_716,
     "app": 3_065,
     "artifacts": 7_248,
-    "context": 3_147,
-    "engine": 24_514,
+    "context": 3_178,
+    "engine": 25_114,
     "harness": 952,
     "index": 4_183,
-    "model": 2_175,
+    "model": 2_203,
     "process": 547,
     "storage": 4_886,
     "surfaces": 6_300,
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_210
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 61_091
