@@ -16,8 +16,11 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-WORDS = "the parser drops an item when two fences meet so look at the lines above it again".split()
+TEXT = "the parser drops an item when two fences meet so look at the lines above it again"
+WORDS = TEXT.split()
 OUTPUT = "src/parser.py:12: in parse\n    found = match(line)\n" * 40
+RESULT = 2
+"""Of four lines, the one that is a tool's output."""
 ROUNDS = 5
 
 
@@ -28,7 +31,7 @@ def lines(session: str, count: int, *, tool_output: bool) -> Iterator[str]:
         role = "assistant" if at % 2 else "user"
         said = " ".join(WORDS[(at + i) % len(WORDS)] for i in range(8 + at % 40))
         content: list[dict[str, object]] = [{"type": "text", "text": f"{said} ({at})"}]
-        if tool_output and at % 4 == 2:
+        if tool_output and at % 4 == RESULT:
             content = [{"type": "tool_result", "tool_use_id": f"t{at}", "content": OUTPUT}]
         yield line(session, f"u{at}", parent, role, content)
         parent = f"u{at}"

@@ -17,7 +17,7 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
-from perdure.model import ContextNode, NodeStatus, RelationEdge, transcript
+from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
@@ -224,12 +224,21 @@ def texts_of(node: ContextNode, content_file: str, before: Files) -> dict[str, s
     }
     if not node.place.session:
         return texts
-    if node.abstract == transcript.abstract_of(node.content):
+    if node.abstract == derived_abstract(node.place, node.content):
         texts[ABSTRACT] = ""
     needless = {
         name for name, text in _EMPTY.items() if texts[name] == text and before[name] is None
     }
     return {name: text for name, text in texts.items() if name not in needless}
+
+
+def derived_abstract(place: Uri, content: str) -> str:
+    """Return the abstract of a node without a file for it: in a session, how it begins."""
+    if not place.session:
+        return ""
+    from perdure.model.transcript import abstract_of  # noqa: PLC0415 - only sessions pay
+
+    return abstract_of(content)
 
 
 def cid_of(text: str) -> str:

@@ -23,6 +23,7 @@ from perdure.context.files import (
     Look,
     Meta,
     Parts,
+    derived_abstract,
     edited_abstract,
     edited_content,
     edited_overview,
@@ -36,7 +37,6 @@ from perdure.errors import (
     NodeNotFoundError,
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
-from perdure.model.transcript import abstract_of
 from perdure.model.uri import SLUG, name_of
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
 from perdure.storage.contract import is_directory
@@ -183,14 +183,8 @@ class NodeReader:
     def siblings(self, node: ContextNode, ctx: RequestContext) -> Iterator[tuple[str, str]]:
         """Yield the URIs and abstracts of the first nodes in the same folder, but not its own."""
         others = (uri for uri in self.list_children(str(node.place.parent), ctx) if uri != node.uri)
-        found = ((uri, self.abstract_at(Uri.parse(uri))) for uri in others)
+        found = ((uri, abstract_at(self, Uri.parse(uri))) for uri in others)
         return islice(((uri, text) for uri, text in found if isinstance(text, str)), _SIBLINGS)
-
-    def abstract_at(self, place: Uri) -> Found:
-        """Return the abstract of a node; in a session it may have no file of its own."""
-        said = self.look(place, ABSTRACT)
-        content = self.look(place, CONTENT) if said is None and place.session else None
-        return abstract_of(frontmatter.split(content)[1]) if isinstance(content, str) else said
 
     def walk(self, place: Uri) -> Iterator[Uri]:
         """Yield every place below, in order, that has files of a node or is an empty folder."""
@@ -290,8 +284,7 @@ class NodeReader:
             uri=parts.uri,
             content=body,
             relations=parts.take(RELATIONS, parts.edges, parts.edited_edges),
-            abstract=parts.take(ABSTRACT, str, edited_abstract)
-            or (abstract_of(body) if place.session else ""),
+            abstract=parts.take(ABSTRACT, str, edited_abstract) or derived_abstract(place, body),
             overview=parts.take(OVERVIEW, str, edited_overview),
             metadata=meta.metadata,
             frontmatter=None if lines == frontmatter.generate(meta.title) else lines,
@@ -396,3 +389,12 @@ def _child(place: Uri, name: str) -> Uri | None:
         return place.child(name)
     except InvalidValueError:  # a folder that somebody made, and that can't be a place of ours
         return None
+
+
+def abstract_at(reader: NodeReader, place: Uri) -> Found:
+    """Return the abstract of a node; in a session it may have no file of its own."""
+    said = reader.look(place, ABSTRACT)
+    content = reader.look(place, CONTENT) if said is None and place.session else None
+    if not isinstance(content, str):
+        return said
+    return derived_abstract(place, frontmatter.split(content)[1])

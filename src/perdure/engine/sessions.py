@@ -183,7 +183,7 @@ class Sessions:
             lambda: self.messages(place, ctx), end, [*known, *new], end.messages + len(new)
         )
         mark = self._marks.read(place, ctx)
-        learned = end.messages if mark == end.mark else learned_from(mark, said) if mark else 0
+        learned = min(_marked(mark)[0], end.messages)  # nothing before the end was changed since
         parts = range(end.part + max(len(nodes), 1))
         return Archived(
             place, said, len(new), tuple(str(_part(place, at)) for at in parts), learned

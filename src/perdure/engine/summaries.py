@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from perdure.context.files import ABSTRACT, OVERVIEW, said_at
-from perdure.context.reading import NodeReader
+from perdure.context.reading import NodeReader, abstract_at
 from perdure.engine.building import Records
 from perdure.index.contract import KeptIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
@@ -90,7 +90,7 @@ class Summaries:
             yield f"{place.words}: {line}" if line else place.words
 
     def _line(self, place: Uri) -> str:
-        said = self._reader.abstract_at(place) if place.is_node else None
+        said = abstract_at(self._reader, place) if place.is_node else None
         return " ".join(said.split()) if isinstance(said, str) else ""
 
     # ------------------------------------------------------------ the tier

@@ -29,7 +29,7 @@ _HEADING = re.compile(
 )
 _LOOKS_LIKE_ONE = re.compile(r"\\*## .* \^m[0-9.]+")
 _SPACE = re.compile(r"\s+")
-_BEGINNING = 4_000
+_BEGINNING = 1_500
 PIECE_CHARACTERS = 40_000
 """What is longer goes on in another piece; with its escapes it still fits into a node."""
 

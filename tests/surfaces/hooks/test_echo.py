@@ -4,6 +4,7 @@ import html
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from perdure.engine.importing.importing import FORMATS
 from perdure.model.speech import SAID, speech_of
 from perdure.surfaces.mcp.tools import Tools
 from perdure.testing.importer import found_in, items_of
+from perdure.testing.suite import examples
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json, as_lines, code_line, codex_line, codex_message
 
@@ -87,6 +89,10 @@ def codex_result(text: str) -> list[dict[str, Any]]:
     return [*samples.ROLLOUT, codex_line("response_item", result)]
 
 
+def codex(role: str, text: str) -> dict[str, bytes]:
+    return {"a.jsonl": as_lines([samples.ROLLOUT[0], codex_message(role, text)])}
+
+
 def failed(text: str) -> list[dict[str, Any]]:
     return [{**samples.result([{"type": "text", "text": text}])[0], "is_error": True}]
 
@@ -133,12 +139,7 @@ WRAPPERS: dict[str, tuple[str, Callable[[str], dict[str, bytes]]]] = {
         },
     ),
     **{
-        f"Codex, {role}": (
-            "codex",
-            lambda text, role=role: {
-                "a.jsonl": as_lines([samples.ROLLOUT[0], codex_message(role, text)])
-            },
-        )
+        f"Codex, {role}": ("codex", partial(codex, role))
         for role in ("user", "assistant", "developer", "system")
     },
     "Codex, failure": ("codex", lambda text: {"a.jsonl": as_lines(codex_result(text))}),
@@ -184,7 +185,7 @@ def test_what_was_emitted_is_never_kept(emitted: Emitted, wrapper: str) -> None:
             assert echo_in(wrapper, escape(json.dumps(text))) == [], (name, escape)
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data(), share=st.floats(0, 1))
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_part_of_what_was_emitted_is_never_kept(

@@ -15,6 +15,7 @@ from perdure.agents.pending import Waiting, folder_of, keep
 from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
 from perdure.model import Uri
+from perdure.testing.suite import examples
 from tests.engine.importing.samples import code_line, codex_message, codex_meta, result, used
 from tests.surfaces.hooks.calling import (
     SESSION,
@@ -93,7 +94,7 @@ class TestReadingOn:
 
         assert context.memory.history(f"sessions/claude-code-{SESSION}/messages") == before
 
-    @settings(max_examples=10)
+    @settings(deadline=None, max_examples=examples(10))
     @given(cuts=st.lists(st.floats(0, 1), max_size=5), lost=st.sets(st.integers(0, 5)))
     def test_it_is_the_same_however_it_was_cut(
         self,
