@@ -78,7 +78,6 @@ _PREPOSITIONS = frozenset(
 _CONTRACTED = re.compile(r"(?<=\w)n['\u2019]t\b|\b(?:dont|doesnt|isnt|cant)\b", re.IGNORECASE)
 _SHORT = re.compile(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
 _USER = re.compile(r"\A(?:the )?user(?=\s(?!['\u2019]))|\A(?:i|we)(?=\s)", re.IGNORECASE)
-_SINCE = re.compile(r"\s\((?:since|may be outdated since) \d{4}-\d\d-\d\d\)\s*\Z")
 _CEASED = re.compile(r"\bno longer ", re.IGNORECASE)
 _BE = {"m": "am", "re": "are", "s": "is"}
 _NUMBERS = dict(
@@ -89,7 +88,7 @@ _NUMBERS = dict(
 @lru_cache(maxsize=4096)
 def _words(text: str) -> tuple[str, ...]:
     """Return the words that count, in one form: names and identifiers to the letter."""
-    text = _SHORT.sub(lambda found: f"{found[1]} {_BE[found[2].lower()]}", _SINCE.sub("", text))
+    text = _SHORT.sub(lambda found: f"{found[1]} {_BE[found[2].lower()]}", text)
     text = _CEASED.sub("not ", _USER.sub("", _CONTRACTED.sub(_expanded, text.strip())))
     found = [_plain(each) for each in _TOKEN.findall(text)]
     kept = [each for each in found if each not in _light()]
@@ -224,7 +223,7 @@ def _feeling(words: Sequence[str]) -> tuple[bool, tuple[str, ...], tuple[str, ..
 
 def _digits(words: Sequence[str]) -> set[str]:
     joined = " ".join(words).casefold().replace(",", "")
-    return set(re.findall(r"\d+", re.sub(r"(?<=\d)k\b", "000", joined)))
+    return set(re.findall(r"\d+(?:\.\d+)*", re.sub(r"(?<=\d)k\b", "000", joined)))
 
 
 @cache
@@ -332,7 +331,7 @@ def _has_past(words: Sequence[str]) -> bool:
 
 def _names(text: str) -> list[str]:
     """Return what may be names, numbers or identifiers, in their order, to the letter."""
-    found = _TOKEN.findall(_SINCE.sub("", text))
+    found = _TOKEN.findall(text)
     return [
         token
         for at, token in enumerate(found)
