@@ -107,8 +107,8 @@ def test_a_digit_a_name_or_a_not_more_is_never_merged(text: str, more: str) -> N
         ("Eats fish.", "Avoids fish."),
         ("The soup is always served hot.", "The soup is always served cold."),
         (
-            "The train leaves from the old harbour station.",
-            "The train departs quickly, downtown, somewhere from the old harbour station.",
+            "The train goes from the old harbour station.",
+            "The train runs smoothly downtown somewhere from the old harbour station.",
         ),
         ("Elle mange.", "Elle ne mange pas."),
         ("Может плавать.", "Хочет плавать."),

@@ -269,21 +269,31 @@ def _attributes() -> frozenset[str]:
     return words_of("attributes")
 
 
-_ALIKE, _FEWEST = 0.8, 3
+_FEWEST = 3
+_SPARE = frozenset({"instead", "rather", "always", "repository", "repo", "project"})
 
 
 def is_rewording(one: str, other: str) -> bool:
-    """Whether one of two texts has nearly all that matters of the other.
+    """Whether one of two texts has all that matters of the other, and no other sign or number.
 
     That is less than the same; it counts only where something else says that they are one.
     """
-    first, second = ({*_words(each)} - words_of("stop") for each in (one, other))
-    shorter = min(len(first), len(second))
-    if shorter < _FEWEST or len(first & second) < _ALIKE * shorter:
+    first, second = ({_stemmed(w) for w in _words(each)} - _spare() for each in (one, other))
+    shorter, longer = sorted((first, second), key=len)
+    if len(shorter) < _FEWEST or not shorter <= longer:
         return False
-    apart = first ^ second
+    apart = longer - shorter
     fixed = _negations().union(*_lines())
     return fixed.isdisjoint(apart) and not any(any(map(str.isdigit, word)) for word in apart)
+
+
+@cache
+def _spare() -> frozenset[str]:
+    return (words_of("stop") | _SPARE) - _negations()
+
+
+def _stemmed(word: str) -> str:
+    return next((word[: -len(e)] for e in ("ing", "ed", "s") if len(word) > 5 and word.endswith(e)), word)  # noqa: PLR2004 - "bring"
 
 
 # ---------------------------------------------------------------- what a model may judge
