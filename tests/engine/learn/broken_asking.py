@@ -16,27 +16,25 @@ def asks_about_everything(patch: Patch) -> None:
 
 
 def takes_names_for_words(patch: Patch) -> None:
-    patch.setattr(comparing, "is_fixed", lambda _: False)
+    patch.setattr(rules, "_names", lambda _: [])
 
 
 def takes_limits_for_words(patch: Patch) -> None:
-    patch.setattr(comparing, "_LIMITS", frozenset())
+    patch.setattr(rules, "_limits", frozenset)
 
 
 def takes_states_for_words(patch: Patch) -> None:
-    patch.setattr(comparing, "EXCLUSIVE", {})
-
-
-def does_not_care_who_is_first(patch: Patch) -> None:
-    patch.setattr(comparing, "_is_swapped", lambda _: False)
+    words = rules.words_of
+    patch.setattr(rules, "words_of", lambda name: words("good" if name == "opposites" else name))
+    patch.setattr(rules, "_lines", list)
 
 
 def does_not_care_how_much_more_is_said(patch: Patch) -> None:
-    patch.setattr(comparing, "_MOST", 99)
+    patch.setattr(rules, "_MOST_WORDS", 99)
 
 
 def does_not_care_when(patch: Patch) -> None:
-    patch.setattr(comparing, "unlike", lambda _: None)
+    patch.setattr(rules, "_has_past", lambda _: False)
 
 
 def pays_for_anything(patch: Patch) -> None:

@@ -19,7 +19,6 @@ BITES = (
     Bite(broken.takes_names_for_words, KINDS),
     Bite(broken.takes_limits_for_words, WORDS),
     Bite(broken.takes_states_for_words, WORDS),
-    Bite(broken.does_not_care_who_is_first, WORDS),
     Bite(broken.does_not_care_how_much_more_is_said, WORDS),
     Bite(broken.does_not_care_when, "test_another_time_is_not_asked_about"),
     Bite(broken.pays_for_anything, "test_what_has_little_in_common_is_not_worth_a_question"),

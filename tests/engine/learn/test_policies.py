@@ -88,7 +88,7 @@ def test_what_has_the_same_slug_joins_one_page(memory: Memory, category: str) ->
 def test_what_says_the_same_is_merged_under_another_slug_too(memory: Memory) -> None:
     first = memory.save("Ana prefers tabs over spaces.", "preference", "tabs")
 
-    again = memory.save("Ana likes tabs better than spaces.", "preference", "indentation", day=6)
+    again = memory.save("Ana prefers tabs over the spaces.", "preference", "indentation", day=6)
 
     assert (again.action, again.uri) == (Action.MERGE, first.uri)
 

@@ -15,7 +15,7 @@ from tests.support.merge.suite import POOL
 from tests.support.merge.world import ANA
 
 LISBON, PORTO, NURSE = "Ana lives in Lisbon.", "Ana now lives in Porto.", "Ana works as a nurse."
-TABS, TABS_TOO = "Ana prefers tabs over spaces.", "Ana likes tabs better than spaces."
+TABS, TABS_TOO = "Ana prefers tabs over spaces.", "Ana prefers tabs over the spaces."
 TABS_PAGE = f"{MEMORIES}/preference/tabs"
 PLACES = {"profile": PROFILE, "preference": TABS_PAGE, "skill": SKILL}
 SLUGS = {"profile": "", "preference": "tabs", "skill": "make-ship"}

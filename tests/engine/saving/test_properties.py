@@ -35,7 +35,7 @@ POOL = (
     "I live in Lisbon.",
     "I live in Porto.",
     "I prefer tabs over spaces.",
-    "I like tabs better than spaces.",
+    "I prefer tabs over the spaces.",
     "I prefer spaces over tabs.",
     "I love coffee.",
     "I don't like coffee.",

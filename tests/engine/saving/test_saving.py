@@ -35,7 +35,7 @@ from tests.engine.saving.sessions import (
 )
 
 JANUARY = said("I live in Lisbon.", "I work as a nurse.", "I prefer tabs over spaces.")
-MARCH = said("I now live in Porto.", "I like tabs better than spaces.", day="2026-03-02")
+MARCH = said("I now live in Porto.", "I prefer tabs over the spaces.", day="2026-03-02")
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_an_archived_session_can_be_learned_from_later(memory: Memory) -> None:
 
 def test_the_same_said_twice_in_a_session_is_there_once(memory: Memory) -> None:
     done = memory.commit_session(
-        said("I prefer tabs over spaces.", "I like tabs better than spaces."), session_id="s"
+        said("I prefer tabs over spaces.", "I prefer tabs over the spaces."), session_id="s"
     )
 
     assert (done.created, done.skipped) == (1, 1)

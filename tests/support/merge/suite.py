@@ -45,7 +45,7 @@ ALONE = "alone"
 BOB = RequestContext(ACCOUNT, "bob", session_id="january")
 HOME, MOVED = "Ana lives in Lisbon.", "Ana now lives in Porto."
 JOB, DOG, DIET = "Ana works as a nurse.", "Ana has a dog called Rex.", "Ana is vegan."
-TABS, TABS_TOO = "Ana prefers tabs over spaces.", "Ana likes tabs better than spaces."
+TABS, TABS_TOO = "Ana prefers tabs over spaces.", "Ana prefers tabs over the spaces."
 NEARLY = {
     "digits": ("The pot holds 3 litres.", "The pot holds 4 litres."),
     "dates": ("The lease ends on 2026-05-01.", "The lease ends on 2026-06-01."),

@@ -79,6 +79,8 @@ def _candidate(
 def _slug(each: Written, category: str) -> str:
     if category == "event":
         return slug_of(each.text, f"{each.when:%Y-%m-%d}" if each.when else "")
+    if each.kind == "command":
+        return slug_of(each.text.partition("`")[2].partition("`")[0] or each.text)
     if each.kind == "liking":
         return slug_of(thing_of(each.about))
     return slug_of(each.text)

@@ -78,7 +78,6 @@ _PREPOSITIONS = frozenset(
 _CONTRACTED = re.compile(r"(?<=\w)n['\u2019]t\b|\b(?:dont|doesnt|isnt|cant)\b", re.IGNORECASE)
 _SHORT = re.compile(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
 _USER = re.compile(r"\A(?:the )?user(?=\s(?!['\u2019]))|\A(?:i|we)(?=\s)", re.IGNORECASE)
-_SINCE = re.compile(r"\s\((?:since|may be outdated since) \d{4}-\d\d-\d\d\)\s*\Z")
 _CEASED = re.compile(r"\bno longer ", re.IGNORECASE)
 _BE = {"m": "am", "re": "are", "s": "is"}
 _NUMBERS = dict(
@@ -93,7 +92,7 @@ _NUMBERS = dict(
 @lru_cache(maxsize=4096)
 def _words(text: str) -> tuple[str, ...]:
     """Return the words that count, in one form: names and identifiers to the letter."""
-    text = _SHORT.sub(lambda found: f"{found[1]} {_BE[found[2].lower()]}", _SINCE.sub("", text))
+    text = _SHORT.sub(lambda found: f"{found[1]} {_BE[found[2].lower()]}", text)
     text = _CEASED.sub("not ", _USER.sub("", _CONTRACTED.sub(_expanded, text.strip())))
     found = [_plain(each) for each in _TOKEN.findall(text)]
     kept = [each for each in found if each not in _light()]
@@ -228,7 +227,7 @@ def _feeling(words: Sequence[str]) -> tuple[bool, tuple[str, ...], tuple[str, ..
 
 def _digits(words: Sequence[str]) -> set[str]:
     joined = " ".join(words).casefold().replace(",", "")
-    return set(re.findall(r"\d+", re.sub(r"(?<=\d)k\b", "000", joined)))
+    return set(re.findall(r"\d+(?:\.\d+)*", re.sub(r"(?<=\d)k\b", "000", joined)))
 
 
 @cache
@@ -274,21 +273,31 @@ def _attributes() -> frozenset[str]:
     return words_of("attributes")
 
 
-_ALIKE, _FEWEST = 0.8, 3
+_FEWEST = 3
+_SPARE = frozenset({"instead", "rather", "always", "repository", "repo", "project"})
 
 
 def is_rewording(one: str, other: str) -> bool:
-    """Whether one of two texts has nearly all that matters of the other.
+    """Whether one of two texts has all that matters of the other, and no other sign or number.
 
     That is less than the same; it counts only where something else says that they are one.
     """
-    first, second = ({*_words(each)} - words_of("stop") for each in (one, other))
-    shorter = min(len(first), len(second))
-    if shorter < _FEWEST or len(first & second) < _ALIKE * shorter:
+    first, second = ({_stemmed(w) for w in _words(each)} - _spare() for each in (one, other))
+    shorter, longer = sorted((first, second), key=len)
+    if len(shorter) < _FEWEST or not shorter <= longer:
         return False
-    apart = first ^ second
+    apart = longer - shorter
     fixed = _negations().union(*_lines())
     return fixed.isdisjoint(apart) and not any(any(map(str.isdigit, word)) for word in apart)
+
+
+@cache
+def _spare() -> frozenset[str]:
+    return (words_of("stop") | _SPARE) - _negations()
+
+
+def _stemmed(word: str) -> str:
+    return next((word[: -len(e)] for e in ("ing", "ed", "s") if len(word) > 5 and word.endswith(e)), word)  # noqa: PLR2004 - "bring"
 
 
 # ---------------------------------------------------------------- what a model may judge
@@ -338,7 +347,7 @@ def _has_past(words: Sequence[str]) -> bool:
 
 def _names(text: str) -> list[str]:
     """Return what may be names, numbers or identifiers, in their order, to the letter."""
-    found = _TOKEN.findall(_SINCE.sub("", text))
+    found = _TOKEN.findall(text)
     return [
         token
         for at, token in enumerate(found)

@@ -91,7 +91,7 @@ def differ_by_value(one: tuple[str, str], other: tuple[str, str]) -> bool:
     texts = _words(slugify(one[1])), _words(slugify(other[1]))
     values = texts[0] - texts[1], texts[1] - texts[0]
     own = names[0] - names[1], names[1] - names[0]
-    return len(names[0] & names[1]) > 1 and own[0] <= values[0] and own[1] <= values[1]
+    return bool(names[0] & names[1]) and own[0] <= values[0] and own[1] <= values[1]
 
 
 def _words(slug: str) -> frozenset[str]:

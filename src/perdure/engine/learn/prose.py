@@ -38,7 +38,7 @@ _FOREIGN = re.compile(
     |at\s\S+(?:\s\(|:\d)|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|\$\s|%\s|\(base\)|\[\w+\]\s
     |(?:[A-Z]\w*)?(?:Error|Exception|Warning)\b:|(?:npm|yarn|pnpm)\s(?:warn|err|i\b|install)
     |(?:import|export|from|const|let|var|def|class|function|return|if|for|while)\b.*[{;:=(]\s*\Z
-    |[MADRU?]{1,2}\s+\S+/\S*\s*\Z|[}\])]|<[/\w]|"[\w-]+":|\S+\.(?:spec|test)\.\w+\s*\Z|[│├└✓✔✖✗⚠❌✅ℹ]
+    |[MADRU?]{1,2}\s+\S+/\S*\s*\Z|[}\])]|[{\[]\s*["{\[]|<[/\w]|"[\w-]+":|\S+\.(?:spec|test)\.\w+\s*\Z|[│├└✓✔✖✗⚠❌✅ℹ]
     |[\w./-]+\.[a-z]{2,4}(?:\?\S*)?:\d+|node:\S+:\d|FAIL\b|PASS\b|error:\s|Uncaught\s)
     """,
     re.VERBOSE,
