@@ -1,7 +1,6 @@
 """`perdure install`."""
 
 import os
-from importlib.util import find_spec
 
 import click
 
@@ -47,5 +46,3 @@ def install_command(agent: str, *, dry_run: bool, uninstall: bool, yes: bool) ->
         verb = "removed" if change.content is None else "wrote"
         out.line(f"{verb} {shown(str(change.found.path))}{kept}")
     out.mention("start it anew" if uninstall else f"now {_HINTS[agent]}")
-    if not uninstall and find_spec("mcp") is None:
-        out.mention("note: the server needs an extra. Fix: pip install '.[mcp]' from a checkout")
