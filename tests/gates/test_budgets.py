@@ -15,7 +15,7 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_492,
+    "agents": 1_640,
     "app": 3_065,
     "artifacts": 7_248,
     "context": 3_147,
@@ -25,7 +25,7 @@ BUDGETS = {
     "model": 1_857,
     "process": 547,
     "storage": 4_886,
-    "surfaces": 6_300,
+    "surfaces": 6_250,
     "testing": 4_203,
 }
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_890
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_960

@@ -13,7 +13,10 @@ from perdure.surfaces.telling import shown
 _HINTS = {
     "claude-code": "start Claude Code anew; `/hooks` and `/mcp` show it",
     "codex": "start Codex anew, and let it trust the hooks: `/hooks` and `/mcp` show it",
+    "gemini-cli": "start Gemini CLI anew; `/hooks` and `/mcp` show it",
+    "opencode": "start opencode anew; `opencode mcp list` shows the server",
     "cursor": "start Cursor anew; its settings show the server and the hook",
+    "agents-md": "agents that read this AGENTS.md know of memory",
 }
 
 
