@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -305,7 +305,9 @@ INSTALLED = {
 """What `perdure install` adds where there was nothing."""
 
 
-def clients(*, fail: Set[str] = frozenset(), because: str = "") -> pytest.MarkDecorator:
+def clients(
+    *, fail: frozenset[str] | set[str] = frozenset(), because: str = ""
+) -> pytest.MarkDecorator:
     """Let a test run with each agent; with some it is known to fail, until that is fixed."""
     broken = pytest.mark.xfail(reason=because, strict=True)
     each = [pytest.param(name, marks=[broken] if name in fail else []) for name in KINDS]
