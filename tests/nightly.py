@@ -162,7 +162,7 @@ def clients(run: Run) -> Outcome:
         code, lines = logged(("npm", "install", "--prefix", str(folder), *AGENTS), run)
         if code:
             return Outcome("npm could not install the agents", [lines[-1] if lines else str(code)])
-    return tested("tests/clients", "-rA")(run)
+    return tested("tests/clients", "--dist", "load", "-rA")(run)
 
 
 PARTS: dict[str, Part] = {

@@ -283,7 +283,6 @@ KINDS = {
                 "GEMINI_API_KEY": "made-up",
             },
             _EVENTS | {"session-end"},
-            small=('"name": "gemini-2.5-flash"', '"compressionThreshold": 0.001'),
         ),
         Kind(
             "opencode",

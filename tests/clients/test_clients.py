@@ -1,12 +1,13 @@
 """Real agents use memory: what they install, call and are told, by what their model received."""
 
 import json
+import re
 
 import pytest
 
 from perdure import INTRODUCTION
 from perdure.surfaces.mcp.schema import TOOLS
-from tests.clients.clients import KINDS, Client, clients
+from tests.clients.clients import Client, clients
 from tests.clients.conftest import NewClient
 from tests.clients.models import Call
 
@@ -50,7 +51,7 @@ def test_a_model_is_shown_what_tools_answer(client: Client) -> None:
     before, after = ran.model.turns[-2:]
 
     assert ran.model.is_done, ran.output
-    assert "created" in before.text
+    assert "ctx://local/users/ana/memories/pattern/" in before.text
     assert INTRODUCTION in after.text.partition(ASKED)[2]
     assert FACT in after.text.partition(ASKED)[2]
 
@@ -77,7 +78,7 @@ def test_every_hook_is_called(client: Client) -> None:
     client.trace()
     ran = client.run("Hello there, agent.", "Hello.")
 
-    assert set(client.traced) >= client.kind.events, ran.output
+    assert set(client.traced) == client.kind.events, ran.output
 
 
 @clients(fail={"gemini-cli", "opencode"}, because="nothing reads its sessions yet")
@@ -88,19 +89,22 @@ def test_the_session_is_kept(client: Client) -> None:
     assert "every seven seconds" in json.dumps(found["hits"])
 
 
-@pytest.mark.parametrize("name", list(KINDS))
-def test_a_compacted_session_is_kept_before(new_client: NewClient, name: str) -> None:
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
+def test_a_session_is_kept_before_it_is_compacted_and_told_anew_after(
+    new_client: NewClient, name: str
+) -> None:
+    """Gemini CLI has no hook for just that, and without a terminal it does not compact."""
     client = new_client(name, small=True)
     client.trace()
     calls = [Call("recall", {"query": f"tides {number}"}) for number in range(3)]
     long = Call("recall", {"query": "tides"}, tokens=200_000)
-    client.run("The lighthouse blinks every seven seconds.", *calls, long, "I see.")
+    ran = client.run("The lighthouse blinks every seven seconds.", *calls, long, "I see.")
     if client.kind.compact:
-        client.run(client.kind.compact, goes_on=True)
-    else:
-        client.run("And the buoy every two.", "I see.", goes_on=True)
+        ran = client.run(client.kind.compact, goes_on=True)
+    _, _, after = " ".join(client.traced).partition("pre-compact")
 
-    assert "pre-compact" in client.traced
+    assert any(re.search(r"(?i)compact(ion|ed)", each.text) for each in ran.model.requests)
+    assert "session-start" in after
 
 
 @clients(fail={"claude-code", "codex"}, because="transcripts keep what was forgotten")

@@ -15,9 +15,12 @@ pytestmark = pytest.mark.clients
 QUESTION = "Which database did we decide to use for the harbour project?"
 _FENCED = re.compile(r"^(`{3,})memory [^\n]*\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 _NOTICE = re.escape(INTRODUCTION[:27])
-_OURS = re.compile(rf"{_NOTICE}|memory ctx://|</?perdure")
-_BEGINS = re.compile(rf"\s*(<[\w-]+>|\w+ hook additional context: )*{_NOTICE}")
-"""How what we say begins, in the wrappers of the agents."""
+_MARK = r"\[perdure-(?:begin|end)-\w+\]"
+_OURS = re.compile(rf"{_NOTICE}|{_MARK}|memory ctx://")
+_BEGINS = re.compile(
+    rf"\s*(<[\w-]+>|\w+ hook additional context: )*({_NOTICE}|{_MARK}(</[\w-]+>)*$)"
+)
+"""How what we say begins or ends, in the wrappers of the agents."""
 
 
 def told_in(request: Request) -> int:

@@ -15,7 +15,7 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_640,
+    "agents": 1_616,
     "app": 3_065,
     "artifacts": 7_248,
     "context": 3_147,

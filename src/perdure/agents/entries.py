@@ -32,10 +32,10 @@ _CODEX_EVENTS = {name: _CLAUDE_EVENTS[name] for name in list(_CLAUDE_EVENTS)[:4]
 _GEMINI_EVENTS = {
     "SessionStart": "session-start",
     "BeforeAgent": "user-prompt-submit",
-    "PreCompress": "pre-compact",
     "AfterAgent": "stop",
     "SessionEnd": "session-end",
 }
+"""Not PreCompress: it comes before every request, whether anything is compacted or not."""
 _BEGIN, _END = "<!-- perdure: begin -->", "<!-- perdure: end -->"
 _BLOCK = re.compile(rf"(?:(?<=\n)\r?\n)?{_BEGIN}.*?{_END}\r?\n?", re.DOTALL)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -295,6 +296,17 @@ def test_what_is_installed_is_what_is_called(home: Path) -> None:
                 said = json.dumps(hook.entry)
                 assert any(f"perdure hook {event}" in said for event in EVENTS)
                 assert agent == "claude-code" or f"--agent {agent}" in said
+
+
+def test_the_plugin_calls_what_there_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_HOME", "/srv/my memory")
+    told("install", "opencode", "--yes")
+    plugin = (home / ".config" / "opencode" / "plugins" / "perdure.js").read_text()
+
+    assert set(re.findall(r'hook\("([a-z-]+)"', plugin)) <= set(EVENTS)
+    assert f'const PROGRAM = "{program()}"' in plugin
+    assert 'const CHOSEN = {"PERDURE_HOME": "/srv/my memory"}' in plugin
+    assert "@" not in plugin
 
 
 # ---------------------------------------------------------------- what is not up to date
