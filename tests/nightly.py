@@ -8,7 +8,7 @@ failed. What it finds becomes an `@example` in a faster tier.
 """
 
 import os
-import re
+import shutil
 import subprocess
 import sys
 import time
@@ -28,8 +28,6 @@ BUDGET_SECONDS = 50 * 60
 _MILLION_PARTS = 20
 _DONE = "PERDURE_NIGHTLY_DONE"
 _UNTIL = "PERDURE_NIGHTLY_UNTIL"
-_FINDING = re.compile(r"IN THE REQUEST: True|nested notices \[(?:[2-9]|\d\d)")
-"""What the scripts for real clients print when memory showed what it must not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +142,27 @@ def mutation(run: Run) -> Outcome:
     return Outcome(f"{tried} mutants, {len(found)} survived", notes=found)
 
 
+AGENTS = (
+    "@anthropic-ai/claude-code",
+    "@openai/codex",
+    "@google/gemini-cli",
+    "opencode-ai",
+    "node@22",
+)
+"""What npm installs: the agents, and the Node that some of them want."""
+
+
 def clients(run: Run) -> Outcome:
-    """Run real agents against a scripted model, where they are installed."""
+    """Run real agents against a scripted model; npm installs them, unless CLIENTS names where."""
     if "CLIENTS" not in os.environ:
-        return Outcome("skipped: CLIENTS does not name a folder with agents")
-    kit = Path(os.environ.get("CLIENTS_KIT", REPOSITORY.parent / "shared" / "clients"))
-    scripts = sorted([*kit.glob("repro_*.sh"), kit / "versions.py", kit / "badlines.py"])
-    failures = []
-    for script in scripts:
-        if script.name in _lines(run.done):
-            continue
-        program = sys.executable if script.suffix == ".py" else "/bin/bash"
-        code, lines = logged((program, str(script)), run)
-        if code or any(_FINDING.search(line) for line in lines):
-            failures.append(f"{script.name}: see {run.log.name}")
-        else:
-            _keep(run.done, script.name)
-    return Outcome(f"{len(scripts)} scripts", failures)
+        if shutil.which("npm") is None:
+            return Outcome("skipped: npm is not installed, and CLIENTS names no folder with agents")
+        folder = FOLDER / "clients" / "npm"
+        folder.mkdir(parents=True, exist_ok=True)
+        code, lines = logged(("npm", "install", "--prefix", str(folder), *AGENTS), run)
+        if code:
+            return Outcome("npm could not install the agents", [lines[-1] if lines else str(code)])
+    return tested("tests/clients", "--dist", "load", "-rA")(run)
 
 
 PARTS: dict[str, Part] = {

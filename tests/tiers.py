@@ -104,7 +104,7 @@ CHECK = (
 )
 """Folders, files, classes and tests that are in `check`, however quick some of them are."""
 
-MARKS = {"search": "check", "net_recall": "nightly"}
+MARKS = {"search": "check", "net_recall": "nightly", "clients": "nightly"}
 """The tier of what has a mark."""
 
 # ---------------------------------------------------------------- sentinels

@@ -4,15 +4,9 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-import anyio
-from mcp_types import Tool
-
-from perdure.model import RequestContext
-from perdure.surfaces.mcp.server import Server
-from perdure.surfaces.mcp.tools import Tools
+from perdure.surfaces.mcp.schema import TOOLS, Argument, Tool
 from tests.docs.blocks import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "reference" / "mcp.md"
@@ -21,8 +15,7 @@ _BETWEEN = re.compile(rf"(?<={re.escape(BEGIN)}\n).*(?={re.escape(END)})", re.DO
 
 
 def tables() -> str:
-    tools = anyio.run(Server(Tools({}, RequestContext("local", "ana"))).list_tools)
-    return "\n" + "\n".join(line for tool in (tools) for line in _section(tool)) + "\n"
+    return "\n" + "\n".join(line for each in TOOLS.items() for line in _section(*each)) + "\n"
 
 
 def written() -> str:
@@ -31,45 +24,31 @@ def written() -> str:
     return found[0]
 
 
-def _section(tool: Tool) -> Iterator[str]:
-    yield f"### `{tool.name}`"
+def _section(name: str, tool: Tool) -> Iterator[str]:
+    kind = "Destroys" if tool.destroys else "Writes" if tool.writes else "Reads only"
+    yield f"### `{name}`"
     yield ""
-    yield tool.description or ""
+    yield tool.says
     yield ""
-    yield f"Hints: {', '.join(_hints(tool))}."
+    yield f"{kind}."
     yield ""
-    yield "| argument | type | default | meaning |"
+    yield "| argument | type | default | listed |"
     yield "|---|---|---|---|"
-    needed = tool.input_schema.get("required", [])
-    for name, schema in tool.input_schema["properties"].items():
-        default = "needed" if name in needed else f"`{schema['default']!r}`"
-        yield f"| `{name}` | {_type(schema)} | {default} | {schema['description']} |"
-    yield ""
-    fields = ", ".join(f"`{name}`" for name in (tool.output_schema or {})["properties"])
-    yield f"Answers with {fields}."
+    for key, argument in tool.arguments.items():
+        default = "needed" if argument.default is None else f"`{argument.default!r}`"
+        yield f"| `{key}` | {_type(argument)} | {default} | {'yes' if argument.listed else 'no'} |"
     yield ""
 
 
-def _hints(tool: Tool) -> Iterator[str]:
-    hints = tool.annotations
-    assert hints is not None
-    yield "read-only" if hints.read_only_hint else "writes"
-    yield "destructive" if hints.destructive_hint else "not destructive"
-    yield "idempotent" if hints.idempotent_hint else "not idempotent"
-    yield "open world" if hints.open_world_hint else "closed world"
-
-
-def _type(schema: Mapping[str, Any]) -> str:
-    bounds = [
-        f"{word} {schema[key]:,}"
-        for key, word in (
-            ("minimum", "from"),
-            ("maximum", "to"),
-            ("maxLength", "at most"),
-        )
-        if key in schema
-    ]
-    return ", ".join([schema["type"], " ".join(bounds)]) if bounds else str(schema["type"])
+def _type(argument: Argument) -> str:
+    kind = str(argument.schema()["type"])
+    if argument.choices:
+        return f"{kind}: {', '.join(argument.choices)}"
+    if kind == "boolean":
+        return kind
+    if kind == "integer":
+        return f"{kind} from {argument.least:,} to {argument.most:,}"
+    return f"{kind} of at most {argument.most:,} characters"
 
 
 if __name__ == "__main__":

@@ -492,7 +492,7 @@ def _recall_tool(query: str, **more: Any) -> Tool:  # noqa: ANN401
         return {"hits": hits, "left_out": answer["left_out"], "index_lag": answer["index_lag"]}
 
     given = {name: str(value) if name.endswith("at") else value for name, value in more.items()}
-    return "recall", {"budget_tokens": BUDGET, **given, "query": query}, decode
+    return "recall", {"budget_tokens": BUDGET, **given, "query": query, "details": True}, decode
 
 
 def _read_tool(uri: str, at: str = "") -> Tool:

@@ -1,10 +1,12 @@
 """The entries that each agent gets in its config files, and these files with and without them."""
 
+import json
 import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +15,7 @@ from perdure.agents.jsonc import at, with_item, with_member, without, without_me
 from perdure.errors import InvalidValueError
 
 NAME = "perdure"
+AGENTS_MD = "agents-md"
 _SERVERS, _HOOKS, _TOML_SERVERS = "mcpServers", "hooks", "mcp_servers"
 _OURS = re.compile(r"(?:^|[/\s])perdure['\"]? hook(?:\s|$)")
 _CHOOSING = ("PERDURE_HOME", "MEMORY_VAULT_PATH")
@@ -26,6 +29,15 @@ _CLAUDE_EVENTS = {
     "SessionEnd": "session-end",
 }
 _CODEX_EVENTS = {name: _CLAUDE_EVENTS[name] for name in list(_CLAUDE_EVENTS)[:4]}
+_GEMINI_EVENTS = {
+    "SessionStart": "session-start",
+    "BeforeAgent": "user-prompt-submit",
+    "AfterAgent": "stop",
+    "SessionEnd": "session-end",
+}
+"""Not PreCompress: it comes before every request, whether anything is compacted or not."""
+_BEGIN, _END = "<!-- perdure: begin -->", "<!-- perdure: end -->"
+_BLOCK = re.compile(rf"(?:(?<=\n)\r?\n)?{_BEGIN}.*?{_END}\r?\n?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,8 @@ class JsonFile:
 
     path: Path
     servers: Mapping[str, object] | None = None
+    section: str = _SERVERS
+    """Where servers are."""
     hooks: tuple[Hook, ...] = ()
     beside: Mapping[str, object] | None = None
 
@@ -54,7 +68,27 @@ class TomlFile:
     server: Mapping[str, object]
 
 
-Wanted = JsonFile | TomlFile
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """A file that is ours; its first line says so."""
+
+    path: Path
+    text: str
+
+    @property
+    def mark(self) -> str:
+        return self.text.partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section that is wanted in a Markdown file, between two comments."""
+
+    path: Path
+    text: str
+
+
+Wanted = JsonFile | TomlFile | WholeFile | Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +158,54 @@ def _cursor(home: Path, environ: Mapping[str, str], started: Started) -> tuple[W
     )
 
 
-def _group(command: str) -> dict[str, object]:
-    return {"hooks": [{"type": "command", "command": command, "timeout": _SECONDS}]}
+def _gemini_cli(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+    given = environ.get("GEMINI_CLI_HOME")
+    folder = (Path(given).expanduser() if given else home) / ".gemini"
+    hooks = tuple(
+        Hook(name, _group(started.hook(event, " --agent gemini-cli"), _SECONDS * 1000))
+        for name, event in _GEMINI_EVENTS.items()
+    )
+    return (JsonFile(folder / "settings.json", servers=started.server, hooks=hooks),)
 
 
-_AGENTS = {"claude-code": _claude_code, "codex": _codex, "cursor": _cursor}
+def _opencode(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+    given = environ.get("XDG_CONFIG_HOME")
+    folder = (Path(given).expanduser() if given else home / ".config") / "opencode"
+    names = ("opencode.jsonc", "opencode.json")
+    file = next((path for path in (folder / name for name in names) if path.exists()), None)
+    server: dict[str, object] = {"type": "local", "command": [started.program, "mcp"]}
+    if started.chosen:
+        server["environment"] = started.chosen
+    plugin = _text("opencode.js").replace('"@program@"', json.dumps(started.program))
+    plugin = plugin.replace("{} // @chosen@", json.dumps(dict(started.chosen)))
+    return (
+        JsonFile(file or folder / names[-1], servers=server, section="mcp"),
+        WholeFile(folder / "plugins" / "perdure.js", plugin),
+    )
+
+
+def _agents_md(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+    """Return the project's own file, for agents that read nothing else."""
+    del home, environ, started
+    return (Section(Path.cwd() / "AGENTS.md", _text("agents.md")),)
+
+
+def _text(name: str) -> str:
+    return files("perdure.agents").joinpath(name).read_text(encoding="utf-8")
+
+
+def _group(command: str, timeout: int = _SECONDS) -> dict[str, object]:
+    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+
+
+_AGENTS = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "gemini-cli": _gemini_cli,
+    "opencode": _opencode,
+    "cursor": _cursor,
+    AGENTS_MD: _agents_md,
+}
 AGENTS = tuple(_AGENTS)
 
 
@@ -142,7 +219,9 @@ def is_our_hook(entry: object) -> bool:
 def is_our_server(entry: object) -> bool:
     """Whether an entry among servers starts this program, with whatever options."""
     match entry:
-        case {"command": str(command), "args": ["mcp", *_]}:
+        case {"command": str(command), "args": ["mcp", *_]} | {
+            "command": [str(command), "mcp", *_]
+        }:
             return Path(command).name == NAME
     return False
 
@@ -159,17 +238,22 @@ class Added:
 
 def with_entries(text: str, wanted: Wanted) -> Added:
     """Return a text with what is wanted; `InvalidValueError` if it is broken, or our name taken."""
-    if isinstance(wanted, TomlFile):
-        return _with_table(text, wanted)
+    match wanted:
+        case TomlFile():
+            return _with_table(text, wanted)
+        case WholeFile():
+            return _with_whole(text, wanted)
+        case Section():
+            return _with_section(text, wanted)
     new = text if text.strip("\ufeff \t\r\n") else "{}\n"
-    had_ours = _has_ours(new)
+    had_ours = _has_ours(new, wanted.section)
     made: list[tuple[str, ...]] = []
     for key, value in (wanted.beside or {}).items():
         if key not in _members(new, ()):
             new = with_member(new, (), key, value)
             made.append((key,))
     if wanted.servers is not None:
-        new = _with_server(new, wanted.servers, made)
+        new = _with_server(new, wanted.section, wanted.servers, made)
     for hook in wanted.hooks:
         new = _with_hook(new, hook, made)
     return Added(text if new == "{}\n" else new, tuple(made), had_ours and new != text)
@@ -177,14 +261,19 @@ def with_entries(text: str, wanted: Wanted) -> Added:
 
 def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) -> str:
     """Return a text without our entries, nor what was made for them and is empty now."""
-    if isinstance(wanted, TomlFile):
-        entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
-        ours = is_our_server(entry)
-        return toml_table.without_table(text, _TOML_SERVERS, NAME) if ours else text
+    match wanted:
+        case TomlFile():
+            entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+            ours = is_our_server(entry)
+            return toml_table.without_table(text, _TOML_SERVERS, NAME) if ours else text
+        case WholeFile():
+            return "" if text.startswith(wanted.mark) else text
+        case Section():
+            return _BLOCK.sub("", text, count=1)
     if not text.strip("\ufeff \t\r\n"):
         return text
-    if is_our_server(_members(text, (_SERVERS,)).get(NAME)):
-        text = without_member(text, (_SERVERS,), NAME)
+    if is_our_server(_members(text, (wanted.section,)).get(NAME)):
+        text = without_member(text, (wanted.section,), NAME)
     for event in _members(text, (_HOOKS,)):
         text = _without_hooks(text, event)
     for path in sorted(made, key=len, reverse=True):
@@ -194,19 +283,27 @@ def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) 
 
 def is_stale(text: str, wanted: Wanted) -> bool:
     """Whether a text has entries of ours that start another program, or use another memory."""
-    if isinstance(wanted, TomlFile):
-        entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
-        return is_our_server(entry) and not _starts_as(entry, wanted.server)
+    match wanted:
+        case TomlFile():
+            entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+            return is_our_server(entry) and not _starts_as(entry, wanted.server)
+        case WholeFile():
+            return text.startswith(wanted.mark) and text != wanted.text
+        case Section():
+            found = _BLOCK.search(text)
+            return found is not None and _block(wanted, _newline(text)) not in found[0]
     if not text.strip("\ufeff \t\r\n"):
         return False
-    server = _members(text, (_SERVERS,)).get(NAME)
+    server = _members(text, (wanted.section,)).get(NAME)
     other = is_our_server(server) and not _starts_as(server, wanted.servers or {})
     return other or any(_is_other_hook(text, hook) for hook in wanted.hooks)
 
 
 def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
     said = cast("dict[str, object]", entry)
-    return all(said.get(name) == server.get(name) for name in ("command", "args", "env"))
+    return all(
+        said.get(name) == server.get(name) for name in ("command", "args", "env", "environment")
+    )
 
 
 def _is_other_hook(text: str, hook: Hook) -> bool:
@@ -235,6 +332,28 @@ def _with_table(text: str, wanted: TomlFile) -> Added:
     return Added(text)
 
 
+def _with_whole(text: str, wanted: WholeFile) -> Added:
+    if text.strip() and not text.startswith(wanted.mark):
+        raise _taken(wanted.path.name)
+    return Added(wanted.text)
+
+
+def _with_section(text: str, wanted: Section) -> Added:
+    if _BLOCK.search(text):
+        return Added(text)
+    newline = _newline(text)
+    gap = "" if not text else newline if text.endswith("\n") else newline * 2
+    return Added(text + gap + _block(wanted, newline) + newline)
+
+
+def _block(wanted: Section, newline: str) -> str:
+    return f"{_BEGIN}\n{wanted.text}{_END}".replace("\n", newline)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
 def _taken(where: str) -> InvalidValueError:
     return InvalidValueError(f"{where} is there already, and starts something else")
 
@@ -248,13 +367,13 @@ def _members(text: str, path: tuple[str, ...]) -> dict[str, object]:
     return cast("dict[str, object]", found.plain)
 
 
-def _with_server(text: str, server: object, made: list[tuple[str, ...]]) -> str:
-    text = _with_container(text, (_SERVERS,), {}, made)
-    there = _members(text, (_SERVERS,))
+def _with_server(text: str, section: str, server: object, made: list[tuple[str, ...]]) -> str:
+    text = _with_container(text, (section,), {}, made)
+    there = _members(text, (section,))
     if NAME not in there:
-        return with_member(text, (_SERVERS,), NAME, server)
+        return with_member(text, (section,), NAME, server)
     if not is_our_server(there[NAME]):
-        raise _taken(f"{_SERVERS}.{NAME}")
+        raise _taken(f"{section}.{NAME}")
     return text
 
 
@@ -323,9 +442,9 @@ def _without_empty(text: str, path: tuple[str, ...]) -> str:
     return text
 
 
-def _has_ours(text: str) -> bool:
+def _has_ours(text: str, section: str) -> bool:
     """Whether a text has an entry of ours."""
-    if is_our_server(_members(text, (_SERVERS,)).get(NAME)):
+    if is_our_server(_members(text, (section,)).get(NAME)):
         return True
     hooks = _members(text, ()).get(_HOOKS)
     events = hooks.values() if isinstance(hooks, dict) else ()

@@ -13,7 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from perdure.agents.entries import (
+    AGENTS_MD,
     Wanted,
+    WholeFile,
     is_stale,
     program,
     wanted_by,
@@ -64,7 +66,9 @@ def plan_installation(
 ) -> Installation:
     """Return what installing or uninstalling would change; `ConfigError` if it can't be done."""
     home = load_config(environ).home
-    receipts = Receipts(home, agent)
+    # Each project has an AGENTS.md of its own, and a receipt for it.
+    place = f"{agent}/{digest(bytes(Path.cwd()))[:12]}" if agent == AGENTS_MD else agent
+    receipts = Receipts(home, place)
     plan = _removed if uninstall else _added
     changes = (plan(receipts, each) for each in wanted_by(agent, environ, program()))
     return Installation(tuple(each for each in changes if each.is_any), home, receipts)
@@ -121,7 +125,8 @@ def _removed(receipts: "Receipts", wanted: Wanted) -> Change:
     with _about(found.path):
         text = without_entries(found.text, wanted, () if receipt is None else receipt.made)
     content = found.content if text == found.text else found.encoded(text)
-    return Change(found, content, None)
+    is_all_ours = isinstance(wanted, WholeFile) and not text
+    return Change(found, None if is_all_ours else content, None)
 
 
 @contextmanager

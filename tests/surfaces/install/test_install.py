@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
 import pytest
 
-from perdure.agents.entries import AGENTS, program, wanted_by
+from perdure.agents.entries import AGENTS, AGENTS_MD, program, wanted_by
 from perdure.agents.hooks import EVENTS
 from perdure.agents.install import Found
 from perdure.errors import (
@@ -28,18 +29,30 @@ FILES = {
         ".codex/config.toml": '# mine\nmodel = "o3"\n\n[mcp_servers.a]\ncommand = "a"\n',
         ".codex/hooks.json": '{\r\n\t"hooks": {}\r\n}\r\n',
     },
+    "gemini-cli": {
+        ".gemini/settings.json": '{\n  "theme": "x",\n  "hooks": {"BeforeTool": []}\n}\n',
+    },
+    "opencode": {
+        ".config/opencode/opencode.jsonc": '{\n  // mine\n  "model": "a/b",\n  "mcp": {},\n}\n',
+    },
+    "agents-md": {"AGENTS.md": "# Mine\r\n\r\nUse tabs."},
     "cursor": {
         ".cursor/mcp.json": '\ufeff{\n  // mine\n  "mcpServers": {\n    "a": {"b": 1},\n  },\n}\n',
         ".cursor/hooks.json": "",
     },
 }
 
+BROKEN = {"agents-md": b"\xff\xfe"}
+"""What can't be changed; there is no Markdown that is broken."""
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("PERDURE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    chosen = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME")
+    for name in ("PERDURE_HOME", *chosen):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -47,7 +60,7 @@ def write(home: Path, agent: str) -> dict[Path, bytes]:
     """Write the config of an agent as somebody has it; return what its files have."""
     for name, text in FILES[agent].items():
         path = home / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
     return contents(home)
 
@@ -64,7 +77,7 @@ class TestEachAgent:
         before = write(home, agent)
         told("install", agent, "--yes")
         between = contents(home)
-        assert between.keys() == before.keys()
+        assert between.keys() >= before.keys()
         assert all(between[path] != before[path] for path in before)
         told("install", agent, "--yes", "--uninstall")
 
@@ -101,16 +114,16 @@ class TestEachAgent:
         write(home, agent)
         told("install", agent, "--yes")
         for path in contents(home):
-            if path.suffix == ".toml":
+            if path.suffix in {".toml", ".md"}:
                 path.write_text(f'{path.read_text()}\n[after]\nx = "mine"\n')
-            else:
+            elif path.suffix != ".js":  # which is all ours
                 path.write_text(path.read_text().replace("{", '{ "mine": [1], ', 1))
         told("install", agent, "--yes", "--uninstall")
         after = contents(home)
 
         assert all(b"mine" in content for content in after.values())
         assert not any(b"perdure hook" in content for content in after.values())
-        assert not any(b'"mcp"' in content for content in after.values())
+        assert not any(b"perdure" in content for content in after.values())
         assert "nothing was changed" in perdure("install", agent, "--yes", "--uninstall").stderr
 
     def test_permissions_and_links_stay(self, home: Path, agent: str) -> None:
@@ -133,12 +146,12 @@ class TestEachAgent:
         write(home, agent)
         for name in FILES[agent]:
             before = write(home, agent)
-            (home / name).write_bytes(b'{"a": \n  [')
+            (home / name).write_bytes(BROKEN.get(agent, b'{"a": \n  ['))
             broken = contents(home)
             error = refusal("install", agent, "--yes")
 
-            assert isinstance(error, ConfigError)
-            assert "Nothing was written. Fix: " in str(error)
+            assert isinstance(error, ConfigError | NotTextError)
+            assert "othing was written" in str(error)
             assert str(home / name) in str(error)
             assert contents(home) == broken
             assert broken.keys() == before.keys()
@@ -165,7 +178,7 @@ class TestEachAgent:
             killed = perdure("install", agent, "--yes").exit_code != 0
             monkeypatch.setattr(Path, "replace", replace)
             found = contents(home)
-            assert all(found[path] in {before[path], after[path]} for path in found)
+            assert all(found[path] in {before.get(path), after[path]} for path in found)
             told("install", agent, "--yes")
             assert contents(home) == after
             told("install", agent, "--yes", "--uninstall")
@@ -187,15 +200,58 @@ def test_the_program_is_named_so_that_any_path_finds_it(home: Path) -> None:
 def test_a_folder_of_ones_own_is_heeded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
     monkeypatch.setenv("CODEX_HOME", str(home / "codex"))
-    told("install", "claude-code", "--yes")
-    told("install", "codex", "--yes")
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(home / "gemini"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "xdg"))
+    for agent in ("claude-code", "codex", "gemini-cli", "opencode"):
+        told("install", agent, "--yes")
 
     assert {str(path.relative_to(home)) for path in contents(home)} == {
         "elsewhere/settings.json",
         "elsewhere/.claude.json",
         "codex/config.toml",
         "codex/hooks.json",
+        "gemini/.gemini/settings.json",
+        "xdg/opencode/opencode.json",
+        "xdg/opencode/plugins/perdure.js",
     }
+
+
+def test_a_plugin_of_somebody_else_is_not_overwritten(home: Path) -> None:
+    path = home / ".config" / "opencode" / "plugins" / "perdure.js"
+    path.parent.mkdir(parents=True)
+    path.write_text("// mine")
+
+    assert "starts something else" in str(refusal("install", "opencode", "--yes"))
+    told("install", "opencode", "--yes", "--uninstall")
+    assert contents(home) == {path: b"// mine"}
+
+
+def test_each_project_has_a_section_that_is_taken_back_to_the_letter(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"one": "# One\n", "two": "# Two", "three": "\n\n", "four": "a\r\nb"}
+    for name, text in texts.items():
+        (home / name).mkdir()
+        (home / name / "AGENTS.md").write_bytes(text.encode())
+        monkeypatch.chdir(home / name)
+        told("install", "agents-md", "--yes")
+    for name, text in texts.items():
+        monkeypatch.chdir(home / name)
+        assert b"recall" in (home / name / "AGENTS.md").read_bytes()
+        told("install", "agents-md", "--yes", "--uninstall")
+        assert (home / name / "AGENTS.md").read_bytes() == text.encode()
+
+
+def test_a_section_of_another_version_is_brought_up_to_date(home: Path) -> None:
+    path = home / "AGENTS.md"
+    old = "<!-- perdure: begin -->\nold\n<!-- perdure: end -->\n"
+    path.write_text(f"# Mine\n\n{old}\n# After\n")
+    told("install", "agents-md", "--yes")
+
+    assert "old" not in path.read_text()
+    assert "recall" in path.read_text()
+    told("install", "agents-md", "--yes", "--uninstall")
+    assert path.read_text() == "# Mine\n\n# After\n"
 
 
 def test_secrets_of_others_are_not_shown(home: Path) -> None:
@@ -242,8 +298,23 @@ def test_what_is_installed_is_what_is_called(home: Path) -> None:
                 assert agent == "claude-code" or f"--agent {agent}" in said
 
 
+def test_the_plugin_calls_what_there_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_HOME", "/srv/my memory")
+    told("install", "opencode", "--yes")
+    plugin = (home / ".config" / "opencode" / "plugins" / "perdure.js").read_text()
+
+    assert set(re.findall(r'hook\("([a-z-]+)"', plugin)) <= set(EVENTS)
+    assert f'const PROGRAM = "{program()}"' in plugin
+    assert 'const CHOSEN = {"PERDURE_HOME": "/srv/my memory"}' in plugin
+    assert "@" not in plugin
+
+
 # ---------------------------------------------------------------- what is not up to date
-@pytest.mark.parametrize("agent", AGENTS)
+STARTED = [agent for agent in AGENTS if agent != AGENTS_MD]
+"""Agents that start our program themselves."""
+
+
+@pytest.mark.parametrize("agent", STARTED)
 def test_another_memory_is_brought_up_to_date(
     home: Path, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,7 +334,7 @@ def test_another_memory_is_brought_up_to_date(
     assert b"perdure" not in b"".join(contents(home).values())
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", STARTED)
 def test_a_program_that_was_moved_is_brought_up_to_date(home: Path, agent: str) -> None:
     before = write(home, agent)
     told("install", agent, "--yes")

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters, stdio_client
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, ListToolsResult, TextContent
 from mcp_types import Tool as Offered
 
 from perdure.app import caller_for
@@ -24,8 +25,31 @@ MEMORIES = "ctx://local/users/ana/memories"
 Call = tuple[str, dict[str, Any]]
 
 
-class Agent:
+class Agent(ABC):
     """Calls tools, and waits for their answers."""
+
+    @abstractmethod
+    def tools(self) -> dict[str, Offered]: ...
+
+    @abstractmethod
+    def call(self, tool: str, **arguments: object) -> CallToolResult: ...
+
+    @property
+    @abstractmethod
+    def instructions(self) -> str: ...
+
+    def answer(self, tool: str, **arguments: object) -> dict[str, Any]:
+        return answer(self.call(tool, **arguments))
+
+    def refusal(self, tool: str, **arguments: object) -> str:
+        result = self.call(tool, **arguments)
+        assert result.is_error, result
+        assert result.structured_content is None
+        return text(result)
+
+
+class Connected(Agent):
+    """Uses the SDK's own client."""
 
     def __init__(self, portal: BlockingPortal, client: Client) -> None:
         self._portal = portal
@@ -48,18 +72,35 @@ class Agent:
     def at_once(self, calls: Sequence[Call]) -> list[CallToolResult]:
         return [each.result(60) for each in self.begin(calls)]
 
-    def answer(self, tool: str, **arguments: object) -> dict[str, Any]:
-        return answer(self.call(tool, **arguments))
-
-    def refusal(self, tool: str, **arguments: object) -> str:
-        result = self.call(tool, **arguments)
-        assert result.is_error, result
-        assert result.structured_content is None
-        return text(result)
-
     @property
     def instructions(self) -> str:
         return self._client.instructions or ""
+
+
+class Direct(Agent):
+    """Asks a server in this process; what is patched here is patched there."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def tools(self) -> dict[str, Offered]:
+        listed = ListToolsResult.model_validate(self._asked("tools/list"))
+        return {tool.name: tool for tool in listed.tools}
+
+    def call(self, tool: str, **arguments: object) -> CallToolResult:
+        said = self._asked("tools/call", name=tool, arguments=arguments)
+        return CallToolResult.model_validate(said)
+
+    @property
+    def instructions(self) -> str:
+        return str(self._asked("initialize")["instructions"])
+
+    def _asked(self, method: str, **params: object) -> dict[str, Any]:
+        said = self._server.answer(message(method, 1, **params).decode())
+        assert isinstance(said, dict)
+        result = json.loads(json.dumps(said["result"]))
+        assert isinstance(result, dict)
+        return result
 
 
 def answer(result: CallToolResult) -> dict[str, Any]:
@@ -79,7 +120,7 @@ def uris(recalled: dict[str, Any]) -> list[str]:
 
 
 @contextmanager
-def over_stdio(home: Path, *words: str, **variables: str) -> Iterator[Agent]:
+def over_stdio(home: Path, *words: str, **variables: str) -> Iterator[Connected]:
     """Start `perdure mcp` for a user called Ana, and end it."""
     counted = {name: each for name, each in os.environ.items() if name.startswith("COVERAGE_")}
     server = StdioServerParameters(
@@ -90,18 +131,15 @@ def over_stdio(home: Path, *words: str, **variables: str) -> Iterator[Agent]:
     with start_blocking_portal() as portal:
         client = Client(stdio_client(server, errlog=sys.__stderr__ or sys.stderr))
         with portal.wrap_async_context_manager(client):
-            yield Agent(portal, client)
+            yield Connected(portal, client)
 
 
 @contextmanager
 def in_process(home: Path) -> Iterator[Agent]:
-    """Serve without a process of its own; what is patched here is patched there."""
+    """Serve without a process of its own."""
     environ = {"HOME": str(home), "USER": "ana"}
-    caller = caller_for(environ, user="ana")
-    with Tools(environ, caller) as tools, start_blocking_portal() as portal:
-        client = Client(Server(tools))
-        with portal.wrap_async_context_manager(client):
-            yield Agent(portal, client)
+    with Tools(environ, caller_for(environ, user="ana")) as tools:
+        yield Direct(Server(environ, lambda: tools))
 
 
 def message(method: str, number: int | None = None, **params: object) -> bytes:

@@ -1,13 +1,13 @@
 """Each check of the tools catches a server that breaks what it states."""
 
+import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mcp.server import MCPServer
-from mcp_types import ToolAnnotations
 
 from perdure.context.nodes import Nodes
 from perdure.engine.browse import Browser
@@ -24,8 +24,15 @@ pytestmark = pytest.mark.search
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
+def answers_with(patch: pytest.MonkeyPatch, tool: str, **wrong: object) -> None:
+    """Let a tool answer as it does, but for some wrong values."""
+    real = getattr(tools.Tools, tool)
+    patch.setattr(tools.Tools, tool, lambda *given, **more: {**real(*given, **more), **wrong})
+
+
 def says_that_nothing_destroys(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(server, "_hints", lambda **_: ToolAnnotations(read_only_hint=True))
+    forget = replace(schema.TOOLS["forget"], destroys=False)
+    patch.setattr(schema, "TOOLS", {**schema.TOOLS, "forget": forget})
 
 
 def writes_when_it_reads(patch: pytest.MonkeyPatch) -> None:
@@ -40,11 +47,17 @@ def writes_when_it_reads(patch: pytest.MonkeyPatch) -> None:
 
 
 def says_nothing_of_tools(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(server, "_paragraphs", lambda _: "A tool.")
+    recall = replace(schema.TOOLS["recall"], says="A tool.")
+    patch.setattr(schema, "TOOLS", {**schema.TOOLS, "recall": recall})
 
 
 def takes_any_argument(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(server.Server, "_refuse_unknown", lambda *_: None)
+    checked = schema.checked
+
+    def lenient(name: str, given: Any) -> Any:  # noqa: ANN401 - as it is
+        return checked(name, {key: given[key] for key in given if key != "unheard_of"})
+
+    patch.setattr(schema, "checked", lenient)
 
 
 def makes_a_new_memory_each_time(patch: pytest.MonkeyPatch) -> None:
@@ -57,8 +70,7 @@ def makes_a_new_memory_each_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def always_says_that_it_wrote(patch: pytest.MonkeyPatch) -> None:
-    saved = schema.Saved
-    patch.setattr(schema, "Saved", lambda **said: saved(**{**said, "written": True}))
+    answers_with(patch, "_remember", written=True)
 
 
 def ignores_the_past(patch: pytest.MonkeyPatch) -> None:
@@ -66,13 +78,7 @@ def ignores_the_past(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_the_index_behind(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        tools.Tools,
-        "_recalled",
-        lambda _, result, __: schema.Recalled(
-            hits=(), left_out=0, index_lag=result.index_lag, notes=()
-        ),
-    )
+    answers_with(patch, "_recall", hits=[])
 
 
 def forgets_the_budget_of_json(patch: pytest.MonkeyPatch) -> None:
@@ -89,19 +95,25 @@ def forgets_the_budget_of_texts(patch: pytest.MonkeyPatch) -> None:
 
 
 def cuts_a_long_text_off(patch: pytest.MonkeyPatch) -> None:
-    read = schema.Read
-    patch.setattr(schema, "Read", lambda **said: read(**{**said, "next_offset": None}))
+    answers_with(patch, "_read", next_offset=None)
 
 
 def does_not_say_that_it_is_data(patch: pytest.MonkeyPatch) -> None:
-    answered = tools.answered
+    answers_with(patch, "_read", notice="")
 
-    def bare(answer: Any, text: str | None = None) -> Any:  # noqa: ANN401 - as it is
-        if isinstance(answer, schema.Remembered):
-            answer = answer.model_copy(update={"notice": ""})
-        return answered(answer, text)
 
-    patch.setattr(tools, "answered", bare)
+def leaves_the_text_out_of_the_json(patch: pytest.MonkeyPatch) -> None:
+    call = tools.Tools.call
+
+    def bare(self: tools.Tools, name: str, arguments: Any) -> Any:  # noqa: ANN401 - as it is
+        answer, text = call(self, name, arguments)
+        return {**answer, "text": ""}, text
+
+    patch.setattr(tools.Tools, "call", bare)
+
+
+def says_nothing_of_what_it_replaced(patch: pytest.MonkeyPatch) -> None:
+    answers_with(patch, "_remember", replaced={})
 
 
 def shows_orders_as_they_are(patch: pytest.MonkeyPatch) -> None:
@@ -128,7 +140,7 @@ def puts_away_what_it_should_delete(patch: pytest.MonkeyPatch) -> None:
 
 
 def tells_errors_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(server.Server, "call_tool", MCPServer.call_tool)
+    patch.setattr(server, "told", lambda error, *_: "".join(traceback.format_exception(error)))
 
 
 def tells_paths(patch: pytest.MonkeyPatch) -> None:
@@ -156,6 +168,8 @@ BITES: list[tuple[Break, str]] = [
     (makes_a_new_memory_each_time, "the_same_twice_is_there_once"),
     (always_says_that_it_wrote, "the_same_twice_is_there_once"),
     (ignores_the_past, "a_correction_is_the_next_version"),
+    (leaves_the_text_out_of_the_json, "both_forms_of_an_answer_say_the_same"),
+    (says_nothing_of_what_it_replaced, "a_correction_says_what_it_replaced"),
     (leaves_the_index_behind, "recall_knows_what_was_just_remembered"),
     (forgets_the_budget_of_json, "a_budget_is_kept"),
     (forgets_the_budget_of_texts, "a_budget_is_kept"),

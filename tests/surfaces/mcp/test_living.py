@@ -4,17 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import anyio
 import pytest
 
-from perdure.errors import PackageMissingError
-from perdure.surfaces.cli.mcp import mcp_command
-from perdure.surfaces.mcp.server import MOST_BYTES, TOO_LONG, Lines
+from perdure.surfaces.mcp.server import MOST_BYTES, TOO_LONG, VERSIONS, _stdout, lines
 from tests.surfaces.mcp.agents import in_process, message, over_stdio
 from tests.surfaces.processes import PERDURE, Running
 
@@ -146,11 +142,9 @@ def test_the_end_of_a_message_that_is_too_long_is_no_message(tmp_path: Path) -> 
     sent = tmp_path / "sent"
     sent.write_bytes(b"x" * (MOST_BYTES + 65536) + b'{"a": 1}\nnext\nlast')
 
-    async def lines() -> list[str]:
-        with sent.open("rb") as file:
-            return [line async for line in Lines(file.fileno())]
-
-    assert anyio.run(lines) == [TOO_LONG, "next", "last"]
+    never, _ = os.pipe()
+    with sent.open("rb") as file:
+        assert list(lines(file.fileno(), never)) == [TOO_LONG, "next", "last"]
 
 
 def test_a_broken_config_is_told_by_each_tool_until_it_is_mended(
@@ -210,16 +204,6 @@ def test_it_can_be_started_with_no_input_at_all(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_package_that_is_missing_is_told_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "perdure.surfaces.mcp.server")
-    monkeypatch.delitem(sys.modules, "perdure.surfaces.mcp.tools")
-    monkeypatch.setitem(sys.modules, "mcp", None)
-    monkeypatch.setitem(sys.modules, "mcp.server", None)
-
-    with pytest.raises(PackageMissingError, match=r"Fix: pip install '\.\[mcp\]'"):
-        mcp_command.main([], standalone_mode=False)
-
-
 def test_what_nobody_foresaw_is_told_without_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,3 +217,64 @@ def test_what_nobody_foresaw_is_told_without_its_words(
     assert "KeyError" in said
     assert "Fix: " in said
     assert "secret" not in said
+
+
+def test_initialize_takes_less_than_half_a_second_of_cpu(tmp_path: Path) -> None:
+    """An agent's first turn has no tools if the server takes longer than about a second."""
+    with serving(tmp_path) as server:
+        server.say(HELLO, READY, message("tools/list", 1))
+        assert [server.heard()["id"] for _ in range(2)] == [0, 1]
+        spent = Path(f"/proc/{server.process.pid}/stat").read_text(encoding="utf-8")
+        user, system = map(int, spent.rpartition(")")[2].split()[11:13])
+
+    assert (user + system) / os.sysconf("SC_CLK_TCK") < 0.5
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [(each, each) for each in VERSIONS] + [("1999-01-01", VERSIONS[-1]), (None, VERSIONS[-1])],
+)
+def test_the_protocol_is_the_one_that_was_asked_for(
+    tmp_path: Path, asked: str | None, given: str
+) -> None:
+    with serving(tmp_path) as server:
+        server.say(message("initialize", 0, protocolVersion=asked))
+        result = server.heard()["result"]
+
+    assert isinstance(result, dict)
+    assert result["protocolVersion"] == given
+    assert result["capabilities"] == {"tools": {}}
+
+
+def test_a_batch_is_answered_as_one(server: Server) -> None:
+    pings = [json.loads(message("ping", number)) for number in (1, 2)]
+    server.say(json.dumps([*pings, json.loads(READY)]).encode() + b"\n")
+
+    heard = json.loads(server.line())
+    assert [each["id"] for each in heard] == [1, 2]
+
+
+def test_what_is_not_offered_is_no_method(server: Server) -> None:
+    for number, method in enumerate(("resources/list", "prompts/list", "nonsense"), 1):
+        server.say(message(method, number))
+        heard = server.heard()
+        assert heard["id"] == number
+        assert "there is no method" in json.dumps(heard["error"])
+
+
+def test_a_call_that_is_cancelled_is_not_answered(server: Server) -> None:
+    server.say(message("notifications/cancelled", requestId=1))
+    server.call(1, "recall", query="x")
+    server.close_input()
+
+    assert server.end() == (0, "", "")
+
+
+def test_what_is_printed_does_not_mix_with_the_protocol(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with _stdout() as outgoing:
+        os.write(1, b"stray")
+        outgoing.write({"a": 1})
+
+    assert capfd.readouterr() == ('{"a": 1}\n', "stray")

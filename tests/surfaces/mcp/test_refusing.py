@@ -1,10 +1,10 @@
 """What a model is told of errors."""
 
 import pytest
-from pydantic import BaseModel, ValidationError
 
-from perdure.errors import ConfigError, SecretRefusedError, StorageFaultError
+from perdure.errors import ConfigError, InvalidValueError, SecretRefusedError, StorageFaultError
 from perdure.surfaces.mcp.refusing import told, without_paths
+from perdure.surfaces.mcp.schema import checked
 
 ENVIRON = {"HOME": "/home/ana"}
 
@@ -43,16 +43,20 @@ def test_what_nobody_foresaw_is_told_by_its_kind_only() -> None:
 
 
 def test_wrong_arguments_are_told_without_what_they_were() -> None:
-    class Arguments(BaseModel):
-        top_k: int
-
-    with pytest.raises(ValidationError) as caught:
-        Arguments.model_validate({"top_k": "hostile"})
+    with pytest.raises(InvalidValueError) as caught:
+        checked("recall", {"query": "x", "top_k": "hostile"})
     said = told(caught.value, "recall", {})
 
     assert said.startswith("recall can't be called so: top_k: ")
     assert said.endswith("Fix: see its input schema.")
     assert "hostile" not in said
+
+
+def test_what_models_send_instead_is_understood() -> None:
+    given = {"query": "x", "top_k": "5", "details": "true", "at": None}
+    found = checked("recall", given)
+
+    assert (found["top_k"], found["details"], found["at"]) == (5, True, "")
 
 
 def test_of_what_would_allow_it_only_arguments_of_the_tool_are_named() -> None:

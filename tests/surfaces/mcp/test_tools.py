@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import perdure
+from perdure import tokens_in
+from perdure.surfaces.mcp.schema import KINDS
 from tests.support.validate.tokens import token
-from tests.surfaces.mcp.agents import MEMORIES, Agent, answer, over_stdio, text, uris
+from tests.surfaces.mcp.agents import MEMORIES, Connected, answer, over_stdio, text, uris
 from tests.surfaces.mcp.checks import CHECKS, remember_tabs
 
 
@@ -18,18 +20,35 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def agent(home: Path) -> Iterator[Agent]:
+def agent(home: Path) -> Iterator[Connected]:
     """Start one server for all; each test has a category of its own."""
     with over_stdio(home) as agent:
         yield agent
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_it_holds_over_real_pipes(agent: Agent, check: str) -> None:
+def test_it_holds_over_real_pipes(agent: Connected, check: str) -> None:
     CHECKS[check](agent, check.replace("_", "-")[:40])
 
 
-def test_many_calls_at_once_are_all_answered(agent: Agent) -> None:
+def test_all_schemas_together_have_less_than_900_tokens(agent: Connected) -> None:
+    """A client sends them with every request."""
+    shown = [
+        {"name": name, "description": tool.description, "input_schema": tool.input_schema}
+        for name, tool in agent.tools().items()
+    ]
+
+    assert tokens_in(json.dumps(shown)) < 900
+    assert len(json.dumps(shown)) / 4 < 600
+
+
+def test_each_kind_is_kept_in_its_category(agent: Connected) -> None:
+    for kind, category in KINDS.items():
+        told = agent.answer("remember", text=f"A lasting {kind}.", kind=kind, scope="person")
+        assert told["uri"].startswith(f"{MEMORIES}/{category}/")
+
+
+def test_many_calls_at_once_are_all_answered(agent: Connected) -> None:
     kept = agent.at_once(
         [
             ("remember", {"text": f"Fact {n}.", "category": "fact", "slug": f"f{n}"})
@@ -47,7 +66,7 @@ def test_many_calls_at_once_are_all_answered(agent: Agent) -> None:
     assert agent.answer("list", folder="fact")["total"] == 20
 
 
-def test_many_corrections_at_once_are_all_versions(agent: Agent) -> None:
+def test_many_corrections_at_once_are_all_versions(agent: Connected) -> None:
     said = [f"Prefers width {n}." for n in range(8)]
     done = agent.at_once(
         [("remember", {"text": each, "category": "preference", "slug": "width"}) for each in said]
@@ -57,7 +76,7 @@ def test_many_corrections_at_once_are_all_versions(agent: Agent) -> None:
     assert agent.answer("history", uri="preference/width")["total"] == 8
 
 
-def test_a_list_goes_on_where_it_ended(agent: Agent) -> None:
+def test_a_list_goes_on_where_it_ended(agent: Connected) -> None:
     for n in range(5):
         agent.answer("remember", text=f"Fact {n}.", category="listed", slug=f"f{n}")
     first = agent.answer("list", folder="listed", limit=3)
@@ -71,7 +90,7 @@ def test_a_list_goes_on_where_it_ended(agent: Agent) -> None:
 
 
 def test_sessions_are_listed_by_title_date_and_size(
-    agent: Agent, home: Path, monkeypatch: pytest.MonkeyPatch
+    agent: Connected, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = {"role": "user", "content": "Hello.", "time": "2026-03-02T10:00:00Z"}
     monkeypatch.setenv("USER", "ana")
@@ -87,7 +106,7 @@ def test_sessions_are_listed_by_title_date_and_size(
     assert "(1 message, " in entry["says"]
 
 
-def test_the_past_is_as_it_was(agent: Agent) -> None:
+def test_the_past_is_as_it_was(agent: Connected) -> None:
     tabs = remember_tabs(agent, "past")
     (first,) = agent.answer("history", uri=tabs)["versions"]
     home = agent.answer("remember", text="Lives in Lisbon.", category="past", slug="home")["uri"]
@@ -98,7 +117,7 @@ def test_the_past_is_as_it_was(agent: Agent) -> None:
     assert set(uris(now)) == {tabs, home}
 
 
-def test_secrets_are_masked_only_if_asked_for(agent: Agent) -> None:
+def test_secrets_are_masked_only_if_asked_for(agent: Connected) -> None:
     secret = token("aws")
     saved = agent.answer("remember", text=f"Use {secret} for it.", mask_secrets=True)
 
@@ -109,7 +128,9 @@ def test_secrets_are_masked_only_if_asked_for(agent: Agent) -> None:
     assert "mask_secrets" in refused
 
 
-def test_an_agent_of_another_user_or_account_finds_nothing_of_it(agent: Agent, home: Path) -> None:
+def test_an_agent_of_another_user_or_account_finds_nothing_of_it(
+    agent: Connected, home: Path
+) -> None:
     tabs = remember_tabs(agent, "mine")
     for words in (("--user", "bob"), ("--account", "acme")):
         with over_stdio(home, *words) as other:
@@ -122,7 +143,7 @@ def test_an_agent_of_another_user_or_account_finds_nothing_of_it(agent: Agent, h
     assert uris(agent.answer("recall", query="prefers eights", category="mine")) == [tabs]
 
 
-def test_two_servers_share_one_memory(agent: Agent, home: Path) -> None:
+def test_two_servers_share_one_memory(agent: Connected, home: Path) -> None:
     with over_stdio(home) as other:
         begun = [
             each
@@ -149,7 +170,7 @@ def test_two_servers_share_one_memory(agent: Agent, home: Path) -> None:
 
 
 def test_what_was_said_proves_what_was_learned(
-    agent: Agent, home: Path, monkeypatch: pytest.MonkeyPatch
+    agent: Connected, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk = [{"role": "user", "name": "ana", "content": "I prefer tabs over spaces."}]
     monkeypatch.setenv("USER", "ana")

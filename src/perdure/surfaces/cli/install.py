@@ -1,7 +1,6 @@
 """`perdure install`."""
 
 import os
-from importlib.util import find_spec
 
 import click
 
@@ -14,7 +13,10 @@ from perdure.surfaces.telling import shown
 _HINTS = {
     "claude-code": "start Claude Code anew; `/hooks` and `/mcp` show it",
     "codex": "start Codex anew, and let it trust the hooks: `/hooks` and `/mcp` show it",
+    "gemini-cli": "start Gemini CLI anew; `/hooks` and `/mcp` show it",
+    "opencode": "start opencode anew; `opencode mcp list` shows the server",
     "cursor": "start Cursor anew; its settings show the server and the hook",
+    "agents-md": "agents that read this AGENTS.md know of memory",
 }
 
 
@@ -47,5 +49,3 @@ def install_command(agent: str, *, dry_run: bool, uninstall: bool, yes: bool) ->
         verb = "removed" if change.content is None else "wrote"
         out.line(f"{verb} {shown(str(change.found.path))}{kept}")
     out.mention("start it anew" if uninstall else f"now {_HINTS[agent]}")
-    if not uninstall and find_spec("mcp") is None:
-        out.mention("note: the server needs an extra. Fix: pip install '.[mcp]' from a checkout")

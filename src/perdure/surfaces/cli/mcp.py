@@ -1,13 +1,14 @@
 """`perdure mcp`."""
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 
 import click
 
-from perdure.errors import PackageMissingError
 from perdure.model import Role
 from perdure.surfaces.cli.options import caller_in, caller_options
+from perdure.surfaces.mcp.server import Opened, Server
 
 
 @click.command("mcp")
@@ -22,15 +23,11 @@ def mcp_command(as_role: str | None, **options: str | None) -> None:
     caller = caller_in({**options, "as_role": as_role})
     if as_role is None:
         caller = replace(caller, role=Role.MEMBER)
-    try:
-        from perdure.surfaces.mcp.server import Server
-        from perdure.surfaces.mcp.tools import Tools
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] == "perdure":
-            raise
-        raise PackageMissingError(
-            "what speaks the Model Context Protocol is not installed. "
-            "Fix: pip install '.[mcp]' from a checkout."
-        ) from error
-    with Tools(os.environ, caller) as tools:
-        Server(tools).serve()
+    with ExitStack() as stack:
+
+        def opened() -> Opened:
+            from perdure.surfaces.mcp.tools import Tools
+
+            return stack.enter_context(Tools(os.environ, caller))
+
+        Server(os.environ, opened).serve()

@@ -4,8 +4,6 @@ import json
 import re
 from collections.abc import Collection, Mapping
 
-from pydantic import ValidationError
-
 from perdure.errors import PerdureError, StorageSelectionError
 from perdure.model.values import shortened, visible
 
@@ -49,10 +47,6 @@ def _said(error: BaseException, tool: str, arguments: Collection[str]) -> str:
         return f"{name}: {json.dumps(value)}" if name in arguments else ""
 
     match error:
-        case ValidationError():
-            wrong = "; ".join(map(_wrong, error.errors(include_url=False, include_input=False)))
-            fix = "" if "Fix: " in wrong else " Fix: see its input schema."
-            return f"{tool} can't be called so: {wrong}.{fix}"
         case PerdureError():
             return error.message(spelled)
         case OSError():
@@ -64,10 +58,3 @@ def _said(error: BaseException, tool: str, arguments: Collection[str]) -> str:
         f"{tool} failed in a way that nobody foresaw ({type(error).__name__}). Fix: ask the user "
         "to look at what the server wrote on stderr, and to run `perdure doctor`."
     )
-
-
-def _wrong(error: Mapping[str, object]) -> str:
-    places = error.get("loc")
-    where = ".".join(map(str, places)) if isinstance(places, tuple) else ""
-    said = str(error.get("msg", "")).removeprefix("Value error, ")
-    return f"{where}: {said}" if where else said

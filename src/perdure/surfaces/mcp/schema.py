@@ -1,291 +1,214 @@
-"""What tools take and return. A client gets the schema of each."""
+"""The tools as clients see them: names, descriptions and arguments, and the check of what is sent.
 
-from typing import Annotated, Literal
+A model pays for each word of `listed` in every request; arguments that only programs need are
+accepted but not listed. Nothing heavy is imported here: a client waits for this when it starts.
+"""
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from perdure import INTRODUCTION
+from perdure.errors import InvalidValueError
 from perdure.model.uri import MAX_KEY_BYTES
 from perdure.model.values import MAX_CONTENT, visible
 
-_LONGEST_QUERY = 4_000
+KINDS = {
+    "rule": "pattern",
+    "decision": "pattern",
+    "rejected": "case",
+    "preference": "preference",
+    "fact": "entity",
+    "command": "skill",
+    "task": "case",
+}
+"""What a model keeps, and the category that it is stored in."""
+SCOPES = ("project", "person")
+_NAME = re.compile(r"[a-z0-9_-]*\Z")
 _MOST_TOKENS = 20_000
-_LONGEST_NAME = 100
-_LONGEST_REASON = 200
-_LONGEST_TIME = 40
 
 
-def _without_controls(text: str) -> str:
-    if visible(text) != text:
-        raise ValueError("it holds a control character. Fix: leave it out")
-    return text
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a tool takes under one name. Without a default, it is needed."""
+
+    default: str | int | bool | None = None
+    says: str = ""
+    most: int = 100
+    """The greatest number, or the longest text."""
+    least: int = 0
+    choices: tuple[str, ...] = ()
+    lines: bool = False
+    """Whether a text may have more than one line."""
+    is_name: bool = False
+    listed: bool = True
+
+    def schema(self) -> dict[str, object]:
+        kind = {bool: "boolean", int: "integer"}.get(type(self.default), "string")
+        told: dict[str, object] = {"type": kind}
+        if self.says:
+            told["description"] = self.says
+        return {**told, "enum": list(self.choices)} if self.choices else told
+
+    def checked(self, value: object) -> str | int | bool:
+        """Return a value as it is meant; `InvalidValueError` without the value if it can't be."""
+        match self.default:
+            case bool():
+                return self._flag(value)
+            case int():
+                return self._number(value)
+        return self._text(value)
+
+    def _flag(self, value: object) -> bool:
+        if value in {True, False, "true", "false"}:
+            return value in {True, "true"}
+        raise InvalidValueError("it is neither true nor false")
+
+    def _number(self, value: object) -> int:
+        if isinstance(value, str) and value.isdecimal() and len(value) < 12:  # noqa: PLR2004
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InvalidValueError("it is not a whole number")
+        if not self.least <= value <= self.most:
+            raise InvalidValueError(f"it is not from {self.least:,} to {self.most:,}")
+        return value
+
+    def _text(self, value: object) -> str:
+        if not isinstance(value, str):
+            raise InvalidValueError("it is not a text")
+        if not self.least <= len(value) <= self.most:
+            raise InvalidValueError(f"it does not have {self.least:,} to {self.most:,} characters")
+        if self.choices and value not in self.choices:
+            raise InvalidValueError(f"it is none of {', '.join(self.choices)}")
+        if self.is_name and not _NAME.match(value):
+            raise InvalidValueError("it has other characters than a-z, 0-9, _ and -")
+        if self.lines:
+            return value
+        if visible(value) != value or "\t" in value or value != " ".join(value.splitlines()):
+            raise InvalidValueError("it has a control character, or more than one line")
+        return value
 
 
-def _in_one_line(text: str) -> str:
-    if _without_controls(text) != " ".join(text.splitlines()) or "\t" in text:
-        raise ValueError("it has more than one line, or a tab. Fix: write it in one line")
-    return text
+@dataclass(frozen=True, slots=True)
+class Tool:
+    says: str
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    writes: bool = False
+    destroys: bool = False
+
+    def listed(self, name: str) -> dict[str, object]:
+        """Return what a client is told of it."""
+        shown = {key: each for key, each in self.arguments.items() if each.listed}
+        needed = [key for key, each in shown.items() if each.default is None]
+        schema: dict[str, object] = {
+            "type": "object",
+            "properties": {key: each.schema() for key, each in shown.items()},
+        }
+        hints = {"destructiveHint": self.destroys, "openWorldHint": False}
+        return {
+            "name": name,
+            "description": self.says,
+            "inputSchema": {**schema, "required": needed} if needed else schema,
+            "annotations": hints if self.writes else {"readOnlyHint": True},
+        }
 
 
-_Prose = AfterValidator(_without_controls)
-_Line = AfterValidator(_in_one_line)
+def _uri(says: str = "") -> Argument:
+    return Argument(says=says, least=1, most=MAX_KEY_BYTES)
 
-Query = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=_LONGEST_QUERY,
-        description="What you want to know, as a question or in a few words. Times such as "
-        "'last March' are understood.",
+
+def _budget(tokens: int) -> Argument:
+    return Argument(tokens, least=100, most=_MOST_TOKENS, listed=False)
+
+
+_AT = Argument("", "past date", most=40)
+_NAMED = Argument("", is_name=True, listed=False)
+
+TOOLS: Mapping[str, Tool] = {
+    "recall": Tool(
+        "Find rules, decisions, preferences, facts and what was tried in earlier sessions. Use it "
+        "before work that may depend on them.",
+        {
+            "query": Argument(least=1, most=4_000, lines=True),
+            "at": _AT,
+            "valid_at": Argument("", most=40, listed=False),
+            "category": Argument("", listed=False),
+            "top_k": Argument(10, least=1, listed=False),
+            "budget_tokens": _budget(2_000),
+            "details": Argument(False, listed=False),  # noqa: FBT003 - its default
+        },
     ),
-    _Prose,
-]
-TopK = Annotated[int, Field(ge=1, le=100, description="How many hits at the most.")]
-Budget = Annotated[
-    int,
-    Field(
-        ge=100,
-        le=_MOST_TOKENS,
-        description="The answer has no more tokens than this; what does not fit is left out.",
+    "remember": Tool(
+        "Keep one lasting thing, in words that need no context. Use it when the user states a "
+        "rule, decides (with the reason), corrects you or asks; not for passing things or secrets.",
+        {
+            "text": Argument(least=1, most=MAX_CONTENT, lines=True),
+            "kind": Argument("fact", choices=tuple(KINDS)),
+            "scope": Argument("project", choices=SCOPES),
+            "replaces": Argument("", "URI of the old one", most=MAX_KEY_BYTES),
+            "category": _NAMED,
+            "slug": _NAMED,
+            "mask_secrets": Argument(False, listed=False),  # noqa: FBT003 - its default
+        },
+        writes=True,
     ),
-]
-At = Annotated[
-    str,
-    Field(
-        max_length=_LONGEST_TIME,
-        description="Memory as it was then: 2026-03-01, 2026-03-01T10:00:00Z, or a position of "
-        "the log. Empty is now.",
+    "read": Tool(
+        "Show one memory whole. Use it when recall cut it.",
+        {
+            "uri": _uri(),
+            "at": _AT,
+            "offset": Argument(0, most=2 * MAX_CONTENT),
+            "budget_tokens": _budget(4_000),
+        },
     ),
-    _Line,
-]
-ValidAt = Annotated[
-    str,
-    Field(
-        max_length=_LONGEST_TIME,
-        description="Only what held at this time, whenever it was written: 2026-03-01 or "
-        "2026-03-01T10:00:00Z. Empty asks what holds now.",
+    "list": Tool(
+        "List memories. Use it when no question fits.",
+        {
+            "folder": Argument("", "category", most=MAX_KEY_BYTES),
+            "after": Argument("", most=MAX_KEY_BYTES, listed=False),
+            "archived": Argument(False, listed=False),  # noqa: FBT003 - its default
+            "limit": Argument(50, least=1, most=200, listed=False),
+        },
     ),
-    _Line,
-]
-Filter = Annotated[
-    str,
-    Field(
-        max_length=_LONGEST_NAME,
-        description="Only memories of this category, such as preference. Empty is all.",
+    "forget": Tool(
+        "Remove a memory from all later answers. Use it when the user asks.",
+        {
+            "uri": _uri(),
+            "reason": Argument("", most=200, listed=False),
+            "delete": Argument(False, listed=False),  # noqa: FBT003 - its default
+        },
+        writes=True,
+        destroys=True,
     ),
-    _Line,
-]
-Text = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_CONTENT,
-        description="What to remember, in Markdown: one thing, in words that are understood "
-        "without the conversation. No secrets.",
+    "history": Tool(
+        "List a memory's versions. Use it when asked what it said before.",
+        {"uri": _uri(), "limit": Argument(20, least=1, most=200, listed=False)},
     ),
-]
-Category = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=_LONGEST_NAME,
-        pattern=r"^[a-z0-9_-]+$",
-        description="What it is: preference, profile, event, entity, procedure, note, or a word "
-        "of your own.",
+    "why": Tool(
+        "Show who said it, and what it replaced. Use it when a memory is doubted.",
+        {"uri": _uri(), "budget_tokens": _budget(2_000)},
     ),
-]
-Slug = Annotated[
-    str,
-    Field(
-        max_length=_LONGEST_NAME,
-        pattern=r"^[a-z0-9_-]*$",
-        description="Its name in the category, such as indentation. With one that is there "
-        "already, the text becomes its next version. Empty makes one from the text. A profile has "
-        "none.",
-    ),
-]
-Name = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_KEY_BYTES,
-        description="The URI of a memory, as recall and list give it (ctx://...), or its short "
-        "form, such as preference/indentation.",
-    ),
-    _Line,
-]
-Folder = Annotated[
-    str,
-    Field(
-        max_length=MAX_KEY_BYTES,
-        description="A category, such as preference, or sessions, resources, skills, or a URI. "
-        "Empty lists the categories of the user's memories.",
-    ),
-    _Line,
-]
-Reason = Annotated[
-    str,
-    Field(max_length=_LONGEST_REASON, description="Why; it stands in the history."),
-    _Line,
-]
-Offset = Annotated[
-    int,
-    Field(
-        ge=0,
-        le=2 * MAX_CONTENT,
-        description="From which character on; next_offset of a cut answer.",
-    ),
-]
-Limit = Annotated[int, Field(ge=1, le=200, description="How many at the most.")]
-After = Annotated[
-    str,
-    Field(max_length=MAX_KEY_BYTES, description="The last URI of the answer before, to go on."),
-    _Line,
-]
-Archived = Annotated[bool, Field(description="What was forgotten and can be taken back, instead.")]
-Delete = Annotated[
-    bool,
-    Field(
-        description="Remove it instead of putting it away. Only if the user asks for just that; "
-        "what it said stays in the history."
-    ),
-]
-MaskSecrets = Annotated[
-    bool,
-    Field(description="Keep the text without the secrets that are in it, instead of refusing it."),
-]
+}
 
 
-# ---------------------------------------------------------------- answers
-class Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Remembered(Answer):
-    """An answer that quotes memories."""
-
-    notice: str = Field(default=INTRODUCTION, description="How to take the texts below.")
-
-
-class Hit(Answer):
-    uri: str
-    title: str
-    text: str = Field(description="The passage that was found.")
-    where: str = Field(description="Which message or lines of the memory; empty if it is all.")
-    category: str
-    date: str = Field(description="The day that it is about, or of; empty if nobody knows.")
-    holds: bool = Field(description="False if something superseded it; then say so.")
-    validity: str = Field(description="From when to when it holds, in words.")
-    speaker: str
-    session_id: str
-    cid: str = Field(description="Names just this version of the text.")
-    score: float
-
-
-class Recalled(Remembered):
-    hits: tuple[Hit, ...] = Field(description="The best first.")
-    left_out: int = Field(description="How many hits did not fit into the budget.")
-    index_lag: int = Field(description="How many changes the answer does not know of; 0 is none.")
-    notes: tuple[str, ...] = Field(description="What to know about this answer.")
-
-
-class Saved(Answer):
-    uri: str
-    version: int
-    written: bool = Field(description="False if memory said just that already.")
-    created: bool = Field(description="False if it is the next version of what was there.")
-    changed: bool = Field(
-        description="Whether it was not kept to the letter, because that could do harm."
-    )
-
-
-class Read(Remembered):
-    uri: str
-    title: str
-    category: str
-    text: str
-    version: int
-    created_at: str
-    updated_at: str
-    offset: int
-    next_offset: int | None = Field(description="Where to go on if it was cut; null at its end.")
-    problems: tuple[str, ...] = Field(description="What an edit by hand broke, if anything.")
-
-
-class Entry(Answer):
-    uri: str
-    name: str = Field(description="The short form, which every tool takes too.")
-    kind: Literal["memory", "folder"]
-    says: str = Field(description="How it begins; for a folder, how much is in it.")
-    updated_at: str
-    version: int
-
-
-class Listed(Remembered):
-    folder: str
-    entries: tuple[Entry, ...]
-    total: int = Field(description="How many there are in all.")
-    more_after: str = Field(description="Give this as `after` to go on; empty at the end.")
-
-
-class Forgotten(Answer):
-    uri: str
-    state: Literal["archived", "deleted"]
-    changed: bool = Field(description="False if it was so already.")
-    undo: str = Field(description="How the user takes it back.")
-
-
-class Version(Answer):
-    version: int
-    time: str = Field(description="Give this as `at` to `read` to see it.")
-    actor: str
-    origin: str = Field(description="save, merge, restore, or external: edited by hand.")
-    reason: str
-    cid: str = Field(description="Empty if it was removed then.")
-
-
-class Versions(Remembered):
-    uri: str
-    total: int
-    versions: tuple[Version, ...] = Field(description="The newest first.")
-
-
-class Quote(Answer):
-    session: str
-    message: int
-    speaker: str
-    quote: str
-    holds: bool = Field(description="Whether the words are still where they were said.")
-    trouble: str
-
-
-class Statement(Answer):
-    text: str
-    origin: Literal["said", "written"] = Field(
-        description="said: learned from a conversation; written: by hand, or by `remember`."
-    )
-    since: str
-    confidence: float | None
-    holds: bool = Field(description="Whether all its evidence is still there.")
-    evidence: tuple[Quote, ...]
-    out_of_reach: int = Field(description="How much more evidence you may not see.")
-
-
-class Former(Answer):
-    uri: str
-    text: str
-    reason: str
-    valid_until: str
-
-
-class Explained(Remembered):
-    uri: str
-    title: str
-    kind: str
-    version: int
-    holds: bool
-    source: str = Field(description="The program that it was imported from; empty if from none.")
-    statements: tuple[Statement, ...]
-    superseded: tuple[Former, ...]
-    superseded_by: tuple[str, ...] = Field(description="What holds in its place.")
-    left_out: int = Field(description="How many statements did not fit into the budget.")
+def checked(name: str, given: Mapping[str, object]) -> dict[str, str | int | bool]:
+    """Return all arguments of a call, with defaults; `InvalidValueError` says what is wrong."""
+    if name not in TOOLS:
+        raise InvalidValueError(f"there is no tool {name[:80]!a}. Fix: use {', '.join(TOOLS)}.")
+    taken = TOOLS[name].arguments
+    if unknown := sorted(given.keys() - taken.keys()):
+        names = ", ".join(sorted(taken))
+        raise InvalidValueError(f"{name} takes no {unknown[0][:80]!a}. Fix: use {names}.")
+    found: dict[str, str | int | bool] = {}
+    for key, argument in taken.items():
+        value = given.get(key)
+        if value is None and argument.default is not None:
+            found[key] = argument.default
+            continue
+        try:
+            found[key] = argument.checked(value)
+        except InvalidValueError as error:
+            wrong = "it is missing" if value is None else str(error)
+            raise InvalidValueError(
+                f"{name} can't be called so: {key}: {wrong}. Fix: see its input schema."
+            ) from None
+    return found

@@ -1,13 +1,14 @@
 """The tools: each calls a verb of `Memory`, and returns its answer within a budget of tokens."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Annotated, Self, TypeVar
-
-from mcp_types import CallToolResult, TextContent
+from pathlib import Path
+from typing import Any, Self
 
 from perdure import (
+    INTRODUCTION,
     Claim,
     ContextNode,
     Entry,
@@ -17,6 +18,7 @@ from perdure import (
     Memory,
     Provenance,
     RecallResult,
+    Saved,
     SessionInfo,
     Version,
     presentable,
@@ -24,12 +26,13 @@ from perdure import (
 )
 from perdure.app import open_memory
 from perdure.errors import ClosedError, InvalidValueError
+from perdure.harness.projects import slug_at
 from perdure.model import RequestContext
 from perdure.model.speech import marked
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
-from perdure.surfaces.mcp import schema
 from perdure.surfaces.mcp.refusing import without_paths
+from perdure.surfaces.mcp.schema import KINDS
 from perdure.surfaces.telling import counted, gist, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
@@ -40,9 +43,11 @@ _MOST_EVIDENCE = 5
 _MOST_FORMER = 5
 _LETTERS = 8
 """No token of a text that people read has more."""
+_HIT_TOKENS = 40
+"""What a hit takes in the JSON beside its text."""
 
-Item = TypeVar("Item")
-Given = TypeVar("Given", bound=schema.Answer)
+Answer = dict[str, Any]
+"""What a tool returns, as JSON."""
 
 
 class Tools:
@@ -52,18 +57,36 @@ class Tools:
     """
 
     def __init__(self, environ: Mapping[str, str], caller: RequestContext) -> None:
-        self.environ = environ
+        self._environ = environ
         self._caller = caller
         self._lock = threading.Lock()
         self._opened: Memory | None = None
         self._is_closed = False
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Answer, str]:
+        """Return the answer of a tool as JSON, and as the text that a model reads.
+
+        Clients show their model one of the two. So neither has anything that the other lacks.
+        """
+        tools: dict[str, Callable[..., Answer]] = {
+            "recall": self._recall,
+            "remember": self._remember,
+            "read": self._read,
+            "list": self._list,
+            "forget": self._forget,
+            "history": self._history,
+            "why": self._why,
+        }
+        answer = tools[name](self._memory(), **arguments)
+        return answer, answer["text"] if name == "recall" else json.dumps(answer)
 
     def _memory(self) -> Memory:
         with self._lock:
             if self._is_closed:
                 raise ClosedError("the server is ending. Fix: start it again.")
             if self._opened is None:
-                self._opened = open_memory(self.environ, self._caller)
+                project = slug_at(str(Path.cwd()))
+                self._opened = open_memory(self._environ, self._caller, project=project)
             return self._opened
 
     def __enter__(self) -> Self:
@@ -79,193 +102,185 @@ class Tools:
                 out.mention(warnings)
 
     # ------------------------------------------------------------ the tools
-    def recall(  # noqa: PLR0913, PLR0917 - a name for each, as a model sees them
+    def _recall(  # noqa: PLR0913 - a name for each
         self,
-        query: schema.Query,
-        top_k: schema.TopK = 10,
-        budget_tokens: schema.Budget = 2000,
-        at: schema.At = "",
-        valid_at: schema.ValidAt = "",
-        category: schema.Filter = "",
-    ) -> Annotated[CallToolResult, schema.Recalled]:
-        """Find what is remembered about something.
-
-        Use it before you answer or decide anything that may depend on earlier conversations: what
-        the user prefers, who and what they speak of, what was decided, how something was solved.
-        Ask in the words of the question. Each hit has a URI to cite, to read on, or to ask why.
-        """
+        memory: Memory,
+        *,
+        query: str,
+        top_k: int,
+        budget_tokens: int,
+        at: str,
+        valid_at: str,
+        category: str,
+        details: bool,
+    ) -> Answer:
+        """Return the text of the hits, and as many of their URIs as fit beside it."""
+        if visible(query) != query:
+            raise InvalidValueError("the query has a control character. Fix: leave it out.")
         filters: dict[str, JSON] = {"category": category} if category else {}
-        result = self._memory().recall(
-            query,
-            top_k=top_k,
-            budget_tokens=budget_tokens,
-            at=at or None,
-            valid_at=valid_at or None,
-            filters=filters,
-        )
-        return answered(self._recalled(result, budget_tokens), result.context or NOTHING)
-
-    def remember(
-        self,
-        text: schema.Text,
-        category: schema.Category = "note",
-        slug: schema.Slug = "",
-        mask_secrets: schema.MaskSecrets = False,  # noqa: FBT002 - a client names each
-    ) -> Annotated[CallToolResult, schema.Saved]:
-        """Keep one thing for later conversations.
-
-        Use it when the user states a lasting preference or fact, decides something, or asks you to
-        remember; and for what cost effort to find out. Not for what only matters now, nor for what
-        a file already says. To correct a memory, give its category and slug again: the old text
-        stays in its history. The same twice changes nothing.
-        """
-        text = text.strip("\n")
-        saved = self._memory().save(text, category=category, slug=slug, mask_secrets=mask_secrets)
-        return answered(
-            schema.Saved(
-                uri=str(saved),
-                version=saved.version,
-                written=saved.written,
-                created=saved.created,
-                changed=saved.changed,
+        share = max(budget_tokens * 3 // 4, budget_tokens - _HIT_TOKENS * top_k)
+        while True:
+            result = memory.recall(
+                query,
+                top_k=top_k,
+                budget_tokens=share,
+                at=at or None,
+                valid_at=valid_at or None,
+                filters=filters,
             )
-        )
+            answer = self._recalled(result, [])
+            if fits(answer, budget_tokens) or share < _HIT_TOKENS:
+                break
+            share = share * 3 // 4
+        hits = [_hit(hit) if details else {"uri": hit.uri} for hit in result.hits]
+        return with_most(lambda kept: self._recalled(result, kept), hits, budget_tokens)
 
-    def read(
-        self,
-        uri: schema.Name,
-        at: schema.At = "",
-        offset: schema.Offset = 0,
-        budget_tokens: schema.Budget = 4000,
-    ) -> Annotated[CallToolResult, schema.Read]:
-        """Read the whole text of one memory.
-
-        Use it when a hit of recall is cut off, or before you correct a memory. With `at` it is the
-        text as it was then. A long text comes in parts: go on from next_offset.
-        """
-        memory = self._memory()
-        node = memory.at(at).read(uri) if at else memory.read(uri)
-        return answered(_part(node, offset, budget_tokens))
-
-    def list(
-        self,
-        folder: schema.Folder = "",
-        limit: schema.Limit = 50,
-        after: schema.After = "",
-        archived: schema.Archived = False,  # noqa: FBT002 - a client names each
-    ) -> Annotated[CallToolResult, schema.Listed]:
-        """List what is remembered, by category.
-
-        Use it to see what there is when no question fits, or to find the slug of a memory that you
-        want to correct. To look for something, recall is better.
-        """
-        memory = self._memory()
-        found = sorted(memory.list(folder, archived=archived), key=lambda each: each.uri)
-        rest = [each for each in found if each.uri > after]
-        place = memory.uri(folder)
-        is_sessions = not archived and memory.name(place) == "sessions"
-        sessions = {each.uri: each for each in memory.sessions()} if is_sessions else {}
-        return answered(
-            schema.Listed(
-                folder=place,
-                entries=tuple(_entry(each, sessions.get(each.uri)) for each in rest[:limit]),
-                total=len(found),
-                more_after=rest[limit - 1].uri if len(rest) > limit else "",
-            )
-        )
-
-    def forget(
-        self,
-        uri: schema.Name,
-        reason: schema.Reason = "",
-        delete: schema.Delete = False,  # noqa: FBT002 - a client names each
-    ) -> Annotated[CallToolResult, schema.Forgotten]:
-        """Put a memory away, so that nothing finds it any more.
-
-        Use it when the user asks to forget something, or says that it was never true. If something
-        changed, remember what holds now instead. The user can take it back.
-        """
-        memory = self._memory()
-        found = memory.deletable(uri)
-        if delete:
-            memory.delete(found.uri, reason=reason)
-            undo = f"perdure read {found.name} --at MOMENT shows what it said"
-            return answered(
-                schema.Forgotten(uri=found.uri, state="deleted", changed=True, undo=undo)
-            )
-        done = memory.forget(found.uri, reason=reason)
-        undo, changed = f"perdure unarchive {found.name}", bool(done.archived)
-        return answered(
-            schema.Forgotten(uri=found.uri, state="archived", changed=changed, undo=undo)
-        )
-
-    def history(
-        self, uri: schema.Name, limit: schema.Limit = 20
-    ) -> Annotated[CallToolResult, schema.Versions]:
-        """List the versions of a memory: who wrote each, when, and why.
-
-        Use it when the user asks what a memory used to say, or who changed it. `read` with the
-        time of a version as `at` shows its text.
-        """
-        memory = self._memory()
-        found, place = memory.history(uri), memory.uri(uri)
-        newest = tuple(map(_version, reversed(found[-limit:])))
-        return answered(schema.Versions(uri=place, total=len(found), versions=newest))
-
-    def why(
-        self, uri: schema.Name, budget_tokens: schema.Budget = 2000
-    ) -> Annotated[CallToolResult, schema.Explained]:
-        """Say why memory says something: who said it, where, and what it superseded.
-
-        Use it when the user doubts a memory, when two contradict each other, or before you rely on
-        one for something that matters. Evidence is looked up anew each time.
-        """
-        found = self._memory().why(uri)
-
-        def make(statements: tuple[schema.Statement, ...]) -> schema.Explained:
-            return _explained(found, statements)
-
-        return answered(with_most(make, [_statement(each) for each in found.claims], budget_tokens))
-
-    # ------------------------------------------------------------ what recall found
-    def _recalled(self, result: RecallResult, budget: int) -> schema.Recalled:
-        """Return as many hits as fit into the budget as JSON, too."""
-        found, notes = result.left_out + len(result.hits), tuple(self._notes(result))
-
-        def make(hits: tuple[schema.Hit, ...]) -> schema.Recalled:
-            left = found - len(hits)
-            return schema.Recalled(
-                hits=hits, left_out=left, index_lag=result.index_lag, notes=notes
-            )
-
-        return with_most(make, [_hit(each) for each in result.hits], budget)
+    def _recalled(self, result: RecallResult, hits: Sequence[Answer]) -> Answer:
+        notes = list(self._notes(result))
+        return {
+            "text": marked(result.context) if result.context else NOTHING,
+            "hits": hits,
+            "left_out": result.left_out,
+            "index_lag": result.index_lag,
+            **({"notes": notes} if notes else {}),
+        }
 
     def _notes(self, result: RecallResult) -> Iterator[str]:
         """Yield what a model should know; that no embedding model is installed is for people."""
         hints = [hint.text for hint in result.hints if hint.kind is not HintKind.NO_MODEL]
         for text in hints[:_MOST_NOTES]:
-            yield shortened(without_paths(text, self.environ), _LONGEST_NOTE)
+            yield shortened(without_paths(text, self._environ), _LONGEST_NOTE)
+
+    def _remember(self, memory: Memory, *, text: str, replaces: str, **more: Any) -> Answer:  # noqa: ANN401
+        text = text.strip("\n")
+        if not (more["category"] or more["slug"] or more["mask_secrets"]):
+            return _kept(memory, text, replaces, kind=more["kind"], scope=more["scope"])
+        old = memory.read(replaces) if replaces else None
+        saved = _save(memory, text, old, **more)
+        return {
+            "uri": str(saved),
+            "version": saved.version,
+            "written": saved.written,
+            "created": saved.created,
+            "changed": saved.changed,
+            **({} if saved.written else {"same_as": str(saved)}),
+            **({} if old is None else {"replaced": _gist(old)}),
+        }
+
+    def _read(
+        self, memory: Memory, *, uri: str, at: str, offset: int, budget_tokens: int
+    ) -> Answer:
+        node = memory.at(at).read(uri) if at else memory.read(uri)
+        return _part(node, offset, budget_tokens)
+
+    def _list(
+        self, memory: Memory, *, folder: str, limit: int, after: str, archived: bool
+    ) -> Answer:
+        found = sorted(memory.list(folder, archived=archived), key=lambda each: each.uri)
+        rest = [each for each in found if each.uri > after]
+        place = memory.uri(folder)
+        is_sessions = not archived and memory.name(place) == "sessions"
+        sessions = {each.uri: each for each in memory.sessions()} if is_sessions else {}
+        return {
+            "notice": INTRODUCTION,
+            "folder": place,
+            "entries": [_entry(each, sessions.get(each.uri)) for each in rest[:limit]],
+            "total": len(found),
+            "more_after": rest[limit - 1].uri if len(rest) > limit else "",
+        }
+
+    def _forget(self, memory: Memory, *, uri: str, reason: str, delete: bool) -> Answer:
+        found = memory.deletable(uri)
+        if delete:
+            memory.delete(found.uri, reason=reason)
+            undo = f"perdure read {found.name} --at MOMENT shows what it said"
+            return {"uri": found.uri, "state": "deleted", "changed": True, "undo": undo}
+        changed = bool(memory.forget(found.uri, reason=reason).archived)
+        undo = f"perdure unarchive {found.name}"
+        return {"uri": found.uri, "state": "archived", "changed": changed, "undo": undo}
+
+    def _history(self, memory: Memory, *, uri: str, limit: int) -> Answer:
+        found, place = memory.history(uri), memory.uri(uri)
+        newest = [_version(each) for each in reversed(found[-limit:])]
+        return {"notice": INTRODUCTION, "uri": place, "total": len(found), "versions": newest}
+
+    def _why(self, memory: Memory, *, uri: str, budget_tokens: int) -> Answer:
+        found = memory.why(uri)
+        statements = [_statement(each) for each in found.claims]
+        return with_most(lambda kept: _explained(found, kept), statements, budget_tokens)
 
 
-def _hit(found: Hit) -> schema.Hit:
-    return schema.Hit(
-        uri=found.uri,
-        title=presentable(found.title),
-        text=presentable(found.snippet),
-        where=found.where,
-        category=found.category,
-        date=_day(found.date),
-        holds=found.holds,
-        validity=found.validity,
-        speaker=presentable(found.speaker),
-        session_id=visible(found.session_id),
-        cid=found.cid,
-        score=round(found.score, 4),
+def _kept(memory: Memory, text: str, replaces: str, *, kind: str, scope: str) -> Answer:
+    """Keep a statement; say what it is one with, what it replaced, and what it casts doubt on."""
+    project = "" if scope == "person" else None
+    old = (replaces,) if replaces else ()
+    done = memory.remember(text, kind=kind, project=project, replaces=old)
+    more = {
+        "merged_with": done.merged_with,
+        "replaced": list(done.replaced),
+        "may_be_outdated": list(done.doubted),
+    }
+    return {
+        "uri": done.uri,
+        "text": presentable(done.text),
+        "outcome": done.outcome,
+        **{name: value for name, value in more.items() if value},
+    }
+
+
+def _save(  # noqa: PLR0913 - a name for each
+    memory: Memory,
+    text: str,
+    old: ContextNode | None,
+    *,
+    kind: str,
+    scope: str,
+    category: str,
+    slug: str,
+    mask_secrets: bool,
+) -> Saved:
+    """Save what a model or a program wants kept; in place of `old`, it becomes its next version."""
+    if category:
+        return memory.save(text, category=category, slug=slug, mask_secrets=mask_secrets)
+    told: dict[str, JSON] = {"kind": kind, "scope": scope}
+    category = KINDS[kind]
+    if old is not None:
+        category, _, slug = memory.deletable(old.uri).name.partition("/")
+        if not old.uri.endswith(f"/memories/{category}/{slug}"):
+            raise InvalidValueError(f"{old.uri!a} is not a memory. Fix: leave `replaces` out.")
+    return memory.save(
+        text,
+        category=category,
+        slug=slug,
+        metadata=told,
+        mask_secrets=mask_secrets,
+        replace_learned=old is not None,
     )
 
 
+def _gist(node: ContextNode) -> Answer:
+    return {"uri": node.uri, "text": presentable(shortened(gist(node), _LONGEST_GIST))}
+
+
+def _hit(found: Hit) -> Answer:
+    return {
+        "uri": found.uri,
+        "title": presentable(found.title),
+        "text": presentable(found.snippet),
+        "where": found.where,
+        "category": found.category,
+        "date": _day(found.date),
+        "holds": found.holds,
+        "validity": found.validity,
+        "speaker": presentable(found.speaker),
+        "session_id": visible(found.session_id),
+        "cid": found.cid,
+        "score": round(found.score, 4),
+    }
+
+
 # ---------------------------------------------------------------- nodes
-def _part(node: ContextNode, offset: int, budget: int) -> schema.Read:
+def _part(node: ContextNode, offset: int, budget: int) -> Answer:
     """Return as much of a text, from an offset on, as fits; it ends with a line, if one does."""
     text = presentable(node.content)
     if offset and offset >= len(text):
@@ -273,20 +288,21 @@ def _part(node: ContextNode, offset: int, budget: int) -> schema.Read:
             f"{node.uri!a} has {len(text):,} characters. Fix: take an offset below that."
         )
 
-    def part(length: int) -> schema.Read:
+    def part(length: int) -> Answer:
         end = offset + length
-        return schema.Read(
-            uri=node.uri,
-            title=shortened(presentable(node.title), _LONGEST_GIST),
-            category=node.category,
-            text=text[offset:end],
-            version=node.version,
-            created_at=utc_time(node.created_at),
-            updated_at=utc_time(node.updated_at),
-            offset=offset,
-            next_offset=end if end < len(text) else None,
-            problems=tuple(shortened(visible(each), _LONGEST_GIST) for each in node.problems),
-        )
+        return {
+            "notice": INTRODUCTION,
+            "uri": node.uri,
+            "title": shortened(presentable(node.title), _LONGEST_GIST),
+            "category": node.category,
+            "text": text[offset:end],
+            "version": node.version,
+            "created_at": utc_time(node.created_at),
+            "updated_at": utc_time(node.updated_at),
+            "offset": offset,
+            "next_offset": end if end < len(text) else None,
+            "problems": [shortened(visible(each), _LONGEST_GIST) for each in node.problems],
+        }
 
     length = longest(part, min(len(text) - offset, budget * _LETTERS), budget)
     if offset + length < len(text):
@@ -294,7 +310,7 @@ def _part(node: ContextNode, offset: int, budget: int) -> schema.Read:
     return part(length)
 
 
-def _entry(found: Entry, session: SessionInfo | None) -> schema.Entry:
+def _entry(found: Entry, session: SessionInfo | None) -> Answer:
     node = found.node
     if session is not None:
         size = f"{counted(session.messages, 'message')}, {sized(session.bytes)}"
@@ -306,106 +322,100 @@ def _entry(found: Entry, session: SessionInfo | None) -> schema.Entry:
     else:
         says = presentable(shortened(gist(node), _LONGEST_GIST))
     changed = node.updated_at if node else session.date if session else None
-    return schema.Entry(
-        uri=found.uri,
-        name=found.name,
-        kind="folder" if found.is_folder else "memory",
-        says=says,
-        updated_at=utc_time(changed) if changed else "",
-        version=node.version if node else 0,
-    )
+    return {
+        "uri": found.uri,
+        "name": found.name,
+        "kind": "folder" if found.is_folder else "memory",
+        "says": says,
+        "updated_at": utc_time(changed) if changed else "",
+        "version": node.version if node else 0,
+    }
 
 
-def _version(version: Version) -> schema.Version:
-    return schema.Version(
-        version=version.number,
-        time=utc_time(version.time),
-        actor=visible(version.actor),
-        origin=visible(version.origin),
-        reason=presentable(version.reason),
-        cid="" if version.cid is None else str(version.cid),
-    )
+def _version(version: Version) -> Answer:
+    return {
+        "version": version.number,
+        "time": utc_time(version.time),
+        "actor": visible(version.actor),
+        "origin": visible(version.origin),
+        "reason": presentable(version.reason),
+        "cid": "" if version.cid is None else str(version.cid),
+    }
 
 
 # ---------------------------------------------------------------- provenance
-def _explained(found: Provenance, statements: tuple[schema.Statement, ...]) -> schema.Explained:
-    return schema.Explained(
-        uri=found.uri,
-        title=presentable(found.title),
-        kind=found.kind.value,
-        version=found.version,
-        holds=found.holds,
-        source=visible(found.source),
-        statements=statements,
-        superseded=tuple(map(_former, found.superseded[:_MOST_FORMER])),
-        superseded_by=tuple(each.uri for each in found.superseded_by[:_MOST_FORMER]),
-        left_out=len(found.claims) - len(statements),
-    )
+def _explained(found: Provenance, statements: Sequence[Answer]) -> Answer:
+    return {
+        "notice": INTRODUCTION,
+        "uri": found.uri,
+        "title": presentable(found.title),
+        "kind": found.kind.value,
+        "version": found.version,
+        "holds": found.holds,
+        "source": visible(found.source),
+        "statements": statements,
+        "superseded": [_former(each) for each in found.superseded[:_MOST_FORMER]],
+        "superseded_by": [each.uri for each in found.superseded_by[:_MOST_FORMER]],
+        "left_out": len(found.claims) - len(statements),
+    }
 
 
-def _statement(claim: Claim) -> schema.Statement:
+def _statement(claim: Claim) -> Answer:
     quotes = [
-        schema.Quote(
-            session=visible(said.session),
-            message=quote.message,
-            speaker=presentable(said.speaker),
-            quote=presentable(quote.text),
-            holds=quote.holds,
-            trouble=visible(quote.trouble),
-        )
+        {
+            "session": visible(said.session),
+            "message": quote.message,
+            "speaker": presentable(said.speaker),
+            "quote": presentable(quote.text),
+            "holds": quote.holds,
+            "trouble": visible(quote.trouble),
+        }
         for said in claim.said
         for quote in said.quotes
     ]
-    return schema.Statement(
-        text=presentable(claim.text),
-        origin="said" if claim.extracted else "written",
-        since=_day(claim.since),
-        confidence=claim.confidence,
-        holds=claim.holds,
-        evidence=tuple(quotes[:_MOST_EVIDENCE]),
-        out_of_reach=claim.out_of_reach,
-    )
+    return {
+        "text": presentable(claim.text),
+        "origin": "said" if claim.extracted else "written",
+        "since": _day(claim.since),
+        "confidence": claim.confidence,
+        "holds": claim.holds,
+        "evidence": quotes[:_MOST_EVIDENCE],
+        "out_of_reach": claim.out_of_reach,
+    }
 
 
-def _former(former: Former) -> schema.Former:
-    return schema.Former(
-        uri=former.uri,
-        text=presentable(former.text),
-        reason=presentable(former.reason),
-        valid_until=_day(former.valid_until),
-    )
+def _former(former: Former) -> Answer:
+    return {
+        "uri": former.uri,
+        "text": presentable(former.text),
+        "reason": presentable(former.reason),
+        "valid_until": _day(former.valid_until),
+    }
 
 
 def _day(moment: date | None) -> str:
     return moment.isoformat()[:10] if moment else ""
 
 
-def answered(answer: schema.Answer, text: str | None = None) -> CallToolResult:
-    """Return an answer as programs read it, and as a text for a model."""
-    return CallToolResult(
-        content=[TextContent(type="text", text=marked(text) if text else answer.model_dump_json())],
-        structured_content=answer.model_dump(mode="json"),
-    )
-
-
-def fits(answer: schema.Answer, budget: int) -> bool:
+# ---------------------------------------------------------------- budgets
+def fits(answer: Answer, budget: int) -> bool:
     """Whether an answer has no more tokens than that, as JSON; they are counted generously."""
-    return tokens_in(answer.model_dump_json()) <= budget
+    return tokens_in(json.dumps(answer)) <= budget
 
 
 def with_most(
-    make: Callable[[tuple[Item, ...]], Given], items: Sequence[Item], budget: int
-) -> Given:
+    make: Callable[[Sequence[Answer]], Answer], items: Sequence[Answer], budget: int
+) -> Answer:
     """Return the answer with as many items as fit, in their order; a smaller one has its chance."""
-    answer, kept = make(()), tuple[Item, ...]()
+    answer, kept = make([]), list[Answer]()
     for item in items:
-        more = make((*kept, item))
+        more = make([*kept, item])
         if fits(more, budget):
-            answer, kept = more, (*kept, item)
+            answer, kept = more, [*kept, item]
     return answer
 
 
-def longest(make: Callable[[int], schema.Answer], most: int, budget: int) -> int:
+def longest(make: Callable[[int], Answer], most: int, budget: int) -> int:
     """Return the greatest length, of 1 to `most`, whose answer fits; 1 if none does."""
     if most <= 1 or fits(make(most), budget):
         return most

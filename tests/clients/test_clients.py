@@ -1,0 +1,121 @@
+"""Real agents use memory: what they install, call and are told, by what their model received."""
+
+import json
+import re
+
+import pytest
+
+from perdure import INTRODUCTION
+from perdure.surfaces.mcp.schema import TOOLS
+from tests.clients.clients import Client, clients
+from tests.clients.conftest import NewClient
+from tests.clients.models import Call
+
+pytestmark = pytest.mark.clients
+
+FACT = "The harbour project keeps its tides in PostgreSQL."
+ASKED = "Where does the harbour project keep its tides?"
+
+
+@clients()
+def test_its_config_is_taken_back_to_the_byte(client: Client) -> None:
+    client.uninstall()
+    client.run("Hello.", "Hello.")  # it notes things of its own
+    before = client.configured()
+    client.install()
+    assert client.configured() != before
+    client.run("Hello.", "Hello.")
+    client.uninstall()
+    after = client.configured()
+
+    own = {name: before[name] for name in client.kind.files(0)}
+    assert {name: after[name] for name in own} == own
+    # What else there is now, the agent wrote itself.
+    others = [text for name, text in after.items() if name not in own]
+    assert not any(b'"perdure"' in text or b"perdure hook" in text for text in others)
+
+
+@clients()
+def test_the_first_turn_has_all_tools(client: Client) -> None:
+    (first, *_) = client.run("Hello.", "Hello.").model.turns
+
+    assert first.has_memory
+    assert TOOLS.keys() <= first.tools.keys()
+
+
+@clients()
+def test_a_model_is_shown_what_tools_answer(client: Client) -> None:
+    kept = Call("remember", {"text": FACT, "kind": "decision"})
+    asked = Call("recall", {"query": ASKED})
+    ran = client.run("Please note it down.", kept, asked, "Done.")
+    before, after = ran.model.turns[-2:]
+
+    assert ran.model.is_done, ran.output
+    assert "ctx://local/users/ana/memories/pattern/" in before.text
+    assert INTRODUCTION in after.text.partition(ASKED)[2]
+    assert FACT in after.text.partition(ASKED)[2]
+
+
+@clients()
+def test_a_refusal_reaches_the_model_with_its_fix(client: Client) -> None:
+    ran = client.run("Read it.", Call("read", {"uri": "preference/none"}), "There is none.")
+
+    assert "no node is at" in ran.shown
+    assert "Fix: " in ran.shown
+
+
+@clients()
+def test_the_next_session_is_told(client: Client) -> None:
+    client.run("Please note it down.", Call("remember", {"text": FACT}), "Done.")
+    (first, *_) = client.run(ASKED, "In PostgreSQL.").model.turns
+
+    assert FACT in first.text
+    assert INTRODUCTION in first.text
+
+
+@clients()
+def test_every_hook_is_called(client: Client) -> None:
+    client.trace()
+    ran = client.run("Hello there, agent.", "Hello.")
+
+    assert set(client.traced) == client.kind.events, ran.output
+
+
+@clients(fail={"gemini-cli", "opencode"}, because="nothing reads its sessions yet")
+def test_the_session_is_kept(client: Client) -> None:
+    client.run("The lighthouse blinks every seven seconds.", "I see.")
+    found = json.loads(client.perdure("recall", "how often does the lighthouse blink?", "--json"))
+
+    assert "every seven seconds" in json.dumps(found["hits"])
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
+def test_a_session_is_kept_before_it_is_compacted_and_told_anew_after(
+    new_client: NewClient, name: str
+) -> None:
+    """Gemini CLI has no hook for just that, and without a terminal it does not compact."""
+    client = new_client(name, small=True)
+    client.trace()
+    calls = [Call("recall", {"query": f"tides {number}"}) for number in range(3)]
+    long = Call("recall", {"query": "tides"}, tokens=200_000)
+    ran = client.run("The lighthouse blinks every seven seconds.", *calls, long, "I see.")
+    if client.kind.compact:
+        ran = client.run(client.kind.compact, goes_on=True)
+    _, _, after = " ".join(client.traced).partition("pre-compact")
+
+    assert any(re.search(r"(?i)compact(ion|ed)", each.text) for each in ran.model.requests)
+    assert "session-start" in after
+
+
+@clients(fail={"claude-code", "codex"}, because="transcripts keep what was forgotten")
+def test_what_a_tool_forgot_is_in_no_later_request(client: Client) -> None:
+    named = {"category": "health", "slug": "allergy"}
+    kept = Call("remember", {"text": "Ana is allergic to penicillin.", **named})
+    gone = Call("forget", {"uri": "health/allergy"})
+    client.run(
+        "Please handle my note about the medicine, and forget it again.", kept, gone, "Done."
+    )
+    ran = client.run("Which medicine is Ana allergic to?", Call("list", {}), "I don't know.")
+
+    assert ran.model.is_done
+    assert "penicillin" not in "".join(each.text for each in ran.model.requests)
