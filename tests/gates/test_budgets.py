@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_492,
-    "app": 3_057,
+    "agents": 1_927,
+    "app": 3_062,
     "artifacts": 7_235,
-    "context": 3_128,
-    "engine": 21_998,
-    "harness": 1_012,
+    "context": 3_159,
+    "engine": 22_713,
+    "harness": 1_022,
     "index": 4_219,
-    "model": 2_201,
+    "model": 2_240,
     "process": 546,
     "storage": 4_888,
-    "surfaces": 6_506,
+    "surfaces": 6_460,
     "testing": 4_209,
 }
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 57_988
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_177

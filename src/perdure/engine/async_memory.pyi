@@ -9,6 +9,7 @@ from typing import Self
 
 from perdure.artifacts import CID
 from perdure.engine.answering import Lag
+from perdure.engine.briefing import Briefing
 from perdure.engine.browse import Edges, Entry
 from perdure.engine.building import Caught
 from perdure.engine.edits import Edits
@@ -127,6 +128,7 @@ class AsyncMemory:
     async def tree(self, folder: str = "") -> Entry: ...
     async def sessions(self) -> tuple[SessionInfo, ...]: ...
     async def relations(self, uri: str) -> Edges: ...
+    async def project_at(self, folder: str) -> str: ...
     async def for_caller(
         self,
         caller: RequestContext | None = None,
@@ -151,6 +153,7 @@ class AsyncMemory:
         project: str | None = None,
         projects: Projects | None = None,
     ) -> RecallResult: ...
+    async def briefing(self, *, budget_tokens: int = 300, known: str = "") -> Briefing: ...
     async def at(self, when: When) -> AsyncPastMemory: ...
     async def save(
         self,
