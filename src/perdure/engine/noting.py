@@ -41,14 +41,21 @@ def is_noted(node: ContextNode) -> bool:
 
 def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
     """Return the records of a node; if it is to be shown unasked, the first of them says how."""
-    if not records or not is_noted(stored.node):
+    if not records:
+        return records
+    if is_noted(stored.node):
+        note = note_of(stored)
+    elif stored.node.category in _PERSONAL and not stored.node.place.session:
+        note = {NOTED: "", "always": OF_PERSON}
+    else:
         return records
     first, *others = records
-    return [replace(first, payload={**first.payload, **note_of(stored)}), *others]
+    return [replace(first, payload={**first.payload, **note}), *others]
 
 
-LASTING = 2
-"""In place of `always`: a message that may say something which lasts."""
+LASTING, OF_PERSON = 2, 3
+"""In place of `always`: for the briefing only, what may last, and what is about the person."""
+_PERSONAL = frozenset({"preference", "pattern", "rule"})
 
 
 def with_lasting(records: list[IndexRecord], node: ContextNode) -> list[IndexRecord]:

@@ -17,6 +17,7 @@ from perdure.app import caller_for, open_context
 from perdure.engine.importing.contract import Conversation
 from perdure.engine.importing.importing import FORMATS
 from perdure.model.speech import SAID, speech_of
+from perdure.surfaces.mcp.schema import checked
 from perdure.surfaces.mcp.tools import Tools
 from perdure.testing.importer import found_in, items_of
 from perdure.testing.suite import examples
@@ -60,19 +61,20 @@ def _of_hooks(home: Path, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _of_tools() -> Iterator[tuple[str, str]]:
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("recall", {"query": ECHO}),
+        ("read", {"uri": f"preference/{ECHO}"}),
+        ("list", {"folder": "preference"}),
+        ("why", {"uri": f"preference/{ECHO}"}),
+        ("remember", {"text": f"Feeds the {ECHO}.", "category": "note", "slug": "feed"}),
+        ("history", {"uri": f"preference/{ECHO}"}),
+        ("forget", {"uri": "note/feed", "reason": f"no {ECHO}"}),
+    ]
     with Tools(os.environ, caller_for(os.environ, role="member")) as tools:
-        answers = {
-            "recall": tools.recall(ECHO),
-            "read": tools.read(f"preference/{ECHO}"),
-            "list": tools.list("preference"),
-            "why": tools.why(f"preference/{ECHO}"),
-            "remember": tools.remember(f"Feeds the {ECHO}.", category="note", slug="feed"),
-            "history": tools.history(f"preference/{ECHO}"),
-            "forget": tools.forget("note/feed", reason=f"no {ECHO}"),
-        }
-    for name, answer in answers.items():
-        yield f"{name}, text", "\n".join(each.text for each in answer.content)  # type: ignore[union-attr]
-        yield f"{name}, structured", json.dumps(answer.structured_content)
+        for name, arguments in calls:
+            answer, text = tools.call(name, checked(name, arguments))
+            yield f"{name}, text", text
+            yield f"{name}, structured", json.dumps(answer)
 
 
 def gemini(kind: str, text: str) -> bytes:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.agents.hooks import PROMPT_TOKENS
 from perdure.agents.pending import MOST_LOG_BYTES, Pending, Waiting, drain, locked, note
 from perdure.engine.recall.packing import tokens_in
 from tests.surfaces.hooks.calling import (
@@ -246,7 +245,7 @@ class TestRecalling:
         told = answer["hookSpecificOutput"]
         assert told["hookEventName"] == "UserPromptSubmit"
         assert "Tabs are preferred" in told["additionalContext"]
-        assert tokens_in(told["additionalContext"]) <= PROMPT_TOKENS
+        assert tokens_in(told["additionalContext"]) <= 200
 
     def test_what_was_just_said_is_not_told_again(self, home: Path) -> None:
         path = transcript(home, "The harbour crane is yellow.", "Noted.")
