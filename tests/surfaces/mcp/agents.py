@@ -127,6 +127,7 @@ def over_stdio(home: Path, *words: str, **variables: str) -> Iterator[Connected]
         command=PERDURE,
         args=["mcp", *words],
         env={**counted, "HOME": str(home), "USER": "ana", **variables},
+        cwd=str(home),  # which is no project
     )
     with start_blocking_portal() as portal:
         client = Client(stdio_client(server, errlog=sys.__stderr__ or sys.stderr))

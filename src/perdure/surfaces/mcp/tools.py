@@ -213,7 +213,7 @@ class Tools:
 def _kept(memory: Memory, text: str, replaces: str, *, kind: str, scope: str) -> Answer:
     """Keep a statement; say what it is one with, what it replaced, and what it casts doubt on."""
     project = "" if scope == "person" else None
-    old = (replaces,) if replaces else ()
+    old = (memory.read(replaces).uri,) if replaces else ()
     done = memory.remember(text, kind=kind, project=project, replaces=old)
     more = {
         "merged_with": done.merged_with,
