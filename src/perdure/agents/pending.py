@@ -256,6 +256,8 @@ def _conversations(
 
     for item in items:
         if isinstance(item, Conversation) and (item.messages or item.state):
+            if waiting.agent == "opencode" and item.source_id != waiting.session_id:
+                continue  # its database has all sessions
             _refuse_another(waiting, item)
             yield item
         elif isinstance(item, Finding) and item.refused:

@@ -138,6 +138,18 @@ class TestReadingOn:
         ]
         assert names(context) == ["claude-code-3f"]
 
+    def test_lines_of_another_session_among_them_are_passed_over(
+        self, context: Context, tmp_path: Path
+    ) -> None:
+        path = tmp_path / f"{SESSION}.jsonl"
+        for at, each in enumerate(talk(6)):
+            other = line(f"o{at}", f"o{at - 1}" if at else None, "user", "Another.", "other")
+            write(path, [each, other], "a")
+            hook(context, path)
+
+        assert said(context) == items(6)
+        assert names(context) == [f"claude-code-{SESSION}"]
+
     def test_codex_is_read_on(self, context: Context, tmp_path: Path) -> None:
         path = tmp_path / "rollout-01-a.jsonl"
         waiting = Waiting("codex", "01-a", str(path))

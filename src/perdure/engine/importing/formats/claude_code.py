@@ -36,7 +36,7 @@ Line = Mapping[str, object]
 _SPOKEN = ("user", "assistant")
 _MOST_KNOWN = 64
 """So many of the last lines are remembered, to tell whether others follow them."""
-_OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type")
+_OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type", "sessionId")
 
 
 class ClaudeCode:
@@ -55,7 +55,7 @@ class ClaudeCode:
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         found = _Lines()
         yield from each_object(entry, "line", lines(stream), found.take)
-        if branch := _branch(found.own):
+        if branch := _branch(found.own, found.session_id(_stem(entry))):
             one = self._session(entry, found, branch)
             others = (line for uuid, line in found.own.items() if uuid not in branch)
             yield from with_branches(one, sum(any(_messages(line)) for line in others))
@@ -72,7 +72,7 @@ class ClaudeCode:
         found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
         before = set(found.own)
         yield from each_object(entry, "line", lines(stream), found.take)
-        branch = _branch(found.own)
+        branch = _branch(found.own, found.session_id(_stem(entry)))
         new = [uuid for uuid in branch if uuid not in before]
         lost = [uuid for uuid in new if _parent(found.own[uuid]) not in {*found.own, ""}]
         if lost or not before.issubset(branch):
@@ -87,7 +87,7 @@ class ClaudeCode:
         since: frozenset[str] | set[str] = frozenset(),
     ) -> Conversation:
         times = [time for line in found.own.values() if (time := time_of(line.get("timestamp")))]
-        source_id = found.session_id(entry.base.rpartition(".")[0])
+        source_id = found.session_id(_stem(entry))
         new = (uuid for uuid in branch if uuid not in since)
         return Conversation(
             file=entry.name,
@@ -139,14 +139,21 @@ class _Lines:
         return self.id or (stem if stem in known or not known else known[-1])
 
 
-def _branch(own: Mapping[str, Line]) -> dict[str, None]:
-    """Return what leads to the last line, in the order of the file.
+def _stem(entry: Entry) -> str:
+    return entry.base.rpartition(".")[0]
 
+
+def _branch(own: Mapping[str, Line], session: str) -> dict[str, None]:
+    """Return what leads to the last line of a session, in the order of the file.
+
+    Lines of another session may be among them; they belong to it if others follow them.
     A line whose predecessor is missing follows the one above it. Calls of tools at once, and their
     results, hang beside each other; all that belong to the branch are of it.
     """
     above = dict(zip(list(own)[1:], own, strict=False))
-    at = next((uuid for uuid in reversed(list(own)) if own[uuid].get("type") in _SPOKEN), None)
+    spoken = [uuid for uuid, line in own.items() if line.get("type") in _SPOKEN]
+    of_it = [uuid for uuid in spoken if own[uuid].get("sessionId") == session] or spoken
+    at = of_it[-1] if of_it else None
     found: set[str] = set()
     while at is not None and at not in found:
         found.add(at)
