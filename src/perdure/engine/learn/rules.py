@@ -56,7 +56,7 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
-    r"(?:,? (?:and|but|so)|[;,]) (?=(?:i|i'm|my)\b)|(?: -|,) (?=(?:remember|note|keep)\b)",
+    r"(?:,? (?:and|but|so)|[;:,]) (?=(?:i|i'm|my)\b)|(?: -|,) (?=(?:remember|note|keep)\b)",
     re.IGNORECASE,
 )
 _LEAD = re.compile(
@@ -65,7 +65,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"(?:,? (?:by the way|btw|though|too|as well|lol|haha|you know|of course|please|thanks?))+$",
+    r"(?:,? (?:by the way|btw|now|though|too|as well|lol|haha|you know|of course|please|thanks?))+$",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(r"\b(?:i think|maybe|i guess|perhaps|probably|might)\b", re.IGNORECASE)
