@@ -19,7 +19,7 @@ _FEWEST = 50
 def show_saving(stage: Stage) -> None:
     given = talks()
     _lay_out(stage, given)
-    stage.sees(stage.type("commit", given[0].file), "6 extracted", "Mara lives in Kiel.")
+    stage.sees(stage.type("commit", given[0].file), "5 extracted", "Mara lives in Kiel.")
     stage.remark(f"the other {len(given) - 1} in one process, by `memory.commit_session`:")
     learned = _save(stage, given[1:])
     stage.holds("half a year is worth remembering", is_so=sum(learned.values()) >= _FEWEST)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.learn.evidence import Evidence, cid_of
 from perdure.engine.learn import pages
+from perdure.engine.learn.evidence import Evidence, cid_of
 from perdure.engine.learn.grounds import Grounds, Merge, Saying, as_metadata, with_merge
 from perdure.engine.provenance import Claim, Kind, Quote
 from perdure.errors import AccessDeniedError, NodeNotFoundError

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.learn.evidence import Evidence, cid_of
 from perdure.engine.learn import pages
+from perdure.engine.learn.evidence import Evidence, cid_of
 from perdure.engine.learn.grounds import Grounds, Saying, as_metadata
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode

@@ -250,8 +250,8 @@ class Context:
         if model is None:
             return Learning(extractors(), compare)
         from perdure.engine.learn import asked
-        from perdure.engine.llm.contract import Occasion
         from perdure.engine.learn.asking import AskingJudge
+        from perdure.engine.llm.contract import Occasion
 
         who = request.account_id, f"user:{request.user_id}", request.session_id
         extract, merge = (model.on(Occasion(*who, purpose)) for purpose in ("extract", "merge"))

@@ -386,9 +386,7 @@ class Memory(Readable):
         )
         return self._remember(statement, session_id)
 
-    def _remember(
-        self, statement: "Statement", session_id: str, *decided: str
-    ) -> "Remembered":
+    def _remember(self, statement: "Statement", session_id: str, *decided: str) -> "Remembered":
         from perdure.engine.learn.remember import Remembering
         from perdure.engine.saving.knowing import KnownNodes
 
@@ -418,9 +416,7 @@ class Memory(Readable):
         found = self._review.find(candidate)
         quote = Cited(found.session_id, found.message, found.text)
         project = found.project or self.project
-        statement = Statement(
-            text or found.text, kind or found.kind, project, evidence=(quote,)
-        )
+        statement = Statement(text or found.text, kind or found.kind, project, evidence=(quote,))
         return self._remember(statement, found.session_id, found.text)
 
     def reject(self, candidate: str) -> "Pending":

@@ -10,9 +10,9 @@ from perdure.artifacts import CID
 from perdure.context.files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
-from perdure.engine.learn.evidence import Evidence, cid_of
 from perdure.engine.importing.importers import SOURCE
 from perdure.engine.learn import pages
+from perdure.engine.learn.evidence import Evidence, cid_of
 from perdure.engine.learn.grounds import Grounds, Saying, grounds_of, merges_of
 from perdure.engine.sessions import Sessions
 from perdure.errors import (

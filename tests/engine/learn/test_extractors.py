@@ -72,7 +72,9 @@ def test_facts_and_what_happened() -> None:
     extractor = EntityEventExtractor()
 
     assert contents(extractor, "My dog is called Rex.") == ["Ana's dog is called Rex."]
-    assert contents(extractor, "I'm using zsh on this machine.") == ["I'm using zsh on this machine."]
+    assert contents(extractor, "I'm using zsh on this machine.") == [
+        "I'm using zsh on this machine."
+    ]
     (event,) = found(extractor, "I went to Rome yesterday.")
     assert (event.category, event.content) == ("event", "Ana went to Rome on 2026-03-01.")
 

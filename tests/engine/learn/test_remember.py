@@ -80,7 +80,11 @@ def test_what_a_tool_kept_and_a_rule_learns_later_is_one(memory: Memory) -> None
     [
         ("We use npm.", "we switched to pnpm", "we switched to pnpm"),
         ("We use npm.", "Use pnpm instead of npm.", "Use pnpm instead of npm."),
-        ("The standup is on Thursdays.", "Mondays instead of Thursdays", "The standup is on Mondays."),
+        (
+            "The standup is on Thursdays.",
+            "Mondays instead of Thursdays",
+            "The standup is on Mondays.",
+        ),
         (
             "The poller runs every 5 minutes.",
             "actually make it every 15 minutes",
@@ -157,7 +161,8 @@ def test_evidence_that_is_kept_is_shown_by_why(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"kind": "law"}, {"kind": "rule", "said_by": "agent"}, {"kind": "fact", "said_by": "x"}]
+    "wrong",
+    [{"kind": "law"}, {"kind": "rule", "said_by": "agent"}, {"kind": "fact", "said_by": "x"}],
 )
 def test_what_can_not_be_is_refused(memory: Memory, wrong: dict[str, str]) -> None:
     with pytest.raises(InvalidValueError, match="Fix: "):

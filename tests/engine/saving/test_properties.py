@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perdure.engine.learn import pages
-from perdure.engine.learn.judge import Verdict, compare
 from perdure.engine.learn.grounds import STATEMENTS, grounds_of
+from perdure.engine.learn.judge import Verdict, compare
 from tests.engine.saving.sessions import (
     ANA,
     PROFILE,

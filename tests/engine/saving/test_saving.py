@@ -11,8 +11,8 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
 from perdure.engine.learn.evidence import cid_of
-from perdure.engine.memory import Memory
 from perdure.engine.learn.grounds import grounds_of
+from perdure.engine.memory import Memory
 from perdure.engine.saving import saving
 from perdure.engine.saving.outcome import Learning, Outcome
 from perdure.engine.validate.validating import Masked

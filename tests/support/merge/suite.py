@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.learn.evidence import cid_of
 from perdure.engine.learn import pages
-from perdure.engine.learn.judge import Verdict, compare
+from perdure.engine.learn.evidence import cid_of
 from perdure.engine.learn.grounds import merges_of
+from perdure.engine.learn.judge import Verdict, compare
 from perdure.engine.learn.policies import Known, MergePolicy
 from perdure.errors import ContextError
 from perdure.model import (

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from perdure.context.nodes import Nodes
-from perdure.engine.learn.evidence import Evidence, cid_of
 from perdure.engine.learn import pages
+from perdure.engine.learn.evidence import Evidence, cid_of
 from perdure.engine.learn.grounds import Saying, grounds_of
 from perdure.engine.learn.policies import Known, MergePolicy
 from perdure.engine.saving.knowing import Ahead, KnownNodes

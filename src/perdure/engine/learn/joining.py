@@ -11,7 +11,6 @@ from functools import partial
 from typing import NamedTuple
 
 from perdure.engine.learn import pages
-from perdure.engine.learn.judge import Judge, Verdict, is_rewording
 from perdure.engine.learn.grounds import (
     MOST_SAID,
     Grounds,
@@ -20,6 +19,7 @@ from perdure.engine.learn.grounds import (
     grounds_of,
     with_merge,
 )
+from perdure.engine.learn.judge import Judge, Verdict, is_rewording
 from perdure.engine.learn.pages import Statement
 from perdure.engine.learn.places import former_place
 from perdure.model import (
@@ -99,7 +99,9 @@ class Joining:
         for statement in stands:
             if statement.text == said.text:
                 return Judged(page, Match(page, statement, ""))
-        same = next((each for each in map(partial(self._kept_twice, candidate, page), stands) if each), None)
+        same = next(
+            (each for each in map(partial(self._kept_twice, candidate, page), stands) if each), None
+        )
         against: list[Match] = []
         for statement in stands:
             stood = statement.dated if said.since else statement.text
@@ -142,7 +144,9 @@ class Joining:
         new = Grounds.of(candidate, ctx.session_id)
         joined = known.joined(new)
         is_known = not new.said and replace(joined, when=known.when) == known
-        if (new.said and known.said_in(ctx.session_id)) or (is_known and not match.statement.doubted):
+        if (new.said and known.said_in(ctx.session_id)) or (
+            is_known and not match.statement.doubted
+        ):
             reason = "This session said so before." if new.said else "It is known."
             return _skipped(page, reason, text)
         if len(known.said) >= MOST_SAID:

@@ -72,8 +72,10 @@ _TOKEN = re.compile(
 )
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
 _PREPOSITIONS = frozenset(
-    "in at on for of with by to as into from after before until since over under when than but or "
-    "and about without not never no only if while because".split()
+    (  # noqa: SIM905 - lines, not a column
+        "in at on for of with by to as into from after before until since over under when than "
+        "but or and about without not never no only if while because"
+    ).split()
 )
 _CONTRACTED = re.compile(r"(?<=\w)n['\u2019]t\b|\b(?:dont|doesnt|isnt|cant)\b", re.IGNORECASE)
 _SHORT = re.compile(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
@@ -81,7 +83,11 @@ _USER = re.compile(r"\A(?:the )?user(?=\s(?!['\u2019]))|\A(?:i|we)(?=\s)", re.IG
 _CEASED = re.compile(r"\bno longer ", re.IGNORECASE)
 _BE = {"m": "am", "re": "are", "s": "is"}
 _NUMBERS = dict(
-    zip("one two three four five six seven eight nine ten".split(), map(str, range(1, 11)), strict=True)
+    zip(
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"],
+        map(str, range(1, 11)),
+        strict=True,
+    )
 )
 
 
@@ -148,7 +154,9 @@ def _negations() -> frozenset[str]:
 
 
 # ---------------------------------------------------------------- contradictions
-def _contradiction(first: Sequence[str], second: Sequence[str]) -> str | None:
+def _contradiction(  # noqa: PLR0911 - one form after the other
+    first: Sequence[str], second: Sequence[str]
+) -> str | None:
     """Return how the two contradict each other, in a sentence; in doubt, None."""
     no = _negations()
     bare = [tuple(word for word in each if word not in no) for each in (first, second)]
@@ -293,7 +301,9 @@ def _spare() -> frozenset[str]:
 
 
 def _stemmed(word: str) -> str:
-    return next((word[: -len(e)] for e in ("ing", "ed", "s") if len(word) > 5 and word.endswith(e)), word)  # noqa: PLR2004 - "bring"
+    return next(
+        (word.removesuffix(e) for e in ("ing", "ed", "s") if word[5:] and word.endswith(e)), word
+    )
 
 
 # ---------------------------------------------------------------- what a model may judge
@@ -332,7 +342,9 @@ def _limits() -> frozenset[str]:
     return words_of("limits")
 
 
-_IRREGULAR = re.compile(r"taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote|ran|came")
+_IRREGULAR = re.compile(
+    r"taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote|ran|came"
+)
 
 
 def _has_past(words: Sequence[str]) -> bool:

@@ -71,9 +71,7 @@ def _candidate(sentence: Sentence, model: Weights) -> Candidate:
 
 
 def score(given: Mapping[str, float], model: Weights) -> float:
-    total = model.bias + sum(
-        model.features.get(name, 0.0) * value for name, value in given.items()
-    )
+    total = model.bias + sum(model.features.get(name, 0.0) * value for name, value in given.items())
     return 1 / (1 + math.exp(-total))
 
 

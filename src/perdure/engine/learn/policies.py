@@ -7,7 +7,14 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 from perdure.engine.learn import pages
-from perdure.engine.learn.changes import Certainty, change_in, completed, is_fragment, outdates, searched
+from perdure.engine.learn.changes import (
+    Certainty,
+    change_in,
+    completed,
+    is_fragment,
+    outdates,
+    searched,
+)
 from perdure.engine.learn.grounds import grounds_of
 from perdure.engine.learn.joining import Joining, Judged, Match, kept_apart
 from perdure.engine.learn.judge import Judge
@@ -87,9 +94,7 @@ class _PagePolicy:
         """Return the plan for something new: it supersedes, stands beside others, or alone."""
         judged, ends = found
         against = [
-            each.against
-            for each in judged
-            if each.against and self._is_of(each, place, candidate)
+            each.against for each in judged if each.against and self._is_of(each, place, candidate)
         ]
         for matches in ([ends] if ends else []) + against:
             formers = partial(self._known.formers, matches[0].page, ctx)

@@ -20,10 +20,10 @@ _NOT_PROSE = re.compile(
     r"|\[Request interrupted|/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s|Caveat:"
     r"|This session is being continued from a previous|\[called )"
 )
-_TAGGED = re.compile(
-    r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL
+_TAGGED = re.compile(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
+_FENCE = re.compile(
+    r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )
-_FENCE = re.compile(r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.M | re.S)
 _SPOKEN = re.compile(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
 _ENDS = re.compile(r"[.!?]\s")
 _HEADER = re.compile(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
@@ -40,7 +40,7 @@ _FOREIGN = re.compile(
     |at\s\S+(?:\s\(|:\d)|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|\$\s|%\s|\(base\)|\[\w+\]\s
     |(?:[A-Z]\w*)?(?:Error|Exception|Warning)\b:|(?:npm|yarn|pnpm)\s(?:warn|err|i\b|install)
     |(?:import|export|from|const|let|var|def|class|function|return|if|for|while)\b.*[{;:=(]\s*\Z
-    |[MADRU?]{1,2}\s+\S+/\S*\s*\Z|[}\])]|[{\[]\s*["{\[]|<[/\w]|"[\w-]+":|\S+\.(?:spec|test)\.\w+\s*\Z|[│├└✓✔✖✗⚠❌✅ℹ]
+    |[MADRU?]{1,2}\s+\S+/\S*\s*\Z|[}\])]|[{\[]\s*["{\[]|<[/\w]|"[\w-]+":|\S+\.(?:spec|test)\.\w+\s*\Z|[│├└✓✔✖✗⚠❌✅\u2139]
     |[\w./-]+\.[a-z]{2,4}(?:\?\S*)?:\d+|node:\S+:\d|FAIL\b|PASS\b|error:\s|Uncaught\s)
     """,
     re.VERBOSE,
@@ -49,7 +49,9 @@ _MARKED = re.compile(r"\s*[-*•]\s+[✓✔✖✗⚠❌✅🔴🟡🟢]")
 _LIST = re.compile(r"\s*(?:[-*•]|(?P<number>\(?\d{1,2}[.):]|[a-h][.)]))\s+")
 _CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTED = re.compile(r"[\"\u201c](?=\S)[^\"\u201c\u201d\n]{1,400}?[\"\u201d](?!\w)")
-_END = re.compile(r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=[\s\0])|\n|\0+")
+_END = re.compile(
+    r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=[\s\0])|\n|\0+"
+)
 _NO_BREAK = re.compile(r"[^\n]")
 _WORD = re.compile(r"[^\W_][\w'-]*")
 _PROSE_SHARE = 0.6

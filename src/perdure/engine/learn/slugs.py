@@ -22,7 +22,6 @@ def lines_of(section: str) -> list[str]:
     return _LISTS[section]
 
 
-
 _STOP = words_of("stop")
 _MOST_WORDS = 7
 _MOST = 60

@@ -15,10 +15,12 @@ _ACTIONS = ("list", "accept", "edit", "reject")
 @click.argument("action", type=click.Choice(_ACTIONS), default="list")
 @click.argument("candidates", nargs=-1, metavar="[ID]...")
 @click.option("--text", default="", help="Other words for it, with accept or edit.")
-@click.option("--kind", default="", help="rule, decision, rejected, preference, fact, command, task.")
+@click.option(
+    "--kind", default="", help="rule, decision, rejected, preference, fact, command, task."
+)
 @as_json(OBJECT_PER_LINE)
 @with_memory
-def review_command(
+def review_command(  # noqa: PLR0913 - an option each
     memory: Memory,
     action: str,
     candidates: tuple[str, ...],
@@ -53,7 +55,9 @@ def review_command(
 
 
 def _edited(memory: Memory, id_: str) -> str:
-    found = next((each for each in memory.candidates(limit=10_000) if each.id.startswith(id_)), None)
+    found = next(
+        (each for each in memory.candidates(limit=10_000) if each.id.startswith(id_)), None
+    )
     said = click.edit(found.text) if found else None
     return " ".join(said.split()) if said else ""
 
