@@ -12,7 +12,7 @@ from perdure.surfaces.telling import counted
 
 CHATTER = "2026-01-19-monday-chatter"
 """A conversation with nothing to remember in it."""
-_FEWEST = 50
+_FEWEST = 30
 """Statements that half a year must give."""
 
 

@@ -53,7 +53,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 EVIDENCE = (
     (1, r"5 extracted, 4 created, 1 appended"),
-    (1, r"April +8 conversations +\d+ messages +6 statements learned +2 superseded"),
+    (1, r"April +8 conversations +\d+ messages +4 statements learned +2 superseded"),
     (1, r"- Mara lives in Porto\. \(since 2026-04-21\)"),
     (2, r"harbours in Postgres\. \(since 2026-04-14\)"),
     (2, r"looked up: message 5 of conversations/2026-04-14-to-postgres\.jsonl says just that"),

@@ -197,11 +197,10 @@ def _middle(
 
 def _turned(first: Sequence[str], second: Sequence[str]) -> str | None:
     """Return whether the two sides of a preference have changed places."""
-    sides = [_sides(each) for each in (first, second)]
-    if None in sides or sides[0] == sides[1]:
+    old, new = _sides(first), _sides(second)
+    if old is None or new is None or old == new:
         return None
-    (who, one, other), (who2, one2, other2) = sides  # type: ignore[misc] - both are there
-    turned = (who, one, other) == (who2, other2, one2)
+    turned = (old[0], old[1], old[2]) == (new[0], new[2], new[1])
     return "What is preferred over what is turned around." if turned else None
 
 
@@ -215,8 +214,8 @@ def _sides(words: Sequence[str]) -> tuple[tuple[str, ...], ...] | None:
 
 
 def _feelings(first: Sequence[str], second: Sequence[str]) -> bool:
-    felt = [_feeling(each) for each in (first, second)]
-    return None not in felt and felt[0][1:] == felt[1][1:] and felt[0][0] != felt[1][0]  # type: ignore[index]
+    old, new = _feeling(first), _feeling(second)
+    return old is not None and new is not None and old[1:] == new[1:] and old[0] != new[0]
 
 
 def _feeling(words: Sequence[str]) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | None:

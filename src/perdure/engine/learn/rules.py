@@ -176,7 +176,7 @@ def _of_clause(  # noqa: C901 - one way for each kind
     if unsure:
         made = replace(made, confidence=TOLD * _DOUBTED)
     if asked := _fits(("asked",), text):
-        said = text[asked[2].match(text).end() :]  # type: ignore[union-attr] - it fits
+        said = asked[2].sub("", text, count=1)
         kind = (
             "rule" if _rule_for(said) and re.match(r"we|use|run|always|never", said) else "entity"
         )
