@@ -129,7 +129,11 @@ def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Wri
 
 
 def _rule_for(plain: str) -> tuple[str, str] | None:
-    if not _FEWEST <= len(plain.split()) <= _MOST or plain.count("`") or "\u201c" in plain:
+    if (
+        not _FEWEST <= len(plain.split()) <= _MOST
+        or plain.count("`")
+        or {"\u201c", "\u201d"} & {*plain}
+    ):
         return None
     if _PASSING.search(plain) or (_QUESTION.search(plain) and not _REQUEST.search(plain)):
         return None
