@@ -131,7 +131,7 @@ def test_what_is_kept_can_be_asked_by_the_command_that_is_told(shown: Shown) -> 
         check=True,
     )
 
-    assert "Olaf is Mara's contact in Laboe." in done.stdout
+    assert "Olaf is our contact in Laboe" in done.stdout
 
 
 # ---------------------------------------------------------------- other ways to run it

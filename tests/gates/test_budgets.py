@@ -19,13 +19,13 @@ BUDGETS = {
     "app": 3_065,
     "artifacts": 7_248,
     "context": 3_147,
-    "engine": 21_600,
+    "engine": 21_640,
     "harness": 952,
     "index": 4_183,
     "model": 1_861,
     "process": 547,
     "storage": 4_886,
-    "surfaces": 6_443,
+    "surfaces": 6_447,
     "testing": 4_203,
 }
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 57_130
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 57_174
