@@ -26,14 +26,17 @@ from perdure.engine.learn.rules import Written, written
 from perdure.engine.saving.saving import LEAST_CONFIDENCE
 
 STOP = frozenset(
-    "a an the is are was were be been being am do does did have has had of to in on at for with by "
-    "from and or not no what which who whom whose when where why how i you he she it we they me him "
-    "her us them my your his its our their this that these those as if then than so would could "
-    "should can will shall may might must about into over after before up down out also please lets "
-    "let use used using make makes".split()
+    (  # noqa: SIM905 - lines, not a column
+        "a an the is are was were be been being am do does did have has had of to in on at for "
+        "with by from and or not no what which who whom whose when where why how i you he she it "
+        "we they me him her us them my your his its our their this that these those as if then "
+        "than so would could should can will shall may might must about into over after before up "
+        "down out also please lets let use used using make makes"
+    ).split()
 )
 VERDICTS = Path(__file__).with_name("learned.json")
 WEIGHTS = Path(net.__file__).with_name("weights.json")
+MOST_OF = 0.6
 MOST = 20
 """Candidates of one session at most."""
 PER_SESSION = 6.8
@@ -67,7 +70,7 @@ def load(folder: Path) -> list[Session]:
 # ---------------------------------------------------------------- whether an item was found
 def stems(text: str) -> set[str]:
     words = (word for word in re.findall(r"[a-z0-9_]+", text.lower()) if len(word) > 1)
-    return {re.sub(r"(?:ing|ed|es|s)$", "", w) if len(w) > 4 else w for w in words if w not in STOP}
+    return {re.sub(r"(?:ing|ed|es|s)$", "", w) if w[4:] else w for w in words if w not in STOP}
 
 
 def hits(item: Mapping[str, object], message: int, text: str) -> bool:
@@ -78,7 +81,7 @@ def hits(item: Mapping[str, object], message: int, text: str) -> bool:
         return True
     has = stems(text)
     wanted = (stems(item["quote"]), stems(item["statement"]))
-    return any(len(want & has) / max(1, len(want)) >= 0.6 for want in wanted)
+    return any(len(want & has) / max(1, len(want)) >= MOST_OF for want in wanted)
 
 
 # ---------------------------------------------------------------- fitting
@@ -144,8 +147,8 @@ def measure(
     count = sum(each for each, _ in counts)
     of_labelled = [each for each, labelled in counts if labelled]
     lines = [
-        f"candidates: {count} of {len(sessions)} sessions, {count / len(sessions):.2f} each; "
-        f"{sum(of_labelled) / len(of_labelled):.2f} of each labelled session"
+        f"candidates: {count} of {len(sessions)} sessions, {count / len(sessions):.2f} each",
+        f"of each labelled session: {sum(of_labelled) / len(of_labelled):.2f}",
     ]
     for group in sorted(everything, key=lambda name: (name != "user explicit", name)):
         share = 100 * got[group] / everything[group]
@@ -208,8 +211,8 @@ def main() -> None:
         model = fit(sessions)
         told = {
             "provenance": "logistic regression, benchmarks/learning.py --fit on sessions_dev: "
-            f"{len(sessions)} sessions of {len(projects)} repositories; every weight of the figures "
-            "in docs was fitted without the repository it was measured on",
+            f"{len(sessions)} sessions of {len(projects)} repositories; each figure "
+            "of the docs was fitted without the repository it was measured on",
             "bias": model.bias,
             "threshold": model.threshold,
             "most": model.most,

@@ -52,8 +52,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 
 EVIDENCE = (
-    (1, r"6 extracted, 4 created, 1 merged, 1 appended"),
-    (1, r"April +8 conversations +\d+ messages +6 statements learned +2 superseded"),
+    (1, r"5 extracted, 4 created, 1 appended"),
+    (1, r"April +8 conversations +\d+ messages +4 statements learned +2 superseded"),
     (1, r"- Mara lives in Porto\. \(since 2026-04-21\)"),
     (2, r"harbours in Postgres\. \(since 2026-04-14\)"),
     (2, r"looked up: message 5 of conversations/2026-04-14-to-postgres\.jsonl says just that"),
@@ -131,7 +131,7 @@ def test_what_is_kept_can_be_asked_by_the_command_that_is_told(shown: Shown) -> 
         check=True,
     )
 
-    assert "Olaf is Mara's contact in Laboe." in done.stdout
+    assert "Olaf is our contact in Laboe" in done.stdout
 
 
 # ---------------------------------------------------------------- other ways to run it

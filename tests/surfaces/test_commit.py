@@ -223,7 +223,7 @@ class TestJson:
                 "speaker": "Ana",
                 "confidence": 0.9,
                 "reason": 'It supersedes "Ana lives in Berlin". '
-                'One says "Berlin", the other "Lisbon".',
+                'One says "berlin", the other "lisbon".',
             }
         ]
         assert {each["uri"] for each in changes} == {f"{MEMORIES}/profile", *former}

@@ -10,8 +10,8 @@ import pytest
 
 from perdure.engine.learn import asked as extractors
 from perdure.engine.learn import windows
-from perdure.engine.learn.windows import question
 from perdure.engine.learn.evidence import Evidence
+from perdure.engine.learn.windows import question
 from perdure.engine.llm import quoting
 from perdure.errors import LanguageModelError
 from perdure.model.transcript import Message

@@ -8,8 +8,8 @@ from itertools import count
 from typing import ClassVar
 
 from perdure.engine.learn import pages
-from perdure.engine.learn.judge import Comparison, Verdict, compare
 from perdure.engine.learn.joining import Joining
+from perdure.engine.learn.judge import Comparison, Verdict, compare
 from perdure.engine.learn.places import place_of
 from perdure.engine.learn.policies import Known, policy_for
 from perdure.engine.saving.knowing import KnownNodes

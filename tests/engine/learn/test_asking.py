@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.llm.contract import Answer, Refusal, Reply, Truncation
 from perdure.engine.learn import judge as rules
 from perdure.engine.learn.asking import AskingJudge
 from perdure.engine.learn.judge import Verdict
+from perdure.engine.llm.contract import Answer, Refusal, Reply, Truncation
 from perdure.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
 from perdure.testing.llm import Script, scripted_llm
 from perdure.testing.llm.scripted import says_json

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perdure.engine.learn import extractors as rules
 from perdure.engine.learn import windows
 from perdure.engine.learn.asked import extractors
-from perdure.engine.learn.windows import CATEGORIES, SCHEMA
 from perdure.engine.learn.contract import CandidateExtractor
 from perdure.engine.learn.evidence import cid_of, evidence_of, verified
-from perdure.engine.learn import extractors as rules
+from perdure.engine.learn.windows import CATEGORIES, SCHEMA
 from perdure.engine.llm.budget import most_used
 from perdure.engine.llm.contract import Answer, Message, Refusal, Reply, Request, Truncation
 from perdure.engine.llm.schemas import check_schema, is_closed

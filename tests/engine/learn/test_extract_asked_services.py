@@ -9,10 +9,10 @@ import pytest
 
 from perdure.app import open_context
 from perdure.engine.learn.asked import extractors
-from perdure.engine.learn.evidence import verified
-from perdure.engine.llm.contract import Answer, Occasion, Refusal, Reply, Truncation, Usage
 from perdure.engine.learn.asking import AskingJudge
+from perdure.engine.learn.evidence import verified
 from perdure.engine.learn.judge import Verdict
+from perdure.engine.llm.contract import Answer, Occasion, Refusal, Reply, Truncation, Usage
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,

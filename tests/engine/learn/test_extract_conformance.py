@@ -5,9 +5,9 @@ from perdure.engine.learn.contract import CandidateExtractor
 from perdure.engine.learn.extractors import (
     EntityEventExtractor,
     PreferenceExtractor,
+    ProcedureExtractor,
     ProfileExtractor,
 )
-from perdure.engine.learn.extractors import ProcedureExtractor
 from tests.engine.reading_model import reading_llm
 from tests.support.extract import DATES, ExtractorSuite
 

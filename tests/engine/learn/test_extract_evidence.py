@@ -8,7 +8,6 @@ import pytest
 from perdure.artifacts import CID
 from perdure.engine.learn.evidence import check_evidence, evidence_of, verified
 from perdure.engine.learn.extractors import ProfileExtractor
-from perdure.engine.learn.extractors import ProcedureExtractor
 from perdure.errors import EvidenceError, InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 

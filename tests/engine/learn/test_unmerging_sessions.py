@@ -8,8 +8,8 @@ import pytest
 
 from perdure.app import Context
 from perdure.engine.learn.extractors import extractors
-from perdure.engine.memory import Memory
 from perdure.engine.learn.judge import compare
+from perdure.engine.memory import Memory
 from perdure.engine.saving.knowing import KnownNodes
 from perdure.engine.saving.outcome import Learning
 from perdure.engine.saving.saving import Saving

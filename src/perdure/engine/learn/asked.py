@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from perdure.engine.learn.contract import CandidateExtractor
+from perdure.engine.learn.evidence import Evidence, cid_of
+from perdure.engine.learn.persons import NOBODY, owner_of
+from perdure.engine.learn.slugs import metadata_of, owner_space, slug_of, thing_of
 from perdure.engine.learn.windows import (
     SCHEMA,
     Piece,
@@ -16,10 +20,6 @@ from perdure.engine.learn.windows import (
     question,
     windows,
 )
-from perdure.engine.learn.slugs import metadata_of, owner_space, slug_of, thing_of
-from perdure.engine.learn.contract import CandidateExtractor
-from perdure.engine.learn.evidence import Evidence, cid_of
-from perdure.engine.learn.persons import NOBODY, owner_of
 from perdure.engine.llm.contract import LLM
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext

@@ -4,9 +4,9 @@ It is asked only where the rules found nothing but other words. What differs by 
 "not" is never shown to it, so it can't make one of two.
 """
 
+from perdure.engine.learn.judge import Comparison, Verdict, compare
 from perdure.engine.llm.contract import LLM
 from perdure.engine.llm.quoting import DATA, line_of, quoted
-from perdure.engine.learn.judge import Comparison, Verdict, compare
 from perdure.model.values import JSON, shortened, visible
 
 WORTH_ASKING = 0.5

@@ -31,7 +31,7 @@ _ADJUSTED = re.compile(
 _TYPES = (
     re.compile(r"\bevery \d+ (?:second|minute|hour|day|week|month)s?\b", re.IGNORECASE),
     re.compile(
-        r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds?|minutes?|hours?|days?|weeks?|%|kb|mb|gb)\b", re.I
+        r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds?|minutes?|hours?|days?|weeks?|%|[kmg]b)\b", re.IGNORECASE
     ),
     re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b", re.IGNORECASE),
     re.compile(r"\b\d{1,2}(?::\d\d)? ?(?:am|pm)\b|\b\d{1,2}:\d\d\b", re.IGNORECASE),

@@ -64,7 +64,7 @@ def _candidate(
     return CandidateMemory(
         category=category,
         content=each.text,
-        slug="" if category == PROFILE else _slug(each, category),
+        slug="" if category == PROFILE else _slug(each, category, message.name),
         abstract=shortened(each.text, MAX_ABSTRACT),
         confidence=each.confidence,
         owner_space=owner_space(category, ctx),
@@ -76,7 +76,9 @@ def _candidate(
     )
 
 
-def _slug(each: Written, category: str) -> str:
+def _slug(each: Written, category: str, who: str) -> str:
+    if each.kind == PROFILE:
+        return slug_of(who)
     if category == "event":
         return slug_of(each.text, f"{each.when:%Y-%m-%d}" if each.when else "")
     if each.kind == "command":

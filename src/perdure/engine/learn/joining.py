@@ -11,7 +11,6 @@ from functools import partial
 from typing import NamedTuple
 
 from perdure.engine.learn import pages
-from perdure.engine.learn.judge import Judge, Verdict, is_rewording
 from perdure.engine.learn.grounds import (
     MOST_SAID,
     Grounds,
@@ -20,6 +19,7 @@ from perdure.engine.learn.grounds import (
     grounds_of,
     with_merge,
 )
+from perdure.engine.learn.judge import Judge, Verdict, is_rewording
 from perdure.engine.learn.pages import Statement
 from perdure.engine.learn.places import former_place
 from perdure.model import (

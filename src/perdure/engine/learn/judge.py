@@ -72,8 +72,10 @@ _TOKEN = re.compile(
 )
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
 _PREPOSITIONS = frozenset(
-    "in at on for of with by to as into from after before until since over under when than but or "
-    "and about without not never no only if while because".split()
+    (  # noqa: SIM905 - lines, not a column
+        "in at on for of with by to as into from after before until since over under when than "
+        "but or and about without not never no only if while because"
+    ).split()
 )
 _CONTRACTED = re.compile(r"(?<=\w)n['\u2019]t\b|\b(?:dont|doesnt|isnt|cant)\b", re.IGNORECASE)
 _SHORT = re.compile(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
@@ -82,7 +84,7 @@ _CEASED = re.compile(r"\bno longer ", re.IGNORECASE)
 _BE = {"m": "am", "re": "are", "s": "is"}
 _NUMBERS = dict(
     zip(
-        "one two three four five six seven eight nine ten".split(),
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"],
         map(str, range(1, 11)),
         strict=True,
     )
@@ -152,7 +154,9 @@ def _negations() -> frozenset[str]:
 
 
 # ---------------------------------------------------------------- contradictions
-def _contradiction(first: Sequence[str], second: Sequence[str]) -> str | None:
+def _contradiction(  # noqa: PLR0911 - one form after the other
+    first: Sequence[str], second: Sequence[str]
+) -> str | None:
     """Return how the two contradict each other, in a sentence; in doubt, None."""
     no = _negations()
     bare = [tuple(word for word in each if word not in no) for each in (first, second)]
@@ -193,11 +197,10 @@ def _middle(
 
 def _turned(first: Sequence[str], second: Sequence[str]) -> str | None:
     """Return whether the two sides of a preference have changed places."""
-    sides = [_sides(each) for each in (first, second)]
-    if None in sides or sides[0] == sides[1]:
+    old, new = _sides(first), _sides(second)
+    if old is None or new is None or old == new:
         return None
-    (who, one, other), (who2, one2, other2) = sides  # type: ignore[misc] - both are there
-    turned = (who, one, other) == (who2, other2, one2)
+    turned = (old[0], old[1], old[2]) == (new[0], new[2], new[1])
     return "What is preferred over what is turned around." if turned else None
 
 
@@ -211,8 +214,8 @@ def _sides(words: Sequence[str]) -> tuple[tuple[str, ...], ...] | None:
 
 
 def _feelings(first: Sequence[str], second: Sequence[str]) -> bool:
-    felt = [_feeling(each) for each in (first, second)]
-    return None not in felt and felt[0][1:] == felt[1][1:] and felt[0][0] != felt[1][0]  # type: ignore[index]
+    old, new = _feeling(first), _feeling(second)
+    return old is not None and new is not None and old[1:] == new[1:] and old[0] != new[0]
 
 
 def _feeling(words: Sequence[str]) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | None:
@@ -297,7 +300,9 @@ def _spare() -> frozenset[str]:
 
 
 def _stemmed(word: str) -> str:
-    return next((word[: -len(e)] for e in ("ing", "ed", "s") if len(word) > 5 and word.endswith(e)), word)  # noqa: PLR2004 - "bring"
+    return next(
+        (word.removesuffix(e) for e in ("ing", "ed", "s") if word[5:] and word.endswith(e)), word
+    )
 
 
 # ---------------------------------------------------------------- what a model may judge

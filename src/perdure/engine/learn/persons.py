@@ -10,7 +10,8 @@ from perdure.model.transcript import Message
 NOBODY = "the user"
 _ADVERBS = "now|currently|still|also|really|always|never|usually|often|mostly|just|only|actually"
 _FIRST = re.compile(
-    rf"i (?P<adverb>(?:(?:{_ADVERBS}) )*)(?:(?P<not>don't|do not|dont) )?(?P<verb>[a-z]+)(?P<rest>.*)",
+    rf"i (?P<adverb>(?:(?:{_ADVERBS}) )*)(?:(?P<not>don't|do not|dont) )?"
+    r"(?P<verb>[a-z]+)(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _AM = re.compile(r"(?:i'm|im|i am)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
@@ -74,7 +75,8 @@ def _third(verb: str) -> str:
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS.split())
 _DATED = re.compile(
-    rf"\b(?:on )?(?:(?P<iso>\d{{4}}-\d\d-\d\d)|(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?P<month>{_MONTH})"
+    rf"\b(?:on )?(?:(?P<iso>\d{{4}}-\d\d-\d\d)|(?P<day>\d{{1,2}})(?:st|nd|rd|th)? "
+    rf"(?P<month>{_MONTH})"
     rf",? (?P<year>\d{{4}})|(?P<month2>{_MONTH}) (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?,? "
     rf"(?P<year2>\d{{4}})|(?P<near>yesterday|today|tomorrow))\b",
     re.IGNORECASE,

@@ -21,7 +21,9 @@ _NOT_PROSE = re.compile(
     r"|This session is being continued from a previous|\[called )"
 )
 _TAGGED = re.compile(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
-_FENCE = re.compile(r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.M | re.S)
+_FENCE = re.compile(
+    r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
 _SPOKEN = re.compile(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
 _ENDS = re.compile(r"[.!?]\s")
 _HEADER = re.compile(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
@@ -38,7 +40,7 @@ _FOREIGN = re.compile(
     |at\s\S+(?:\s\(|:\d)|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|\$\s|%\s|\(base\)|\[\w+\]\s
     |(?:[A-Z]\w*)?(?:Error|Exception|Warning)\b:|(?:npm|yarn|pnpm)\s(?:warn|err|i\b|install)
     |(?:import|export|from|const|let|var|def|class|function|return|if|for|while)\b.*[{;:=(]\s*\Z
-    |[MADRU?]{1,2}\s+\S+/\S*\s*\Z|[}\])]|[{\[]\s*["{\[]|<[/\w]|"[\w-]+":|\S+\.(?:spec|test)\.\w+\s*\Z|[│├└✓✔✖✗⚠❌✅ℹ]
+    |[MADRU?]{1,2}\s+\S+/\S*\s*\Z|[}\])]|[{\[]\s*["{\[]|<[/\w]|"[\w-]+":|\S+\.(?:spec|test)\.\w+\s*\Z|[│├└✓✔✖✗⚠❌✅\u2139]
     |[\w./-]+\.[a-z]{2,4}(?:\?\S*)?:\d+|node:\S+:\d|FAIL\b|PASS\b|error:\s|Uncaught\s)
     """,
     re.VERBOSE,

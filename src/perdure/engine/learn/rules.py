@@ -31,7 +31,8 @@ _QUESTION = re.compile(
 _REQUEST = re.compile(r"\bcan we (?:move|change|rename|replace|switch)\b", re.IGNORECASE)
 _PASSING = re.compile(
     r"\b(?:this time|for now|right now|today|just this once|temporarily|i'm (?:looking|theorizing)"
-    r"|yeah right|joking|kidding|if i (?:had|were|was)|i see|when i|commit message|whoops|the latter|the former"
+    r"|yeah right|joking|kidding|if i (?:had|were|was)|i see|when i|commit message|whoops"
+    r"|the latter|the former"
     r"|go ahead and (?:update|modify|fix)|error|failed|fails)\b"
     r"|^(?:instead of|so that|which|because|or|to use|a review|suppose|imagine|if only|pretend)\b",
     re.IGNORECASE,
@@ -56,7 +57,7 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
-    r"(?:,? (?:and|but|so)|[;,]) (?=(?:i|i'm|my)\b)|(?: -|,) (?=(?:remember|note|keep)\b)",
+    r"(?:,? (?:and|but|so)|[;:,]) (?=(?:i|i'm|my)\b)|(?: -|,) (?=(?:remember|note|keep)\b)",
     re.IGNORECASE,
 )
 _LEAD = re.compile(
@@ -64,8 +65,11 @@ _LEAD = re.compile(
     r"|i think|maybe|i guess|perhaps)\b[,!.]? )+",
     re.IGNORECASE,
 )
+_NOTED = re.compile(
+    r"(?:for (?:your|the) notes?(?:, then)?|note|fyi|reminder|important)\s*[:,]\s*", re.IGNORECASE
+)
 _TAIL = re.compile(
-    r"(?:,? (?:by the way|btw|though|too|as well|lol|haha|you know|of course|please|thanks?))+$",
+    r"(?:,? (?:by the way|btw|now|though|too|as well|lol|haha|you know|of course|please))+$",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(r"\b(?:i think|maybe|i guess|perhaps|probably|might)\b", re.IGNORECASE)
@@ -110,7 +114,9 @@ def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Wri
     rule = rule_for(sentence.plain)
     if rule is None or _PLAYED.search(message.content):
         return None
-    start, text = sentence.start, sentence.text
+    noted = _NOTED.match(sentence.text)
+    start = sentence.start + (noted.end() if noted else 0)
+    text = message.content[start : sentence.end]
     if _DANGLING.match(text) or rule[0] == "case":
         if lead is None:
             return None  # what it is about is not said
@@ -123,7 +129,11 @@ def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Wri
 
 
 def rule_for(plain: str) -> tuple[str, str] | None:
-    if not _FEWEST <= len(plain.split()) <= _MOST or plain.count("`") or "\u201c" in plain:
+    if (
+        not _FEWEST <= len(plain.split()) <= _MOST
+        or plain.count("`")
+        or {"\u201c", "\u201d"} & {*plain}
+    ):
         return None
     if _PASSING.search(plain) or (_QUESTION.search(plain) and not _REQUEST.search(plain)):
         return None
@@ -155,7 +165,9 @@ def _of_person(sentence: Sentence, message: Message) -> Iterator[Written]:
         yield from _of_clause(clause, message, sentence.key)
 
 
-def _of_clause(clause: Sentence, message: Message, key: str) -> Iterator[Written]:
+def _of_clause(  # noqa: C901 - one way for each kind
+    clause: Sentence, message: Message, key: str
+) -> Iterator[Written]:
     plain = clause.plain
     unsure = bool(_UNSURE.search(plain))
     led = _LEAD.match(plain)
@@ -168,8 +180,10 @@ def _of_clause(clause: Sentence, message: Message, key: str) -> Iterator[Written
     if unsure:
         made = replace(made, confidence=TOLD * _DOUBTED)
     if asked := _fits(("asked",), text):
-        said = text[asked[2].match(text).end() :]  # type: ignore[union-attr] - it fits
-        kind = "rule" if rule_for(said) and re.match(r"we|use|run|always|never", said) else "entity"
+        said = asked[2].sub("", text, count=1)
+        kind = (
+            "rule" if rule_for(said) and re.match(r"we|use|run|always|never", said) else "entity"
+        )
         told = third_person(said, message.name or NOBODY) or f"{said[:1].upper()}{said[1:]}."
         start = made.end - len(said)
         yield replace(made, start=start, kind=kind, rule=asked[1], text=told, confidence=ASKED)
@@ -178,7 +192,12 @@ def _of_clause(clause: Sentence, message: Message, key: str) -> Iterator[Written
     if fits is None or len(text.split()) > _MOST_OF_A_CLAUSE or "QUOTED" in plain:
         return
     kind, rule = fits[:2]
+    if rule in {"home", "work"}:
+        text = text.partition(",")[0]
+        made = replace(made, end=made.start + len(text), about=text)
     told = third_person(text, message.name or NOBODY)
+    if rule == "named":
+        told = f"{text[0].upper()}{text[1:]}."
     if kind == "event":
         on = dated(told, message.time)
         if on:

@@ -21,7 +21,7 @@ from perdure.surfaces.telling import shown_words
 )
 @as_json(ONE_OBJECT)
 @with_memory
-def remember_command(
+def remember_command(  # noqa: PLR0913 - an option each
     memory: Memory,
     text: str,
     *,

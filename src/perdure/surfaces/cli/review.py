@@ -20,7 +20,7 @@ _ACTIONS = ("list", "accept", "edit", "reject")
 )
 @as_json(OBJECT_PER_LINE)
 @with_memory
-def review_command(
+def review_command(  # noqa: PLR0913 - an option each
     memory: Memory,
     action: str,
     candidates: tuple[str, ...],
