@@ -181,9 +181,7 @@ def _of_clause(  # noqa: C901 - one way for each kind
         made = replace(made, confidence=TOLD * _DOUBTED)
     if asked := _fits(("asked",), text):
         said = asked[2].sub("", text, count=1)
-        kind = (
-            "rule" if rule_for(said) and re.match(r"we|use|run|always|never", said) else "entity"
-        )
+        kind = "rule" if rule_for(said) and re.match(r"we|use|run|always|never", said) else "entity"
         told = third_person(said, message.name or NOBODY) or f"{said[:1].upper()}{said[1:]}."
         start = made.end - len(said)
         yield replace(made, start=start, kind=kind, rule=asked[1], text=told, confidence=ASKED)
