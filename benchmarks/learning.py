@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def stems(text: str) -> set[str]:
     return {re.sub(r"(?:ing|ed|es|s)$", "", w) if w[4:] else w for w in words if w not in STOP}
 
 
-def hits(item: Mapping[str, object], message: int, text: str) -> bool:
+def hits(item: Mapping[str, Any], message: int, text: str) -> bool:
     """Whether a sentence has an item: it is of its message, and shares most of its words."""
     if message not in item["messages"]:
         return False
@@ -133,7 +134,9 @@ def threshold(sessions: Sequence[Session], model: net.Weights) -> float:
 def measure(
     sessions: Sequence[Session], models: Mapping[str, net.Weights]
 ) -> tuple[str, list[tuple[object, ...]]]:
-    counts, got, everything, missed = [], Counter(), Counter(), []
+    counts: list[tuple[int, bool]] = []
+    got, everything = Counter[str](), Counter[str]()
+    missed: list[tuple[object, ...]] = []
     for session in sessions:
         found = net.candidates(session.messages, models[session.project])
         counts.append((len(found), session.labelled))

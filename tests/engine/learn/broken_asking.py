@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.engine.learn import asking
+from perdure.engine.learn import asking, slugs
 from perdure.engine.learn import judge as rules
 
 Patch = pytest.MonkeyPatch
@@ -24,7 +24,7 @@ def takes_limits_for_words(patch: Patch) -> None:
 
 
 def takes_states_for_words(patch: Patch) -> None:
-    words = rules.words_of
+    words = slugs.words_of
     patch.setattr(rules, "words_of", lambda name: words("good" if name == "opposites" else name))
     patch.setattr(rules, "_lines", list)
 

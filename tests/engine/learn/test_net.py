@@ -47,7 +47,8 @@ def test_prose_around_a_paste_is_read() -> None:
 
 def test_a_line_that_the_agent_wrote_before_is_a_quotation() -> None:
     line = "Consider renaming the handler to make it clearer."
-    messages = [{"role": "assistant", "content": line}, *user(f"Let's do this:\n{line}")]
+    said: dict[str, object] = {"role": "assistant", "content": line}
+    messages = [said, *user(f"Let's do this:\n{line}")]
 
     assert [each.text for each in user_sentences(messages)] == ["Let's do this:"]
 
