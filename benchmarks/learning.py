@@ -144,7 +144,7 @@ def measure(
             hit = any(hits(item, each.sentence.message, each.sentence.text) for each in found)
             if not hit:
                 missed.append((session.name, item["messages"], item["quote"]))
-            for group in ("all", item["said"], item["kind"], session.project):
+            for group in ("all", str(item["said"]), str(item["kind"]), session.project):
                 got[group] += hit
                 everything[group] += 1
     count = sum(each for each, _ in counts)

@@ -52,6 +52,7 @@ _KINDS = {
 }
 _REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORECASE)
 """What refers to something that only that session has: an option, a line, what follows."""
+_STATEMENT = re.compile(r"^- (.+)$", re.MULTILINE)
 _DAY_SECONDS = 86_400
 
 
@@ -116,8 +117,8 @@ def _items(hit: SeedHit, stored: Stored, now: datetime) -> Iterator[BriefingItem
     message = hit.payload.get("message")
     if isinstance(message, int):
         yield from _said(hit, message, now)
-    elif (item := _kept(stored.node, now)) is not None:
-        yield item
+    else:
+        yield from _kept(stored.node, now)
 
 
 def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
@@ -138,18 +139,18 @@ def _kind(candidate: Candidate) -> str:
     return candidate.kind if candidate.kind in _TITLES else "fact"
 
 
-def _kept(node: ContextNode, now: datetime) -> BriefingItem | None:
-    """Return a memory as a line; None if it does not hold any more."""
+def _kept(node: ContextNode, now: datetime) -> Iterator[BriefingItem]:
+    """Yield the statements of a memory, or how it begins; nothing if it does not hold any more."""
     until = read_moment(node.metadata.get(VALID_UNTIL))
     if until is not None and until <= now:
-        return None
+        return
     kind = node.metadata.get("kind")
     kind = kind if kind in _TITLES else _KINDS.get(node.category, "fact")
-    line = " ".join((node.abstract or node.content).split())
     pinned = node.declared("pinned") in {True, "true", "yes"}
-    return BriefingItem(
-        str(kind), shortened(line, _LONGEST), node.uri, node.updated_at, pinned=pinned
-    )
+    stated = _STATEMENT.findall(node.content) or [node.abstract or node.content]
+    for each in stated:
+        line = shortened(" ".join(each.split()), _LONGEST)
+        yield BriefingItem(str(kind), line, node.uri, node.updated_at, pinned=pinned)
 
 
 # ---------------------------------------------------------------- what fits

@@ -418,7 +418,6 @@ class Memory(Readable):
     ) -> "SessionCommit":
         from perdure.engine.saving.saving import saving_for
 
-        wishes = replace(wishes, project=self.project)
         saving = saving_for(self._parts, replace(self.caller, session_id=session_id), wishes)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
 

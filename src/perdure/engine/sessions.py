@@ -93,6 +93,8 @@ class Archived:
     """The secrets in what is new."""
     replaced: int = 0
     """How many messages the new ones replaced."""
+    project: str = ""
+    """The project that the session belongs to."""
     left_out: tuple[LeftOut, ...] = ()
     """What of the given messages is not kept."""
 
@@ -186,7 +188,12 @@ class Sessions:
         learned = min(_marked(mark)[0], end.messages)  # nothing before the end was changed since
         parts = range(end.part + max(len(nodes), 1))
         return Archived(
-            place, said, len(new), tuple(str(_part(place, at)) for at in parts), learned
+            place,
+            said,
+            len(new),
+            tuple(str(_part(place, at)) for at in parts),
+            learned,
+            project=last.project,
         )
 
     def end(self, place: Uri, ctx: RequestContext, since: SessionEnd | None = None) -> SessionEnd:
@@ -224,15 +231,16 @@ class Sessions:
         learned = learned_from(mark, after)
         if replaced:
             learned = min(learned_from(mark, before), same)
+        of = known[0].project if known else project
         if not dry_run:
-            of = known[0].project if known else project
             changed = _written(place, parts, known, of) if after is not before else ()
             nodes = list(_titled(changed, known, title))
             also = self._marks.moved(place, mark, Beginnings(after).mark(learned))
             self._write(nodes, gone, ctx, also if replaced and mark else lambda _draft: None)
         kept_parts = max(len(parts), len(known) - len(gone))
         uris = tuple(str(_part(place, number)) for number in range(kept_parts))
-        return Archived(place, after, len(after) - same, uris, learned, replaced=replaced)
+        added = len(after) - same
+        return Archived(place, after, added, uris, learned, replaced=replaced, project=of)
 
     def _write(
         self,

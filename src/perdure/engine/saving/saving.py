@@ -137,6 +137,7 @@ class Saving:
         archived = self._sessions.archive(
             messages, session_id, ctx, addition=wishes.addition, dry_run=wishes.dry_run
         )
+        self._wishes = replace(wishes, project=archived.project)
         if not self._wishes.dry_run:
             settle()
         plans: list[Planned] = []

@@ -4,7 +4,7 @@ import click
 
 from perdure import Memory, Remembered
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_project_memory
 from perdure.surfaces.telling import shown_words
 
 
@@ -15,18 +15,16 @@ from perdure.surfaces.telling import shown_words
     default="fact",
     help="rule, decision, rejected, preference, fact (the default), command, task or person.",
 )
-@click.option("--project", help="The project that it belongs to.")
 @click.option(
     "--replaces", multiple=True, metavar="NODE", help="What it replaces: a node, or its words."
 )
 @as_json(ONE_OBJECT)
-@with_memory
-def remember_command(  # noqa: PLR0913 - an option each
+@with_project_memory
+def remember_command(
     memory: Memory,
     text: str,
     *,
     kind: str,
-    project: str | None,
     replaces: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -35,7 +33,7 @@ def remember_command(  # noqa: PLR0913 - an option each
     It becomes one with a statement that says the same. What it replaces or contradicts ends; where
     that is not certain, both are kept, and the older one says since when it may be outdated.
     """
-    tell(memory.remember(text, kind=kind, project=project, replaces=replaces), as_json=as_json)
+    tell(memory.remember(text, kind=kind, replaces=replaces), as_json=as_json)
 
 
 def tell(done: Remembered, *, as_json: bool) -> None:

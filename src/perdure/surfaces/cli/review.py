@@ -4,7 +4,7 @@ import click
 
 from perdure import Memory, Pending
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, with_memory
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, with_project_memory
 from perdure.surfaces.cli.remember import tell
 from perdure.surfaces.telling import counted, shown_words
 
@@ -19,7 +19,7 @@ _ACTIONS = ("list", "accept", "edit", "reject")
     "--kind", default="", help="rule, decision, rejected, preference, fact, command, task."
 )
 @as_json(OBJECT_PER_LINE)
-@with_memory
+@with_project_memory
 def review_command(  # noqa: PLR0913 - an option each
     memory: Memory,
     action: str,
