@@ -76,6 +76,7 @@ class GoldenHome:
             archive.extractall(home, filter="data")
         golden = cls(home)
         golden.run("history", "adopt", MADE_AT)
+        golden.run("index", "rebuild")  # what is derived may have another format by now
         return golden
 
     def delete_derived(self) -> None:
