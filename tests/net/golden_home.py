@@ -5,6 +5,7 @@ import re
 import shutil
 import tarfile
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,8 @@ class GoldenHome:
     # ------------------------------------------------------------ asking
     def run(self, *words: str) -> Any:  # noqa: ANN401 - whatever a command answers
         """Return what a command answers as JSON, or why it refused."""
-        result = CliRunner(env=self.environ).invoke(cli, [*words, "--json"])
+        with chdir(self.home):  # which is no project
+            result = CliRunner(env=self.environ).invoke(cli, [*words, "--json"])
         remarks = result.stderr or str(result.exception or "")
         if result.exit_code and not result.stdout:
             return {"refused": self._plain(remarks)}
