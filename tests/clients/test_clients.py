@@ -7,7 +7,7 @@ import pytest
 
 from perdure import INTRODUCTION
 from perdure.surfaces.mcp.schema import TOOLS
-from tests.clients.clients import Client, clients
+from tests.clients.clients import KINDS, Client, clients
 from tests.clients.conftest import NewClient
 from tests.clients.models import Call
 
@@ -81,7 +81,7 @@ def test_every_hook_is_called(client: Client) -> None:
     assert set(client.traced) == client.kind.events, ran.output
 
 
-@clients(fail={"gemini-cli", "opencode"}, because="nothing reads its sessions yet")
+@clients()
 def test_the_session_is_kept(client: Client) -> None:
     client.run("The lighthouse blinks every seven seconds.", "I see.")
     found = json.loads(client.perdure("recall", "how often does the lighthouse blink?", "--json"))
@@ -107,7 +107,7 @@ def test_a_session_is_kept_before_it_is_compacted_and_told_anew_after(
     assert "session-start" in after
 
 
-@clients(fail={"claude-code", "codex"}, because="transcripts keep what was forgotten")
+@clients(fail=set(KINDS), because="sessions keep what was forgotten")
 def test_what_a_tool_forgot_is_in_no_later_request(client: Client) -> None:
     named = {"category": "health", "slug": "allergy"}
     kept = Call("remember", {"text": "Ana is allergic to penicillin.", **named})

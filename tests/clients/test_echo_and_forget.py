@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from perdure import INTRODUCTION
-from tests.clients.clients import Client, clients
+from tests.clients.clients import KINDS, Client, clients
 from tests.clients.models import Call, Request
 
 pytestmark = pytest.mark.clients
@@ -48,7 +48,7 @@ def report(client: Client, what: str, figures: object) -> None:
     print(f"{client.kind.name}: {what} in each session: {json.dumps(figures)}")  # noqa: T201
 
 
-@clients(fail={"claude-code", "codex"}, because="what was injected is archived as said")
+@clients()
 def test_memory_never_recalls_what_it_injected(client: Client) -> None:
     client.run("We decided to use PostgreSQL for the harbour project.", "Noted.")
     asked = Call("recall", {"query": QUESTION})
@@ -59,7 +59,7 @@ def test_memory_never_recalls_what_it_injected(client: Client) -> None:
     assert [echo for echo, _ in figures] == [0] * 5
 
 
-@clients(fail={"claude-code", "codex"}, because="transcripts keep what was forgotten")
+@clients(fail=set(KINDS), because="sessions keep what was forgotten")
 def test_what_the_user_forgot_is_in_no_later_request(client: Client) -> None:
     named = {"category": "health", "slug": "allergy"}
     kept = Call("remember", {"text": "Ana is allergic to penicillin.", **named})

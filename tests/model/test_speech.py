@@ -306,3 +306,10 @@ def test_plain_words_are_kept_to_the_letter(words: str) -> None:
 
     assert speech_of("user", said) == Speech(Kind.USER, said)
     assert speech_of("assistant", said) == Speech(Kind.AGENT, said)
+
+
+@pytest.mark.parametrize("name", ["mcp__perdure__remember", "perdure_recall", "perdure__forget"])
+def test_a_call_of_our_own_tools_is_not_kept(name: str) -> None:
+    call = f"[called {name}: Ana is allergic to penicillin.]"
+
+    assert speech_of("tool", call).kind is speech_of("assistant", call).kind is Kind.INJECTED

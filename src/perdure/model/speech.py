@@ -60,7 +60,10 @@ def speech_of(role: str, content: str) -> Speech:
     else:
         summary = _summary(text) if role == "system" else None
         found = Speech(Kind.BOILERPLATE, "") if summary is None else summary
-    if (text != content and not _WORD.search(found.text)) or _is_part_of_mark(found.text):
+    is_own_call = found.kind is Kind.CALL and bool(_OWN_CALL.match(found.text))
+    if is_own_call or (text != content and not _WORD.search(found.text)):
+        return Speech(Kind.INJECTED, "")
+    if _is_part_of_mark(found.text):
         return Speech(Kind.INJECTED, "")
     return found
 
@@ -93,6 +96,8 @@ _MARK_PART = re.compile(
     r"\[?p?e?r?d?u?r?e?-?(?:e?n?d?|b?e?g?i?n?)-?[0-9a-f]{0,8}\]|\[(?:p|pe|per|perd|perdu|perdur)?"
 )
 """A message that is only a part of a mark: the rest was cut off."""
+_OWN_CALL = re.compile(r"\[called \S*perdure", re.IGNORECASE)
+"""A call of one of Perdure's tools repeats what is remembered, or was."""
 _LONGEST_PART = 60
 _GAP = r"(?:\s|\\n|>|&gt;)+"
 _NOTICE = re.compile(
