@@ -1,0 +1,201 @@
+"""Recall, briefing and prompts on real coding sessions with labels.
+
+    python benchmarks/coding.py FOLDER [--models FOLDER]
+
+FOLDER has sessions (`*.json`: project, started, messages) and `labels.json` (items worth keeping,
+and questions with their gold messages), as `shared/data/sessions_dev`. All projects are in one
+memory; what a later session said is never counted. FTS5 over the same project's user messages
+stands beside.
+"""
+
+import argparse
+import json
+import re
+import sqlite3
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import perdure
+from perdure import Hit, Memory
+from perdure.engine.briefing import brief, relevant_lines
+from perdure.model import Uri
+from perdure.model.speech import Kind, speech_of
+from perdure.model.uri import slug_of
+
+DEPTH = 400
+MOST_OF = 0.34
+"""The share of its words that a line must have to be the item of its message."""
+Place = tuple[str, int]
+
+
+class Question(NamedTuple):
+    text: str
+    project: str
+    started: str
+    gold: frozenset[Place]
+
+
+class Data(NamedTuple):
+    sessions: Mapping[str, Mapping[str, Any]]
+    """By id, the oldest first."""
+    labels: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path) -> "Data":
+        files = (path for path in folder.glob("*.json") if path.name != "labels.json")
+        found = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+        found.sort(key=lambda each: (each["started"], each["session"]))
+        labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
+        return cls(
+            {each["session"]: each for each in found}, {row["session"]: row for row in labels}
+        )
+
+    def questions(self) -> Iterator[Question]:
+        for session, row in self.labels.items():
+            of = self.sessions[session]
+            for each in row["questions"]:
+                text = of["messages"][each["message"]]["content"]
+                gold = frozenset((name, at) for name, at in each["gold"])
+                yield Question(text[:2000], of["project"], of["started"], gold)
+
+    def is_before(self, session: str, question: Question) -> bool:
+        return bool(self.sessions[session]["started"] < question.started)
+
+
+# ---------------------------------------------------------------- recall
+def recalled(data: Data, memory: Memory, question: Question) -> list[Hit]:
+    """Return the hits for a question that were said before it, each message once."""
+    hits = memory.recall(question.text, top_k=DEPTH, project=question.project).hits
+    found: dict[Place, Hit] = {}
+    for hit in hits:
+        if hit.session_id and data.is_before(hit.session_id, question):
+            found.setdefault((hit.session_id, hit.message_indexes[0]), hit)
+    return list(found.values())
+
+
+def searched(data: Data, question: Question) -> list[Place]:
+    """Return what FTS5 finds in the user's messages of the same project."""
+    db = sqlite3.connect(":memory:")
+    db.execute(
+        "CREATE VIRTUAL TABLE said USING fts5(text, session UNINDEXED, at UNINDEXED, "
+        "tokenize='porter unicode61')"
+    )
+    for name, session in data.sessions.items():
+        if session["project"] == question.project and data.is_before(name, question):
+            rows = [
+                (each["content"], name, at)
+                for at, each in enumerate(session["messages"])
+                if speech_of(each["role"], each["content"]).kind is Kind.USER
+            ]
+            db.executemany("INSERT INTO said VALUES (?, ?, ?)", rows)
+    words = dict.fromkeys(re.findall(r"[a-z0-9_]{2,}", question.text.lower()))
+    query = " OR ".join(f'"{word}"' for word in list(words)[:60]) or '"xxxx"'
+    asked = "SELECT session, at FROM said WHERE said MATCH ? ORDER BY rank LIMIT 50"
+    return [(name, int(at)) for name, at in db.execute(asked, (query,))]
+
+
+def shares(found: Sequence[Place], question: Question) -> tuple[float, float]:
+    gold = question.gold
+    return tuple(len(gold & set(found[:top])) / len(gold) for top in (5, 10))  # type: ignore[return-value]
+
+
+def tell(name: str, figures: Sequence[tuple[float, float]]) -> None:
+    five, ten = (100 * statistics.mean(each) for each in zip(*figures, strict=True))
+    print(f"{name:44} n={len(figures)}  R@5 {five:.1f}  R@10 {ten:.1f}")
+
+
+def measure_recall(data: Data, memory: Memory) -> None:
+    ours, plain, wrong, prompts = [], [], 0, []
+    for question in data.questions():
+        hits = recalled(data, memory, question)
+        places = [(hit.session_id, hit.message_indexes[0]) for hit in hits]
+        ours.append(shares(places, question))
+        plain.append(shares(searched(data, question), question))
+        wrong += sum(data.sessions[name]["project"] != question.project for name, _ in places[:10])
+        words = memory.recall(question.text, top_k=1, project=question.project).words
+        lines = relevant_lines(hits[:24], words, lambda _: False)[1:]
+        shown = [
+            hit for hit in hits[:24] for line in lines if line.key in " ".join(hit.snippet.split())
+        ]
+        places = list(dict.fromkeys((hit.session_id, hit.message_indexes[0]) for hit in shown))
+        prompts.append((len(question.gold & set(places)), len(lines)))
+    tell("Perdure, in the project", ours)
+    tell("FTS5, the project's user messages", plain)
+    print(f"of the wrong project in the first ten: {wrong}")
+    useful, given = (statistics.mean(each) for each in zip(*prompts, strict=True))
+    print(f"at a prompt: {given:.2f} lines, {useful:.2f} of them gold")
+
+
+# ---------------------------------------------------------------- briefing
+def stems(text: str) -> set[str]:
+    return {
+        re.sub(r"(?:ing|ed|es|s)$", "", word) for word in re.findall(r"[a-z0-9_]{2,}", text.lower())
+    }
+
+
+def is_useful(data: Data, session: str, message: int | None, text: str) -> bool:
+    has = stems(text)
+    for item in data.labels.get(session, {"items": ()})["items"]:
+        wanted = stems(item["quote"]), stems(item["statement"])
+        enough = any(len(want & has) >= MOST_OF * len(want) for want in wanted)
+        if message in item["messages"] and enough:
+            return True
+    return False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--models", type=Path)
+    asked = parser.parse_args()
+    data = Data.read(asked.folder)
+    with tempfile.TemporaryDirectory() as home:
+        provider = "minilm" if asked.models else "none"
+        Path(home, "config.toml").write_text(f'[embedding]\nprovider = "{provider}"\n')
+        if asked.models:
+            Path(home, "models").symlink_to(asked.models.resolve())
+        with perdure.open(home=home) as memory:
+            briefings = [
+                each for name in data.sessions if (each := _kept(data, memory, name)) is not None
+            ]
+            measure_recall(data, memory)
+    useful, given, size = (statistics.mean(each) for each in zip(*briefings, strict=True))
+    print(
+        f"briefing, where 7 items and more could be known: n={len(briefings)}, {given:.1f} lines, "
+        f"{useful:.1f} of them labelled items, {size:.0f} tokens (four characters each)"
+    )
+
+
+def _kept(data: Data, memory: Memory, name: str) -> tuple[int, int, float] | None:
+    """Keep a session; before that, return how its briefing fares: useful lines, lines, tokens."""
+    session = data.sessions[name]
+    known = [
+        item
+        for other, row in data.labels.items()
+        if data.sessions[other]["project"] == session["project"]
+        and data.sessions[other]["started"] < session["started"]
+        for item in row["items"]
+    ]
+    found = None
+    if name in data.labels and len(known) >= 7:  # noqa: PLR2004 - what a briefing should have
+        parts = memory._parts  # noqa: SLF001 - a briefing as of then
+        index = parts.present(memory.caller.account_id).following.index
+        now = datetime.fromisoformat(session["started"])
+        made = brief(parts.reader, index, memory.caller, slug_of(session["project"]), now=now)
+        useful = [
+            is_useful(data, Uri.parse(item.uri).session, item.message, item.text)
+            for item in made.items
+        ]
+        found = sum(useful), len(useful), len(made.text) / 4
+    memory.commit_session(
+        session["messages"], session_id=name, project=session["project"], extract=False
+    )
+    return found
+
+
+if __name__ == "__main__":
+    main()
