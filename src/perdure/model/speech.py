@@ -121,6 +121,8 @@ _STRUCTURE = re.compile(
     rf"{_QUOTE}[\w.-]{{1,30}}{_QUOTE}|&(?:amp;)*#?\w+;|\\n|\b(?:true|false|null|\d+)\b"
 )
 _LONGEST_STRUCTURE = 1_000
+_CUT_VALUE = re.compile(rf"\A[\w%/.:-]*{_QUOTE}[\s\]}},]*\Z")
+"""The rest of a value whose beginning was cut off, as of an address."""
 _OPENED_JSON = re.compile(r"[\[{]\s*\\*[\"'&][^\n]*\Z")
 _CLOSED_JSON = re.compile(r"\A\\*(?:[\"']|&quot;)[\s\]},]*")
 
@@ -208,7 +210,8 @@ def _without_results(text: str) -> str:
         return text
     start = max(text.rfind("{", 0, pairs[0].start()), 0)
     end = text.rfind("}") + 1
-    return _before(text, start) + (_after(text, end) if end > pairs[-1].start() else "")
+    before = _CUT_VALUE.sub("", _before(text, start))
+    return before + (_after(text, end) if end > pairs[-1].start() else "")
 
 
 # ---------------------------------------------------------------- what other programs put there
