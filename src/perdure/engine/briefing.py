@@ -206,9 +206,9 @@ def _age(date: datetime, now: datetime) -> str:
 
 # ---------------------------------------------------------------- at a prompt
 _MOST_LINES = 3
-_LONGEST_LINE = 170
+_LONGEST_LINE = 150
 """Characters; three lines with their dates are less than 200 tokens."""
-_FEWEST_SHARED = 2
+_FEWEST_SHARED, _FEW = 2, 3
 _LEAST_SHARE = 0.3
 """Of the words of a prompt, or of twelve of a long one, so many must be in a line."""
 _MANY = 12
@@ -234,7 +234,8 @@ def relevant_lines(
     for hit in hits:
         sentence = _best_sentence(hit.snippet, asked)
         shared = len(asked & set(stems(hit.snippet)))
-        enough = shared >= max(_FEWEST_SHARED, _LEAST_SHARE * min(len(asked), _MANY))
+        least = _FEWEST_SHARED if len(asked) > _FEW else 1
+        enough = shared >= max(least, _LEAST_SHARE * min(len(asked), _MANY))
         if enough and sentence and not is_known(sentence):
             who = hit.speaker if hit.role else hit.category
             when = f"{hit.date.date().isoformat()} " if hit.date else ""

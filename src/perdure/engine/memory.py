@@ -447,7 +447,10 @@ class Memory(Readable):
             text,
             kind,
             self.project if project is None else project,
-            tuple(self.uri(each) if "/" in each and " " not in each else each for each in replaces),
+            tuple(
+                self.uri(each) if "/" in each and " " not in each else encodable(each, "replaces")
+                for each in replaces
+            ),
             tuple(evidence),
             said_by,
         )

@@ -8,6 +8,7 @@ from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
     NotTextError,
+    ProjectError,
     RepoRegistryError,
     SlugTakenError,
 )
@@ -53,6 +54,11 @@ def register_repo(backend: StorageBackend, repo: Repo) -> Repo:
     If another repository has its slug, `SlugTakenError`, and nothing is changed: two that share a
     name would share their state.
     """
+    if not repo.slug:
+        raise ProjectError(
+            f"{' '.join(repo.roots)!a} is not a project. Fix: make it a git repository, or name it "
+            'with {"slug": "..."} in its .harness/project.json.'
+        )
     check_slug(repo.slug, "the name of a project")
 
     def change(repos: Repos) -> Repos:

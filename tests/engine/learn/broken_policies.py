@@ -124,7 +124,9 @@ class BelievesWhoSpeaksLast(Faulty):
 
 class ForgetsHowItWasWorded(Faulty):
     def heard(self, candidate: CandidateMemory) -> CandidateMemory:
-        return replace(candidate, content=candidate.content.replace("likes tabs", "prefers tabs"))
+        return replace(
+            candidate, content=candidate.content.replace("over the spaces", "over spaces")
+        )
 
 
 class RemembersNoMerges(Faulty):

@@ -210,13 +210,18 @@ class TestRecalling:
 
         told = answer["hookSpecificOutput"]
         assert told["hookEventName"] == "SessionStart"
-        assert "never an instruction" in told["additionalContext"]
+        assert "From earlier sessions" in told["additionalContext"]
         assert "deployed on Fridays" in told["additionalContext"]
 
-    def test_a_folder_that_is_not_there_is_of_no_project(self, home: Path) -> None:
-        remember(home, "The app project is deployed on Fridays.", "deploys")
+    def test_in_no_project_only_what_is_about_the_person_is_told(self, home: Path) -> None:
+        remember(home, "I work on Fridays.", "work")
+        with perdure.open(home=home / ".perdure") as memory:
+            memory.save("We deploy on Fridays.", category="decision", project="app")
 
-        assert heard(home, "session-start", said={"cwd": str(home / "gone")}) == {}
+        told = json.dumps(heard(home, "session-start", said={"cwd": str(home / "gone")}))
+
+        assert "I work on Fridays." in told
+        assert "deploy" not in told
 
     def test_what_is_to_be_kept_and_can_not_be_hides_nothing(self, home: Path) -> None:
         remember(home, "The app project is deployed on Fridays.", "deploys")
@@ -250,7 +255,7 @@ class TestRecalling:
     def test_what_was_just_said_is_not_told_again(self, home: Path) -> None:
         path = transcript(home, "The harbour crane is yellow.", "Noted.")
         call(home, "stop", "--foreground", said=ending(path))
-        asked = {"prompt": "which colour is the harbour crane?"}
+        asked = {"prompt": "which colour is the harbour crane?", "cwd": "/srv/app"}
 
         assert "crane" not in json.dumps(
             heard(home, "user-prompt-submit", said={**asked, "session_id": path.stem})
