@@ -206,7 +206,7 @@ def _age(date: datetime, now: datetime) -> str:
 
 # ---------------------------------------------------------------- at a prompt
 _MOST_LINES = 3
-_LONGEST_LINE = 150
+_LONGEST_LINE = 125
 """Characters; three lines with their dates are less than 200 tokens."""
 _FEWEST_SHARED, _FEW = 2, 3
 _LEAST_SHARE = 0.3
