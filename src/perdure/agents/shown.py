@@ -32,13 +32,16 @@ class Shown:
         return key_of(key) in self._keys
 
     def add(self, keys: Iterable[str]) -> None:
-        self._keys = [*self._keys, *map(key_of, keys)][-_MOST:]
-        self._write()
+        new = [key_of(key) for key in keys]
+        if new:
+            self._keys = [*self._keys, *new][-_MOST:]
+            self._write()
 
     def clear(self) -> None:
         """Forget all: the session's context was compacted or cleared."""
-        self._keys = []
-        self._write()
+        if self._keys:
+            self._keys = []
+            self._write()
 
     def may_hint(self, words: str) -> bool:
         """Return whether a hint may be given now; if so, note that it was."""

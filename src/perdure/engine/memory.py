@@ -249,15 +249,8 @@ class Memory(Readable):
         project, then the rest.
         """
         project = self.project if project is None else _slug(project)
-        question = Question(
-            text=query,
-            top_k=top_k,
-            budget_tokens=budget_tokens,
-            valid_at=None if valid_at is None else _moment(valid_at),
-            filters=filters,
-            project=project,
-            projects=_searched(project, projects),
-        )
+        limits, searched = (top_k, budget_tokens), _searched(project, projects)
+        question = _question(query, limits, valid_at, filters, project, searched)
         if at is not None:
             return self._past(at).recall(question, self.caller)
         return Answering(self._parts).recall(question, self.caller)
@@ -915,16 +908,29 @@ class PastMemory(Readable):
     ) -> RecallResult:
         """Return what memory had to say to a question then; all else is as in the present."""
         project = self.project if project is None else _slug(project)
-        question = Question(
-            text=query,
-            top_k=top_k,
-            budget_tokens=budget_tokens,
-            valid_at=None if valid_at is None else _moment(valid_at),
-            filters=filters,
-            project=project,
-            projects=_searched(project, projects),
-        )
+        limits, searched = (top_k, budget_tokens), _searched(project, projects)
+        question = _question(query, limits, valid_at, filters, project, searched)
         return self._past.recall(question, self.caller)
+
+
+def _question(  # noqa: PLR0913, PLR0917 - as `recall`
+    text: str,
+    limits: tuple[int, int | None],
+    valid_at: datetime | date | str | None,
+    filters: Mapping[str, JSON] | None,
+    project: str,
+    projects: tuple[str, ...] | None,
+) -> Question:
+    top_k, budget_tokens = limits
+    return Question(
+        text=text,
+        top_k=top_k,
+        budget_tokens=budget_tokens,
+        valid_at=None if valid_at is None else _moment(valid_at),
+        filters=filters,
+        project=project,
+        projects=projects,
+    )
 
 
 def _slug(project: str) -> str:

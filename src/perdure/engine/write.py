@@ -10,6 +10,7 @@ from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.engine.browse import Browser
 from perdure.engine.learn.grounds import grounds_of
+from perdure.engine.learn.places import of_project
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import Note, refuse_secrets
 from perdure.engine.validate.validating import Owned, Safe, safe
@@ -33,7 +34,6 @@ from perdure.model.uri import PROFILE
 from perdure.model.values import JSON, encodable, shortened
 
 _ATTEMPTS_TO_SAVE = 10
-_MAX_SLUG = 100
 _RENAME = "choose another name."
 
 
@@ -91,7 +91,7 @@ def save(  # noqa: PLR0913 - as `Memory.save`
         of = None if is_moved else project
         found = _next(nodes, caller, place, clean, of, replace_learned=replace_learned)
         if found is None:
-            taken, place = place, _beside(place, project)
+            taken, place = place, of_project(place, project)
             if place == taken:
                 raise NodeExistsError(
                     f"{str(place)!a} belongs to another project. Nothing was written. "
@@ -145,12 +145,6 @@ def _next(  # noqa: PLR0913 - who, where and what
             options={"replace_learned": True},
         )
     return before, before.revised(content=clean.content, metadata=clean.metadata)
-
-
-def _beside(place: Uri, project: str) -> Uri:
-    """Return the place of a memory whose own is taken by another project's."""
-    own = f"--{project or 'person'}"
-    return place.parent.child(f"{place.name.removesuffix(own)[: _MAX_SLUG - len(own)]}{own}")
 
 
 def _place(caller: RequestContext, category: str, slug: str, content: str) -> Uri:

@@ -3,10 +3,9 @@
 import re
 from hashlib import sha256
 
-from perdure.model import CandidateMemory, ContextNode, Uri, slugify
+from perdure.model import CandidateMemory, Uri, slugify
 from perdure.model.uri import PROFILE
 
-PROJECT = "project"
 FORMER = "former"
 """The category of what held once. Each such node leads to what superseded it."""
 TAKEN_APART = "apart"
@@ -28,12 +27,6 @@ def place_of(candidate: CandidateMemory, account: str) -> Uri:
         return owner.child("skills", candidate.slug)
     memories = owner.child("memories", candidate.category)
     return memories if candidate.category == PROFILE else memories.child(candidate.slug)
-
-
-def project_of(node: ContextNode) -> str:
-    """Return the project that a node names; empty for none."""
-    named = node.metadata.get(PROJECT)
-    return named if isinstance(named, str) else ""
 
 
 def of_project(place: Uri, project: str) -> Uri:

@@ -19,7 +19,6 @@ from perdure.engine.learn.grounds import grounds_of
 from perdure.engine.learn.joining import Joining, Judged, Match, kept_apart
 from perdure.engine.learn.judge import Judge
 from perdure.engine.learn.places import (
-    PROJECT,
     apart_place,
     beside,
     differ_by_value,
@@ -27,10 +26,10 @@ from perdure.engine.learn.places import (
     is_profile,
     of_project,
     place_of,
-    project_of,
 )
 from perdure.errors import NodeExistsError
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
+from perdure.model.record import PROJECT
 
 
 class Known(Protocol):
@@ -220,7 +219,7 @@ def _project(candidate: CandidateMemory) -> str:
 
 def _is_of_project(page: ContextNode, candidate: CandidateMemory) -> bool:
     """Whether a candidate may join a page: both are of one project, or of none."""
-    return is_profile(page.place) or project_of(page) == _project(candidate)
+    return is_profile(page.place) or page.project == _project(candidate)
 
 
 def _named(candidate: CandidateMemory) -> frozenset[str]:
