@@ -53,6 +53,7 @@ _KINDS = {
 _REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORECASE)
 """What refers to something that only that session has: an option, a line, what follows."""
 _STATEMENT = re.compile(r"^- (.+)$", re.MULTILINE)
+_HEAD = "From earlier sessions, in the user's words:"
 _DAY_SECONDS = 86_400
 
 
@@ -110,7 +111,7 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     ]
     chosen = _chosen(found, words_key(known), budget, now)
     text = _written(chosen, now)
-    return Briefing(tuple(chosen), text, _tokens(text))
+    return Briefing(tuple(chosen), text, _tokens(len(text)))
 
 
 def _items(hit: SeedHit, stored: Stored, now: datetime) -> Iterator[BriefingItem]:
@@ -161,19 +162,25 @@ def _chosen(
     ranked = sorted(found, key=lambda item: (not item.pinned, -item.score, item.uri))
     chosen: list[BriefingItem] = []
     seen: list[set[str]] = []
+    kinds: set[str] = set()
+    size = len(_HEAD) + 1
     for item in ranked:
         key = words_key(item.text)
         words = set(key.split())
         if not words or key in known or any(_is_same(words, other) for other in seen):
             continue
-        if _tokens(_written([*chosen, item], now)) <= budget:
+        title = 0 if item.kind in kinds else len(_TITLES[item.kind]) + 2
+        more = title + len(_line(item, now)) + 1
+        if _tokens(size + more) <= budget:
             chosen.append(item)
             seen.append(words)
+            kinds.add(item.kind)
+            size += more
     return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
 
 
-def _tokens(text: str) -> int:
-    return round(len(text) / _CHARACTERS_PER_TOKEN)
+def _tokens(characters: int) -> int:
+    return round(characters / _CHARACTERS_PER_TOKEN)
 
 
 def _is_same(words: set[str], other: set[str]) -> bool:
@@ -183,16 +190,20 @@ def _is_same(words: set[str], other: set[str]) -> bool:
 def _written(items: Sequence[BriefingItem], now: datetime) -> str:
     if not items:
         return ""
-    lines = ["From earlier sessions, in the user's words:"]
+    lines = [_HEAD]
     kind = ""
     ordered = sorted(items, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
     for item in ordered:
         if item.kind != kind:
             kind = item.kind
             lines.append(f"{_TITLES[kind]}:")
-        age = f" ({_age(item.date, now)})" if item.date else ""
-        lines.append(f"- {presentable_line(item.text)}{age}")
+        lines.append(_line(item, now))
     return "\n".join(lines) + "\n"
+
+
+def _line(item: BriefingItem, now: datetime) -> str:
+    age = f" ({_age(item.date, now)})" if item.date else ""
+    return f"- {presentable_line(item.text)}{age}"
 
 
 def _age(date: datetime, now: datetime) -> str:
