@@ -141,6 +141,15 @@ class KeepTests(IndexBase):
         assert index.read(ACCOUNT, ["full", "bare", "else", "none"]) == {"full": full, "bare": bare}
         assert index.read("nobody", ["full"]) == {}
 
+    def test_what_is_noted_is_found_newest_first_and_filtered(self, index: KeptIndex) -> None:
+        for number, id_ in enumerate(("b", "a", "c")):
+            put(index, id_, payload={"noted": "", "always": 2, "updated_at": f"2026-0{number + 1}"})
+        put(index, "plain")
+
+        scope = {"account_id": ACCOUNT, "owner_space": "user:ana"}
+        assert [hit.id for hit in index.noted(scope, 2)] == ["c", "a"]
+        assert index.noted({**scope, "owner_space": "user:nobody"}, 5) == []
+
     def test_a_look_at_records_is_as_a_search_that_scores_nothing(self, index: KeptIndex) -> None:
         put(index, "b", "a", "c", payload={"n": 1})
         put(index, "other", uri=uri_of("one", "bob"), vector=())
