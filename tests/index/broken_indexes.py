@@ -974,6 +974,16 @@ class LooksInTheOrderAsked(MemoryIndex):
         return sorted(super().look(ids, filters), key=lambda hit: list(ids).index(hit.id))
 
 
+class NotesTheOldestFirst(MemoryIndex):
+    def noted(self, filters: Filters, top_k: int) -> Hits:
+        return super().noted(filters, 1000)[::-1][:top_k]
+
+
+class NotesForEverybody(MemoryIndex):
+    def noted(self, filters: Filters, top_k: int) -> Hits:
+        return super().noted({**filters, "owner_space": "user:ana"}, top_k)
+
+
 # ---------------------------------------------------------------- together
 
 
