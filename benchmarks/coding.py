@@ -109,25 +109,56 @@ def tell(name: str, figures: Sequence[tuple[float, float]]) -> None:
 
 
 def measure_recall(data: Data, memory: Memory) -> None:
-    ours, plain, wrong, prompts = [], [], 0, []
+    ours, plain, wrong = [], [], 0
     for question in data.questions():
         hits = recalled(data, memory, question)
         places = [(hit.session_id, hit.message_indexes[0]) for hit in hits]
         ours.append(shares(places, question))
         plain.append(shares(searched(data, question), question))
         wrong += sum(data.sessions[name]["project"] != question.project for name, _ in places[:10])
-        words = memory.recall(question.text, top_k=1, project=question.project).words
-        lines = relevant_lines(hits[:24], words, lambda _: False)[1:]
-        shown = [
-            hit for hit in hits[:24] for line in lines if line.key in " ".join(hit.snippet.split())
-        ]
-        places = list(dict.fromkeys((hit.session_id, hit.message_indexes[0]) for hit in shown))
-        prompts.append((len(question.gold & set(places)), len(lines)))
     tell("Perdure, in the project", ours)
     tell("FTS5, the project's user messages", plain)
     print(f"of the wrong project in the first ten: {wrong}")
-    useful, given = (statistics.mean(each) for each in zip(*prompts, strict=True))
-    print(f"at a prompt: {given:.2f} lines, {useful:.2f} of them gold")
+
+
+# ---------------------------------------------------------------- at a prompt
+class Prompted(NamedTuple):
+    """What the lines for one prompt are worth."""
+
+    lines: int
+    gold: int
+    """Those of a message that matters for this very prompt."""
+    items: int
+    """Those, and the ones of a message that states something worth keeping."""
+
+
+def prompted(data: Data, memory: Memory, question: Question, project: str) -> Prompted:
+    """Ask as a hook does, before the session of the question was kept."""
+    found = memory.recall(question.text, top_k=24, project=project)
+    lines = relevant_lines(found.hits, found.words, lambda _: False)[1:]
+    texts = {line.key for line in lines}
+    places = {
+        (hit.session_id, hit.message_indexes[0])
+        for hit in found.hits
+        if hit.session_id and any(text in " ".join(hit.snippet.split()) for text in texts)
+    }
+    stated = {
+        (name, at)
+        for name, row in data.labels.items()
+        for item in row["items"]
+        for at in item["messages"]
+    }
+    gold, good = len(places & question.gold), len(places & (question.gold | stated))
+    return Prompted(len(lines), min(gold, len(lines)), min(good, len(lines)))
+
+
+def tell_prompts(own: Sequence[Prompted], other: Sequence[Prompted]) -> None:
+    lines, gold, items = (statistics.mean(each) for each in zip(*own, strict=True))
+    silent = statistics.mean(not each.lines for each in other)
+    print(
+        f"at a prompt: n={len(own)}, {lines:.2f} lines, {gold:.2f} of them gold, {items:.2f} gold "
+        f"or a labelled item; silent for {100 * silent:.0f} % of {len(other)} prompts of others"
+    )
 
 
 # ---------------------------------------------------------------- briefing
@@ -159,10 +190,21 @@ def main() -> None:
         if asked.models:
             Path(home, "models").symlink_to(asked.models.resolve())
         with perdure.open(home=home) as memory:
-            briefings = [
-                each for name in data.sessions if (each := _kept(data, memory, name)) is not None
-            ]
+            briefings: list[tuple[int, int, float]] = []
+            own: list[Prompted] = []
+            other: list[Prompted] = []
+            questions = list(data.questions())
+            kept: set[str] = set()
+            for name, session in data.sessions.items():
+                for each in questions:
+                    if each.started == session["started"]:
+                        own.append(prompted(data, memory, each, each.project))
+                        projects = sorted(kept - {each.project})
+                        other += [prompted(data, memory, each, project) for project in projects]
+                briefings += _kept(data, memory, name)
+                kept.add(session["project"])
             measure_recall(data, memory)
+            tell_prompts(own, other)
     useful, given, size = (statistics.mean(each) for each in zip(*briefings, strict=True))
     print(
         f"briefing, where 7 items and more could be known: n={len(briefings)}, {given:.1f} lines, "
@@ -170,7 +212,7 @@ def main() -> None:
     )
 
 
-def _kept(data: Data, memory: Memory, name: str) -> tuple[int, int, float] | None:
+def _kept(data: Data, memory: Memory, name: str) -> list[tuple[int, int, float]]:
     """Keep a session; before that, return how its briefing fares: useful lines, lines, tokens."""
     session = data.sessions[name]
     known = [
@@ -180,7 +222,7 @@ def _kept(data: Data, memory: Memory, name: str) -> tuple[int, int, float] | Non
         and data.sessions[other]["started"] < session["started"]
         for item in row["items"]
     ]
-    found = None
+    found = []
     if name in data.labels and len(known) >= 7:  # noqa: PLR2004 - what a briefing should have
         parts = memory._parts  # noqa: SLF001 - a briefing as of then
         index = parts.present(memory.caller.account_id).following.index
@@ -190,7 +232,7 @@ def _kept(data: Data, memory: Memory, name: str) -> tuple[int, int, float] | Non
             is_useful(data, Uri.parse(item.uri).session, item.message, item.text)
             for item in made.items
         ]
-        found = sum(useful), len(useful), len(made.text) / 4
+        found.append((sum(useful), len(useful), len(made.text) / 4))
     memory.commit_session(
         session["messages"], session_id=name, project=session["project"], extract=False
     )

@@ -136,7 +136,10 @@ def _recalled(wishes: Wishes, home: Path, said: "Said") -> str:
         with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
             if Pending(home):  # a process before was killed over these
                 start_draining(home, os.environ)
-        return recalled_at_start(said.cwd, Shown(home / "hooks" / "shown", wishes.agent, session))
+        shown = Shown(home / "hooks" / "shown", wishes.agent, session)
+        if said.source == "resume" and shown:  # its context has the briefing that it began with
+            return ""
+        return recalled_at_start(said.cwd, shown)
     if not is_worth_asking(said.prompt):
         return ""
     from perdure.engine.importing.reading import stable_name

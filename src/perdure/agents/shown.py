@@ -28,6 +28,9 @@ class Shown:
             told = json.loads(self._path.read_bytes())
             self._keys, self._hinted = [str(key) for key in told["keys"]], float(told["hinted"])
 
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
     def __contains__(self, key: str) -> bool:
         return key_of(key) in self._keys
 

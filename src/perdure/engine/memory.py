@@ -255,7 +255,20 @@ class Memory(Readable):
             return self._past(at).recall(question, self.caller)
         return Answering(self._parts).recall(question, self.caller)
 
-    def briefing(self, *, budget_tokens: int = 300, known: str = "") -> "Briefing":
+    def read(self, uri: str) -> ContextNode:
+        """Return an active node; `NodeNotFoundError` if there is none.
+
+        A short id of a briefing may name a message; then the content is that one, with those
+        around it.
+        """
+        from perdure.engine.briefing import ID, named
+
+        if not ID.fullmatch(uri):
+            return super().read(uri)
+        index = self._parts.present(self.caller.account_id).following.index
+        return named(uri, self._parts.reader, index, self.caller)
+
+    def briefing(self, *, budget_tokens: int = 294, known: str = "") -> "Briefing":
         """Return what an agent should know when a session starts, rules first.
 
         Only what belongs to the project or the person; what `known` says already, such as the

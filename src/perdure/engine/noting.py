@@ -5,19 +5,23 @@ the text as it may be put before a model. So whoever starts up again and again, 
 see them, needs neither read nor check each of them anew, as long as its file is the same.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import accumulate, groupby
 
 from perdure.context.reading import Stored
-from perdure.engine.learn.net import fitted, scored
+from perdure.engine.learn.hint import LIKELY
+from perdure.engine.learn.net import scored
+from perdure.engine.learn.rules import rule_for
 from perdure.engine.recall.packing import RULES, entry
 from perdure.engine.recall.result import hit_of
 from perdure.index.account.schema import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import VALID_UNTIL
 from perdure.model.uri import PROFILE
-from perdure.model.values import JSON, read_moment
+from perdure.model.values import JSON, read_moment, shortened
 
 ALWAYS_LOAD, PHASES = "always_load", "phases"
 NOTED = "noted"
@@ -53,29 +57,71 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
     return [replace(first, payload={**first.payload, **note}), *others]
 
 
+_LONGEST_END = 240
+"""Characters that are kept of how a session ended, of each side."""
 LASTING, OF_PERSON = 2, 3
 """In place of `always`: for the briefing only, what may last, and what is about the person."""
 _PERSONAL = frozenset({"preference", "pattern", "rule"})
 
 
 def with_lasting(records: list[IndexRecord], node: ContextNode) -> list[IndexRecord]:
-    """Return the records of a session; each message says how likely it is to last.
+    """Return the records of a session; each says how likely its sentences are to last.
 
-    Those of a project that are likely enough are found for its briefing.
+    In a project, the first record of a message has those that are likely enough, and the last
+    message of the user how the session ended: that is what the briefing is made of.
     """
     if not node.place.session:
         return records
-    return [_lasting(record, node.project) for record in records]
+    made = list(records)
+    spoken = [at for at, record in enumerate(records) if "message" in record.payload]
+    users = -1
+    for _, group in groupby(spoken, key=lambda at: records[at].payload["message"]):
+        spots = list(group)
+        if records[spots[0]].payload.get("role") == "user":
+            users = spots[0]
+            _mark(made, spots, node.project)
+    if node.project and users >= 0:
+        texts = records[users].text, _conclusion(records[at] for at in spoken[::-1])
+        ended: list[JSON] = [shortened(" ".join(text.split()), _LONGEST_END) for text in texts]
+        made[users] = _noted(made[users], node.project, {"ended": ended})
+    return made
 
 
-def _lasting(record: IndexRecord, project: str) -> IndexRecord:
-    if record.payload.get("role") != "user":
-        return record
-    best = max((each.score for each in scored(record.text)), default=0.0)
-    more: dict[str, JSON] = {"lasting": round(best, 3)} if best else {}
-    if project and best >= fitted().threshold:
-        more |= {NOTED: project, "always": LASTING, "updated_at": record.payload["date"]}
-    return replace(record, payload={**record.payload, **more}) if more else record
+def _mark(records: list[IndexRecord], spots: Sequence[int], project: str) -> None:
+    """Score the sentences of a message that is in the records at `spots`, and note the best."""
+    ends = [*accumulate(len(records[at].text) + 1 for at in spots)]
+    found = scored("\n".join(records[at].text for at in spots))
+    best = dict.fromkeys(spots, 0.0)
+    lasting: list[JSON] = []
+    for each in found:
+        at = spots[bisect_right(ends, each.sentence.start)]
+        best[at] = max(best[at], each.score)
+        score = each.score + (rule_for(each.sentence.plain) is not None)
+        if score >= LIKELY:
+            lasting.append([each.sentence.text, each.kind, round(score, 3)])
+    for at, score in best.items():
+        if score:
+            payload = {**records[at].payload, "lasting": round(score, 3)}
+            records[at] = replace(records[at], payload=payload)
+    if project and lasting:
+        records[spots[0]] = _noted(records[spots[0]], project, {"sentences": lasting})
+
+
+def _noted(record: IndexRecord, project: str, more: Mapping[str, JSON]) -> IndexRecord:
+    when = record.payload["date"]
+    payload = {NOTED: project, "always": LASTING, "updated_at": when, **more}
+    return replace(record, payload={**record.payload, **payload})
+
+
+def _conclusion(latest_first: Iterable[IndexRecord]) -> str:
+    """Return how the last message of the agent begins; empty if the user spoke last."""
+    text = ""
+    message: JSON = None
+    for record in latest_first:
+        if record.payload.get("role") == "user" or message not in {None, record.payload["message"]}:
+            break
+        message, text = record.payload["message"], record.text
+    return text
 
 
 def note_of(stored: Stored) -> dict[str, JSON]:

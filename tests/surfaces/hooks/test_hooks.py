@@ -199,6 +199,18 @@ class TestManyAtOnce:
 
 
 class TestRecalling:
+    def test_a_session_that_is_resumed_has_its_briefing_already(self, home: Path) -> None:
+        remember(home, "The app project is deployed on Fridays.", "deploys")
+
+        def started(session: str, source: str) -> bool:
+            said = {"cwd": str(home), "session_id": session, "source": source}
+            return "Fridays" in str(heard(home, "session-start", said=said))
+
+        assert started("one", "startup")
+        assert not started("one", "resume")
+        assert started("one", "compact")
+        assert started("two", "resume")
+
     @pytest.mark.parametrize("agent", ["claude-code", "codex"])
     def test_a_session_starts_with_what_is_known_of_its_project(
         self, home: Path, agent: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perdure.model.values import JSON
 
 
-FORMAT = 3
+FORMAT = 4
 """Changes when the same node would give other records."""
 
 

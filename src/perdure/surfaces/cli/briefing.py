@@ -10,7 +10,7 @@ from perdure.surfaces.telling import picked
 
 @click.command("briefing")
 @click.option(
-    "--budget", type=click.IntRange(1), default=300, metavar="TOKENS", help="At most so many; 300."
+    "--budget", type=click.IntRange(1), default=294, metavar="TOKENS", help="At most so many; 294."
 )
 @as_json(ONE_OBJECT)
 @with_project_memory
@@ -22,7 +22,7 @@ def briefing_command(memory: Memory, budget: int, *, as_json: bool) -> None:
     """
     found = memory.briefing(budget_tokens=budget)
     if as_json:
-        items = [picked(item, "kind text uri date message pinned") for item in found.items]
+        items = [picked(item, "id kind text uri date message pinned") for item in found.items]
         out.json({"text": found.text, "tokens": found.tokens, "items": items})
         return
     out.text(found.text)

@@ -1,0 +1,95 @@
+"""What a session starts with, and what a prompt is given: short, of use, and to be read further."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import perdure
+from perdure import Memory, NodeNotFoundError
+from perdure.engine.briefing import Line, relevant_lines
+
+LONG = "The importer reads each file of the folder in turn and reports what it can not parse. "
+TALK = [
+    {"role": "user", "content": "Add a test for the importer."},
+    {"role": "assistant", "content": "The test is there. It covers two formats."},
+    {"role": "user", "content": f"{LONG * 30}\n\nNever write to the folder of the importer."},
+    {"role": "assistant", "content": "Understood."},
+    {"role": "user", "content": "Now rename the parser module to reader."},
+    {"role": "assistant", "content": "All 12 tests pass. The module is renamed."},
+]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with perdure.open(home=tmp_path / "home", project="harbour") as opened:
+        opened.save("Deploys run on Fridays.", category="decision", slug="deploys")
+        opened.commit_session(TALK, session_id="s", extract=False)
+        yield opened
+
+
+def lines(memory: Memory, prompt: str) -> list[Line]:
+    found = memory.recall(prompt, top_k=24)
+    return relevant_lines(found.hits, found.words, lambda _: False)[1:]
+
+
+def test_a_rule_at_the_end_of_a_long_message_is_in_the_briefing(memory: Memory) -> None:
+    assert "- Never write to the folder of the importer. ~" in memory.briefing().text
+
+
+def test_the_briefing_says_how_the_last_session_ended(memory: Memory) -> None:
+    last = memory.briefing().text.splitlines()[-1]
+
+    assert last.startswith("Last session ~")
+    assert last.endswith("today: Now rename the parser module to reader. Agent: All 12 tests pass.")
+
+
+def test_a_session_that_goes_on_ended_where_it_ended_last(memory: Memory) -> None:
+    memory.append("s", [{"role": "user", "content": "Also rename the writer."}])
+
+    assert memory.briefing().text.splitlines()[-1].endswith("today: Also rename the writer.")
+
+
+def test_every_line_has_an_id_that_read_takes(memory: Memory) -> None:
+    items = {item.text: item for item in memory.briefing().items}
+
+    assert memory.read(items["Deploys run on Fridays."].id).content == "Deploys run on Fridays."
+    around = memory.read(items["Never write to the folder of the importer."].id).content
+    assert "Never write to the folder of the importer." in around
+    assert "The test is there." in around
+    assert "All 12 tests pass." not in memory.read(items["Deploys run on Fridays."].id).content
+
+
+def test_an_id_reads_nothing_of_another_user(memory: Memory) -> None:
+    id_ = next(item.id for item in memory.briefing().items if item.message is not None)
+    bob = memory.for_caller(user="bob")
+
+    with pytest.raises(NodeNotFoundError, match="perdure briefing"):
+        bob.read(id_)
+
+
+def test_an_id_that_names_nothing_is_an_error(memory: Memory) -> None:
+    with pytest.raises(NodeNotFoundError, match="~zzzz"):
+        memory.read("~zzzz")
+
+
+@pytest.mark.parametrize("budget", [1, 20, 60, 294])
+def test_a_briefing_keeps_to_its_budget(memory: Memory, budget: int) -> None:
+    found = memory.briefing(budget_tokens=budget)
+
+    assert found.tokens <= budget
+    assert found.tokens == perdure.tokens_in(found.text)
+
+
+def test_a_prompt_gets_what_has_to_do_with_it(memory: Memory) -> None:
+    (line,) = lines(memory, "May I write into the importer folder?")
+
+    assert line.text.endswith("user: Never write to the folder of the importer.")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["What is the capital of Norway?", "Write a limerick about a cat.", "Fix the failing build."],
+)
+def test_a_prompt_on_something_else_gets_nothing(memory: Memory, prompt: str) -> None:
+    assert lines(memory, prompt) == []
