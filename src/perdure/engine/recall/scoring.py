@@ -112,7 +112,7 @@ class RetrievalConfig:
     """So many of the best are asked there what is beside them."""
     agent: float = 0.45
     """The share that is left there to what an agent said, which is mostly about its progress."""
-    lasting: float = 0.3
+    lasting: float = 0.4
     """What a message gets there that certainly says something which lasts."""
     phrase: float = 0.3
     """What a passage gets that has all that the question quotes."""
