@@ -93,3 +93,26 @@ def test_a_prompt_gets_what_has_to_do_with_it(memory: Memory) -> None:
 )
 def test_a_prompt_on_something_else_gets_nothing(memory: Memory, prompt: str) -> None:
     assert lines(memory, prompt) == []
+
+
+def test_a_session_that_goes_on_gets_only_what_is_sure_to_matter(memory: Memory) -> None:
+    def given(prompt: str) -> int:
+        found = memory.recall(prompt, top_k=24)
+        return len(relevant_lines(found.hits, found.words, lambda _: False, goes_on=True)) - 1
+
+    vague = "Add an exporter beside the importer, with a module of its own, tests for both "
+    vague += "formats, a page that documents the folder layout, and an entry in the changelog."
+    assert len(lines(memory, vague)) == 1
+    assert given(vague) < 1
+    assert given("Never write to the folder of the importer, right?") == 1
+
+
+def test_a_line_has_neither_list_mark_nor_a_bare_number(memory: Memory) -> None:
+    memory.commit_session(
+        [{"role": "user", "content": "1. The tide gauge is read hourly.\n2. Its log rotates."}],
+        session_id="t",
+        extract=False,
+    )
+
+    (line,) = lines(memory, "How often is the tide gauge read?")
+    assert line.text.endswith("user: The tide gauge is read hourly.")

@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_938,
+    "agents": 1_949,
     "app": 3_062,
     "artifacts": 7_235,
     "context": 3_159,
-    "engine": 22_896,
+    "engine": 22_913,
     "harness": 1_028,
     "index": 4_219,
     "model": 2_248,
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_414
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_442

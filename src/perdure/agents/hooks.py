@@ -37,6 +37,8 @@ _INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".c
 _MOST_INSTRUCTIONS = 200_000
 _MOST_LOOKED_AT = 24
 _LAST_WORDS_SECONDS = 0.5
+_OPENING_PROMPTS = 2
+"""After so many prompts of a session, memory speaks only if it is sure to matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,8 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     with open_memory(os.environ, caller, project=project) as memory:
         result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")
     news = [hit for hit in result.hits if not known or hit.session_id != known]
-    lines = relevant_lines(news, result.words, lambda text: text in shown)
+    goes_on = shown.prompted() >= _OPENING_PROMPTS
+    lines = relevant_lines(news, result.words, lambda text: text in shown, goes_on=goes_on)
     shown.add(line.key for line in lines)
     hint = prompt_hint(prompt)
     told = [line.text for line in lines]

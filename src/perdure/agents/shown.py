@@ -24,9 +24,11 @@ class Shown:
         self._path = folder / f"{name}.json"
         self._keys: list[str] = []
         self._hinted = 0.0
+        self._prompts = 0
         with suppress(OSError, ValueError, TypeError, KeyError):
             told = json.loads(self._path.read_bytes())
             self._keys, self._hinted = [str(key) for key in told["keys"]], float(told["hinted"])
+            self._prompts = int(told["prompts"])
 
     def __bool__(self) -> bool:
         return bool(self._keys)
@@ -40,10 +42,16 @@ class Shown:
             self._keys = [*self._keys, *new][-_MOST:]
             self._write()
 
+    def prompted(self) -> int:
+        """Count one more prompt of the session; return how many there were before."""
+        self._prompts += 1
+        self._write()
+        return self._prompts - 1
+
     def clear(self) -> None:
         """Forget all: the session's context was compacted or cleared."""
-        if self._keys:
-            self._keys = []
+        if self._keys or self._prompts:
+            self._keys, self._prompts = [], 0
             self._write()
 
     def may_hint(self, words: str) -> bool:
@@ -56,7 +64,7 @@ class Shown:
         return True
 
     def _write(self) -> None:
-        told = {"keys": self._keys, "hinted": self._hinted}
+        told = {"keys": self._keys, "hinted": self._hinted, "prompts": self._prompts}
         with suppress(OSError, StorageError):  # on a read-only disk it is shown again
             write_whole(self._path, json.dumps(told).encode())
             for other in self._path.parent.iterdir():

@@ -22,7 +22,7 @@ from perdure.errors import NodeNotFoundError
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
 from perdure.model import ContextNode, RequestContext, SeedHit
-from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_UNTIL
+from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import parse
 from perdure.model.values import JSON, read_moment, shortened
 
@@ -183,13 +183,19 @@ def _kept(node: ContextNode, now: datetime) -> Iterator[BriefingItem]:
     until = read_moment(node.metadata.get(VALID_UNTIL))
     if until is not None and until <= now:
         return
-    kind = node.metadata.get("kind")
-    kind = kind if kind in _TITLES else _KINDS.get(node.category, "fact")
+    given = node.metadata.get("kind")
+    kind = given if given in _TITLES else _kind_of(node.category)
     pinned = node.declared("pinned") in {True, "true", "yes"}
     stated = _STATEMENT.findall(node.content) or [node.abstract or node.content]
+    dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
+    date = next((each for each in dates if each), node.updated_at)
     for each in stated:
         line = shortened(" ".join(each.split()), _LONGEST)
-        yield BriefingItem(str(kind), line, node.uri, node.updated_at, pinned=pinned)
+        yield BriefingItem(str(kind), line, node.uri, date, pinned=pinned)
+
+
+def _kind_of(category: str) -> str:
+    return _KINDS.get(category, category if category in _TITLES else "fact")
 
 
 # ---------------------------------------------------------------- what fits
@@ -309,6 +315,9 @@ _FEWEST_SHARED, _FEW = 2, 3
 _SPEAKS_FROM = 0.08
 """How likely a line must be to matter. Half of the prompts of another project have none such."""
 _BIAS, _COVERED, _OF_USER, _RANK, _SURE, _LATE = -3.09, 3.98, 0.52, -0.83, 0.54, -0.14
+_GOING_ON = -2.2
+"""What each line loses once a session goes on: what its later prompts need was mostly said in it.
+With it, hooks are silent at eight of ten prompts for which nothing earlier matters."""
 """Fitted on sessions_dev: on prompts with labels, and on the same asked in other projects."""
 
 
@@ -321,19 +330,24 @@ class Line(NamedTuple):
 
 
 def relevant_lines(
-    hits: Iterable[Hit], words: Sequence[str], is_known: Callable[[str], bool]
+    hits: Iterable[Hit],
+    words: Sequence[str],
+    is_known: Callable[[str], bool],
+    *,
+    goes_on: bool = False,
 ) -> list[Line]:
     """Return the best hits as lines of one sentence each, if they are likely to matter.
 
-    `words` are those of the question that were compared. What is known already is left out.
+    `words` are those of the question that were compared. What is known already is left out. A
+    session that `goes_on` has had prompts before.
     """
     asked = {stem for word in words for stem in stems(word)}
     found: list[tuple[float, Line]] = []
     for rank, hit in enumerate(islice(hits, _LOOKED_AT_HITS)):
         sentence = _best_sentence(hit.snippet, asked)
-        score = _likely(hit, rank, asked)
+        score = _likely(hit, rank, asked, _GOING_ON if goes_on else 0.0)
         if score >= _SPEAKS_FROM and sentence and not is_known(sentence):
-            who = hit.speaker if hit.role else hit.category
+            who = hit.speaker if hit.role else _kind_of(hit.category)
             when = f"{hit.date.date().isoformat()} " if hit.date else ""
             text = presentable_line(shortened(sentence, _LONGEST_LINE))
             found.append((score, Line(sentence, f"- {when}{presentable_line(who)}: {text}")))
@@ -342,7 +356,7 @@ def relevant_lines(
     return [head, *(line for _, line in best)] if best else []
 
 
-def _likely(hit: Hit, rank: int, asked: set[str]) -> float:
+def _likely(hit: Hit, rank: int, asked: set[str], more: float) -> float:
     """Return how likely a hit matters for a question with these words, from 0 to 1."""
     shared = len(asked & set(stems(hit.snippet)))
     is_kept = not hit.role
@@ -354,15 +368,18 @@ def _likely(hit: Hit, rank: int, asked: set[str]) -> float:
     )
     late = log(1 + hit.message_indexes[0]) if hit.message_indexes else 0.0
     total = _BIAS + _COVERED * covered + _OF_USER * (is_kept or hit.role == "user")
-    total += _RANK * log(1 + rank) + _SURE * is_sure + _LATE * late
+    total += _RANK * log(1 + rank) + _SURE * is_sure + _LATE * late + more
     return 1 / (1 + exp(-total))
 
 
 def _best_sentence(text: str, asked: set[str]) -> str:
     """Return the sentence of a text that shares most with a question; of equal ones the first."""
-    found = [" ".join(each.split()) for each in _SENTENCE.split(text) if each.strip()]
+    lines = (_LIST_MARK.sub("", " ".join(each.split())) for each in _SENTENCE.split(text))
+    found = [line for line in lines if len(line.split()) >= _FEWEST_WORDS]
     return max(found, key=lambda each: len(asked & set(stems(each))), default="")
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
+_FEWEST_WORDS = 3
 _FIRST = re.compile(r"(?<=[.!?])\s")
