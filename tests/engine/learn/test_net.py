@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.engine.learn import net
-from perdure.engine.learn.hint import prompt_hint
+from perdure.engine.learn.net import prompt_hint
 from perdure.engine.learn.prose import sentences, user_sentences
 
 
@@ -74,7 +74,6 @@ def test_what_may_last_is_a_candidate(text: str, kind: str) -> None:
     (found,) = net.candidates(user(text))
 
     assert found.kind == kind
-    assert found.patterns
 
 
 @pytest.mark.parametrize("text", ["go ahead", "continue", "Thanks, that works!", "run the tests"])
