@@ -19,9 +19,9 @@ BUDGETS = {
     "app": 3_061,
     "artifacts": 7_235,
     "context": 3_159,
-    "engine": 22_117,
+    "engine": 22_115,
     "harness": 1_028,
-    "index": 4_219,
+    "index": 4_222,
     "model": 2_260,
     "process": 546,
     "storage": 4_888,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 58_633
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 58_634

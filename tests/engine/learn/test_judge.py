@@ -219,6 +219,8 @@ def test_long_texts_are_the_same_word_for_word_only() -> None:
 
 def test_the_reason_names_what_decided() -> None:
     assert '"16"' in compare("Uses Postgres 14.", "Uses Postgres 16.").reason
+    found = compare("Ana lives in Berlin.", "Ana lives in New York.")
+    assert found.reason == 'One says "Berlin", the other "New York".'
     assert '"and Bob"' in compare("Saw Ana and Bob.", "Saw Ana.").reason
 
 

@@ -206,6 +206,19 @@ def test_what_a_tool_keeps_and_a_hook_learns_is_one(
     assert len(holding(context)) == 1
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_where_several_statements_may_have_changed_all_are_shown(
+    context: Context, memory: Memory, door: str
+) -> None:
+    for each in ("The poller runs every 5 minutes.", "The cache is cleared every 30 minutes."):
+        memory.remember(each, kind="fact")
+    state(memory, door, "Actually make it every 15 minutes.", "fact")
+
+    assert len(holding(context)) == 3
+    doubted = [text for text in contents(context).values() if "(may be outdated since " in text]
+    assert len(doubted) == 2
+
+
 def test_a_new_value_of_nothing_that_is_known_is_not_learned(
     context: Context, memory: Memory
 ) -> None:

@@ -23,7 +23,7 @@ from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.transcript import Message
 from perdure.model.uri import PROFILE
-from perdure.model.values import MAX_ABSTRACT, read_moment, shortened, visible
+from perdure.model.values import read_moment, shortened, visible
 
 _BY_AGENTS = frozenset({"skill", "case"})
 """What an agent may state too. What a tool returns is nobody's statement."""
@@ -147,7 +147,6 @@ def _candidate(item: Item, ctx: RequestContext) -> CandidateMemory | None:
             category=category,
             content=content,
             slug=slug and slug_of(slug, prefix),
-            abstract=shortened(content, MAX_ABSTRACT),
             confidence=float(min(1.0, max(0.0, item.given["confidence"]))),
             owner_space=owner_space(category, ctx),
             when=when,

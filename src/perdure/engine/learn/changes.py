@@ -74,14 +74,12 @@ def searched(text: str) -> str:
 
 
 # ---------------------------------------------------------------- what only says the new value
-def completed(new: str, known: Iterable[str]) -> tuple[str, str] | None:
-    """Return what a fragment says in full, and the one known statement that it changes.
+def completions(new: str, known: Iterable[str]) -> list[tuple[str, str]]:
+    """Return what a fragment says in full, with each known statement that it may change.
 
     "Mondays instead of Thursdays" and "actually make it every 15 minutes" name the new value only.
-    None if it is not such a fragment, or if several statements could be meant.
     """
-    found = [(whole, old) for old in known if (whole := _whole(new, old))]
-    return found[0] if len(found) == 1 else None
+    return [(whole, old) for old in known if (whole := _whole(new, old))]
 
 
 def is_fragment(text: str) -> bool:

@@ -10,7 +10,6 @@ from perdure.engine.learn.rules import Written, written
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.transcript import Message
 from perdure.model.uri import KINDS, PROFILE
-from perdure.model.values import MAX_ABSTRACT, shortened
 
 Find = Callable[[Messages, RequestContext], Iterable[CandidateMemory]]
 """Finds candidates of every category."""
@@ -63,7 +62,6 @@ def _candidate(
         category=category,
         content=each.text,
         slug="" if category == PROFILE else _slug(each, category, message.name),
-        abstract=shortened(each.text, MAX_ABSTRACT),
         confidence=each.confidence,
         owner_space=owner_space(category, ctx),
         when=each.when,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
 
 from perdure.engine.learn import statements
-from perdure.engine.learn.changes import change_in, completed, is_fragment, outdates, searched
+from perdure.engine.learn.changes import change_in, completions, is_fragment, outdates, searched
 from perdure.engine.learn.evidence import support_of, text_of, texts_of
 from perdure.engine.learn.judge import Judge
 from perdure.engine.learn.merging import Judged, Match, Merging, kept_apart
@@ -67,7 +67,7 @@ class _TopicPolicy:
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         candidate, ended = self._completed(candidate, ctx)
         place = self._place(candidate, ctx)
-        if is_fragment(candidate.content) and not candidate.metadata.get("by"):
+        if is_fragment(candidate.content) and not ended and not candidate.metadata.get("by"):
             reason = "It names only a new value, and no known statement has the old one."
             return WritePlan(action=Action.SKIP, uri=str(place), reason=reason)
         node = self._known.at(place, ctx)
@@ -96,15 +96,18 @@ class _TopicPolicy:
     def _completed(
         self, candidate: CandidateMemory, ctx: RequestContext
     ) -> tuple[CandidateMemory, list[ContextNode]]:
-        """Return a candidate that names only a new value as the whole statement it makes."""
+        """Return a candidate that names only a new value as the whole statement it makes.
+
+        The nodes that it may be about come with it; only if there is one, it is certain.
+        """
         if not is_fragment(candidate.content):
             return candidate, []
         near = [each for each in self._related(candidate, ctx) if _is_for(each, candidate)]
         known = {each.text: node for node in near for each in statements.statements(node.content)}
-        found = completed(candidate.content, known)
-        if found is None:
-            return candidate, []
-        whole, old = found
+        found = completions(candidate.content, known)
+        if len(found) != 1:
+            return candidate, [known[old] for _, old in found]
+        whole, old = found[0]
         more = {**candidate.metadata, "replaces": [statements.cid_of(old)]}
         slug = candidate.slug and (known[old].place.name or candidate.slug)
         return replace(candidate, content=whole, slug=slug, metadata=more), [known[old]]
@@ -126,6 +129,8 @@ class _TopicPolicy:
             for each in known:
                 is_named = each.cid in named or (node.uri in named and len(known) == 1)
                 certain = is_named or outdates(candidate.content, each.text)
+                if certain is None and completions(candidate.content, [each.text]):
+                    certain = False
                 if certain is None or each.text == statements.plain(candidate.content):
                     continue
                 match = Match(node, each, "The newer one says that it changed.")

@@ -27,7 +27,7 @@ from perdure.errors import (
 )
 from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 from perdure.model.uri import KINDS, OF_THE_PERSON, PROFILE
-from perdure.model.values import JSON, MAX_ABSTRACT, encodable, shortened, shown
+from perdure.model.values import JSON, encodable, shown
 
 _CATEGORIES = KINDS | {"person": PROFILE}
 SPEAKERS = ("user", "agent")
@@ -140,8 +140,6 @@ def _candidate(
         category=category,
         content=text,
         slug="" if category == PROFILE else slug_of(text),
-        abstract=shortened(text, MAX_ABSTRACT),
-        confidence=1.0,
         owner_space=owner,
         when=when,
         quote=quotes[0].quote if quotes else "",
