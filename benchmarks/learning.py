@@ -43,6 +43,8 @@ MOST = 20
 PER_SESSION = 6.8
 """Candidates per labelled session in fitting; unseen repositories have about one more."""
 RIDGE = 1.0
+LEAST = 0.8
+"""The durable precision from which a rule is kept."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,46 @@ def judged(sessions: Sequence[Session]) -> tuple[str, list[str]]:
     return "\n".join(lines), unjudged
 
 
+def transferred(sessions: Sequence[Session]) -> str:
+    """Return how rules do in a repository that were chosen by what they wrote in the others.
+
+    Kept for a repository are the rules that wrote something elsewhere, with a durable precision of
+    at least LEAST. A rule that fits one repository only counts for nothing.
+    """
+    verdicts = {(s, m, h): verdict for s, m, h, _, verdict in json.loads(VERDICTS.read_text())}
+    wrote: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for session in sessions:
+        for each in of_rules(session):
+            verdict = verdicts.get((session.name, each.message, digest(each)), "unjudged")
+            wrote[each.rule].append((session.project, verdict))
+    got = items = right = count = 0
+    lines = []
+    for left in sorted({each.project for each in sessions}):
+        kept = set()
+        for rule, found in wrote.items():
+            elsewhere = [verdict == "durable" for project, verdict in found if project != left]
+            if elsewhere and sum(elsewhere) / len(elsewhere) >= LEAST:
+                kept.add(rule)
+        own = [each for each in sessions if each.project == left]
+        mine = {e.name: [w for w in of_rules(e) if w.rule in kept] for e in own}
+        hit = sum(
+            any(hits(item, w.message, w.text) for w in mine[each.name])
+            for each in own
+            for item in each.items
+        )
+        of = sum(len(each.items) for each in own)
+        judged_here = [v for rule in kept for project, v in wrote[rule] if project == left]
+        durable = judged_here.count("durable")
+        got, items, right, count = got + hit, items + of, right + durable, count + len(judged_here)
+        lines.append(f"{left:16} {hit:3} of {of:3} items, {durable} of {len(judged_here)} durable")
+    alone = sorted(rule for rule, found in wrote.items() if len({p for p, _ in found}) == 1)
+    lines.append(
+        f"{'all':16} {got:3} of {items:3} items ({100 * got / items:.1f} %), "
+        f"{right} of {count} durable ({right / max(1, count):.2f})"
+    )
+    return "\n".join([*lines, f"rules that wrote in one repository only: {', '.join(alone)}"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sessions", type=Path)
@@ -208,6 +250,7 @@ def main() -> None:
             print(*each)
     report, unjudged = judged(sessions)
     print("\n" + report)
+    print("\nrules chosen without the repository\n" + transferred(sessions))
     if asked.written:
         print("\n".join(unjudged))
     if asked.fit:
@@ -221,7 +264,8 @@ def main() -> None:
             "most": model.most,
             "features": model.features,
         }
-        WEIGHTS.write_text(json.dumps(told, indent=1) + "\n")
+        lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in told.items()]
+        WEIGHTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from perdure.engine.learn.judge import Verdict, compare
 SET = Path(__file__).parents[1] / "tests" / "data" / "statements.json"
 HALVES = ("tune", "held")
 LABELS = tuple(verdict.value for verdict in Verdict)
-APART, SAME = 0.99, 0.8
+APART, SAME = 1.0, 0.08
 Judged = list[tuple[dict[str, str], str]]
 
 

@@ -86,7 +86,7 @@ CHECK = (
     # texts that are long, many or odd, each in a time like its length
     "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
     "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",
-    "tests/engine/learn/test_pages.py::test_a_page_is_read_in_a_time_like_its_length",
+    "tests/engine/learn/test_statements.py::test_a_page_is_read_in_a_time_like_its_length",
     "tests/engine/learn/test_extract_conformance.py::TestAskedPreference::test_any_text_is_taken",
     "tests/engine/test_holding.py::test_who_asks_for_what_was_finds_it_first",
     "tests/engine/test_validation.py::TestValidation::test_any_text_is_clean_soon",

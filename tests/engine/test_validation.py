@@ -16,6 +16,7 @@ from perdure.engine.validate.markup import inert
 from perdure.engine.validate.secrets import Secret, SecretPolicy
 from perdure.errors import InvalidValueError, SecretRefusedError
 from perdure.model import CandidateMemory
+from perdure.model.transcript import Message
 from perdure.testing.suite import examples
 from tests.engine.viewer import done_by_viewing
 from tests.support.validate.tokens import token
@@ -427,7 +428,7 @@ class TestValidation:
         )
         clean = self.validated(given_one, SecretPolicy.MASK).candidate
 
-        check_evidence(clean, [{"role": "user", "content": said}])
+        check_evidence(clean, [Message.from_mapping({"role": "user", "content": said})])
         assert clean.content == f"{LABEL}I like tea. {ORDER} &lt;script>"
         assert texts.presentable(clean.quote) == clean.content
 

@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.learn import pages
-from perdure.engine.learn.evidence import Evidence, cid_of
-from perdure.engine.learn.grounds import Grounds, Merge, Saying, as_metadata, with_merge
+from perdure.engine.learn import statements
+from perdure.engine.learn.evidence import (
+    Evidence,
+    Mention,
+    Merge,
+    Support,
+    as_metadata,
+    cid_of,
+    merges_as_metadata,
+)
 from perdure.engine.provenance import Claim, Kind, Quote
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
@@ -101,7 +108,7 @@ class TestEvidence:
         self, context: Context, evidence: Evidence, trouble: str
     ) -> None:
         uri = f"{MEMORIES}/entity/rome"
-        write(context, uri, "Ana lives in Rome.", Saying("march", (evidence,), "Ana"))
+        write(context, uri, "Ana lives in Rome.", Mention("march", (evidence,), "Ana"))
 
         (quote,) = only(context, uri).said[0].quotes
 
@@ -110,29 +117,29 @@ class TestEvidence:
     def test_words_of_somebody_else_prove_nothing(self, context: Context) -> None:
         said = Evidence(0, cid_of("I live in Berlin."), "I live in Berlin")
         uri = f"{MEMORIES}/entity/tom"
-        write(context, uri, "Tom lives in Berlin.", Saying("march", (said,), "Tom"))
+        write(context, uri, "Tom lives in Berlin.", Mention("march", (said,), "Tom"))
 
         assert only(context, uri).said[0].quotes[0].trouble == "somebody else said this"
 
     @pytest.mark.parametrize("session", ["", "no-such", "x" * 500])
     def test_a_session_that_never_was_proves_nothing(self, context: Context, session: str) -> None:
-        saying = Saying(session, (Evidence(0, cid_of("x"), "x"),), "Ana")
+        saying = Mention(session, (Evidence(0, cid_of("x"), "x"),), "Ana")
         uri = f"{MEMORIES}/entity/rome"
         write(context, uri, "Ana lives in Rome.", saying)
 
         assert not only(context, uri, ADMIN).holds
 
     def test_what_was_worded_otherwise_is_told_so(self, context: Context) -> None:
-        said = Saying("march", (Evidence(0, cid_of("x"), "x"),), "Ana", "Ana's home is Berlin.")
+        said = Mention("march", (Evidence(0, cid_of("x"), "x"),), "Ana", "Ana's home is Berlin.")
         uri = f"{MEMORIES}/entity/berlin"
         write(context, uri, "Ana lives in Berlin.", said)
 
         assert only(context, uri).said[0].wording == "Ana's home is Berlin."
 
 
-def write(context: Context, uri: str, text: str, *said: Saying) -> None:
+def write(context: Context, uri: str, text: str, *said: Mention) -> None:
     """Write a page as if it had been extracted."""
-    grounds = {pages.cid_of(text): Grounds(said=said)}
+    grounds = {statements.cid_of(text): Support(mentions=said)}
     node = ContextNode(uri=uri, content=f"{text}\n", metadata=as_metadata(grounds))
     context.nodes.write_node(node, ADMIN)
 
@@ -309,7 +316,7 @@ class TestReach:
     @pytest.fixture
     def shared(self, context: Context) -> Context:
         """Let a skill of the agent whom both have rest on what Ana said."""
-        said = Saying("march", (Evidence(0, cid_of("I live in Berlin."), "Berlin"),), "Ana", "W")
+        said = Mention("march", (Evidence(0, cid_of("I live in Berlin."), "Berlin"),), "Ana", "W")
         write(context, SKILL, "Deploy from Berlin.", said)
         return context
 
@@ -335,8 +342,8 @@ class TestReach:
 
     def test_what_a_merge_superseded_out_of_reach_is_not_told(self, shared: Context) -> None:
         node = shared.nodes.read_node(SKILL, ADMIN)
-        cid = pages.cid_of("Deploy from Berlin.")
-        metadata = with_merge(node, Merge(2, "merge", cid, former=(PROFILE, "no uri")))
+        cid = statements.cid_of("Deploy from Berlin.")
+        metadata = merges_as_metadata([Merge(2, "merge", cid, former=(PROFILE, "no uri"))])
         shared.nodes.write_node(node.revised(metadata={**node.metadata, **metadata}), ADMIN)
 
         assert of(shared).why(SKILL).merges[0].former == (PROFILE,)

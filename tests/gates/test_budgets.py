@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 1_949,
-    "app": 3_062,
+    "app": 3_061,
     "artifacts": 7_235,
     "context": 3_159,
-    "engine": 22_913,
+    "engine": 22_292,
     "harness": 1_028,
-    "index": 4_219,
-    "model": 2_248,
+    "index": 4_222,
+    "model": 2_260,
     "process": 546,
     "storage": 4_888,
-    "surfaces": 6_489,
+    "surfaces": 6_482,
     "testing": 4_218,
 }
 
@@ -39,5 +39,10 @@ def test_every_package_has_a_budget() -> None:
     assert BUDGETS.keys() == {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
 
 
+def test_learning_keeps_to_its_budget_with_its_tables() -> None:
+    files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_500
+
+
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_442
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 58_828

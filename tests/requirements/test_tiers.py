@@ -47,7 +47,7 @@ def test_every_suite_runs_on_some_stack_while_working(found: dict[str, Held]) ->
         ("tests/model/test_uri.py::test_a", ("search",), (), "check"),
         ("tests/model/test_uri.py::test_a", ("search", "net_recall"), (), "nightly"),
         ("tests/model/test_uri_bites.py::test_a", (), (), "check"),
-        ("tests/engine/learn/test_pages_bite.py::test_a", (), (), "check"),
+        ("tests/engine/learn/test_statements_bite.py::test_a", (), (), "check"),
         ("tests/engine/carrying/test_bites.py::test_a", (), (), "check"),
         ("docs/tutorial.md::line:1,column:1", (), (), "check"),
         ("tests/benchmarks/test_save.py::test_a", (), (), "check"),

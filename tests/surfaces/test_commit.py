@@ -223,7 +223,7 @@ class TestJson:
                 "speaker": "Ana",
                 "confidence": 0.9,
                 "reason": 'It supersedes "Ana lives in Berlin". '
-                'One says "berlin", the other "lisbon".',
+                'One says "Berlin", the other "Lisbon".',
             }
         ]
         assert {each["uri"] for each in changes} == {f"{MEMORIES}/profile", *former}

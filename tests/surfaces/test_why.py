@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.learn import pages
-from perdure.engine.learn.evidence import Evidence, cid_of
-from perdure.engine.learn.grounds import Grounds, Saying, as_metadata
+from perdure.engine.learn import statements
+from perdure.engine.learn.evidence import Evidence, Mention, Support, as_metadata, cid_of
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode
 from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, refusal, told
@@ -66,6 +65,14 @@ profile, version 2 of TIME
     └── 2  TIME  ana/default, session  CID
 """
     )
+
+
+@pytest.mark.usefixtures("memory")
+def test_what_a_tool_kept_says_who_stated_it() -> None:
+    told("remember", "I live in Porto.", "--kind", "person")
+
+    assert "stated by the user, 100% sure" in told("why", "profile")
+    assert "learned from what was said" not in told("why", "profile")
 
 
 def test_what_no_longer_holds_says_so_first(moved: Path) -> None:
@@ -156,12 +163,13 @@ def test_json_has_all_of_it(moved: Path) -> None:
     assert statements == [
         {
             "text": "Ana lives in Lisbon.",
-            "cid": pages.cid_of("Ana lives in Lisbon."),
+            "cid": cid_of("Ana lives in Lisbon."),
             "extracted": True,
             "since": "2026-05-02",
             "when": "2026-05-02T10:00:00.000Z",
             "confidence": 0.9,
             "topic": "home",
+            "by": None,
             "holds": True,
             "said": [
                 {
@@ -210,8 +218,10 @@ class TestReach:
 
 def write_skill(text: str, session: str, quote: str, message: str) -> None:
     """Write a skill of the agent whom all have, as if it had been learned from a session."""
-    said = Saying(session, (Evidence(0, cid_of(message), quote),), f"Ana{HOSTILE}", "Ana wants it.")
-    metadata = as_metadata({pages.cid_of(text): Grounds(said=(said,), topic=HOSTILE)})
+    said = Mention(
+        session, (Evidence(0, cid_of(message), quote),), f"Ana{HOSTILE}", "Ana wants it."
+    )
+    metadata = as_metadata({statements.cid_of(text): Support(mentions=(said,), topic=HOSTILE)})
     node = ContextNode(
         uri="ctx://local/agents/default/skills/deploy", content=f"{text}\n", metadata=metadata
     )

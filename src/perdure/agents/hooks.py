@@ -262,7 +262,7 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     """
     from perdure.app import caller_for, open_memory
     from perdure.engine.briefing import relevant_lines
-    from perdure.engine.learn.hint import prompt_hint
+    from perdure.engine.learn.net import prompt_hint
     from perdure.engine.learn.prose import words_key
     from perdure.harness.projects import slug_at
 

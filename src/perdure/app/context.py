@@ -254,15 +254,14 @@ class Context:
         model = self.language_model if settings.extract or settings.merge else None
         if model is None:
             return Learning(extractors(), compare)
-        from perdure.engine.learn import asked
-        from perdure.engine.learn.asking import AskingJudge
+        from perdure.engine.learn.asking import asking_judge, by_model
         from perdure.engine.llm.contract import Occasion
 
         who = request.account_id, f"user:{request.user_id}", request.session_id
         extract, merge = (model.on(Occasion(*who, purpose)) for purpose in ("extract", "merge"))
         return Learning(
-            asked.extractors(extract) if settings.extract else extractors(),
-            AskingJudge(merge) if settings.merge else compare,
+            extractors(by_model(extract)) if settings.extract else extractors(),
+            asking_judge(merge) if settings.merge else compare,
         )
 
     def close(self) -> None:

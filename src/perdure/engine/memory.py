@@ -25,7 +25,7 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
-from perdure.model.uri import slug_of
+from perdure.model.uri import OF_THE_PERSON, slug_of
 from perdure.model.values import JSON, encodable, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from perdure.engine.exporting import Exported
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
-    from perdure.engine.learn.remember import Cited, Remembered, Statement
+    from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
     from perdure.engine.lint import Linted
     from perdure.engine.llm.ledger import Cost
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from perdure.storage import Locator
 
 
-_OF_THE_PERSON = frozenset({"profile", "preference"})
 Projects = Literal["own", "all"]
 """Which projects a recall searches."""
 
@@ -349,7 +348,7 @@ class Memory(Readable):
         return self.project if project is None else _slug(project)
 
     def _project_for(self, category: str) -> str:
-        return "" if category in _OF_THE_PERSON else self.project
+        return "" if category in OF_THE_PERSON else self.project
 
     def commit_session(  # noqa: PLR0913 - as `save`
         self,
@@ -447,9 +446,9 @@ class Memory(Readable):
         it. What it `replaces`, by URI or words, or contradicts, ends; where that is not certain,
         both are kept, and the older says since when it may be outdated.
         """
-        from perdure.engine.learn.remember import Statement
+        from perdure.engine.learn.remember import NewStatement
 
-        statement = Statement(
+        statement = NewStatement(
             text,
             kind,
             self.project if project is None else project,
@@ -462,16 +461,15 @@ class Memory(Readable):
         )
         return self._remember(statement, session_id)
 
-    def _remember(self, statement: "Statement", session_id: str, *decided: str) -> "Remembered":
-        from perdure.engine.learn.remember import Remembering
+    def _remember(self, statement: "NewStatement", session_id: str, *decided: str) -> "Remembered":
+        from perdure.engine.learn.remember import remember
         from perdure.engine.saving.knowing import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
         known = KnownNodes(self._parts.nodes, Answering(self._parts).match)
-        remembering = Remembering(self._parts.nodes, known, self._parts.learning(caller))
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
-        done = remembering.remember(statement, caller, also)
+        done = remember(known, self._parts.learning(caller).judge, statement, caller, also)
         self.settle()
         return done
 
@@ -487,12 +485,12 @@ class Memory(Readable):
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
         """Keep a candidate as a statement, by its id; `text` is another wording of it."""
-        from perdure.engine.learn.remember import Cited, Statement
+        from perdure.engine.learn.remember import Cited, NewStatement
 
         found = self._review.find(candidate)
         quote = Cited(found.session_id, found.message, found.text)
         project = found.project or self.project
-        statement = Statement(text or found.text, kind or found.kind, project, evidence=(quote,))
+        statement = NewStatement(text or found.text, kind or found.kind, project, evidence=(quote,))
         return self._remember(statement, found.session_id, found.text)
 
     def reject(self, candidate: str) -> "Pending":

@@ -12,8 +12,7 @@ from hashlib import sha256
 from itertools import accumulate, groupby
 
 from perdure.context.reading import Stored
-from perdure.engine.learn.hint import LIKELY
-from perdure.engine.learn.net import scored
+from perdure.engine.learn.net import LIKELY, scored
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.recall.packing import RULES, entry
 from perdure.engine.recall.result import hit_of

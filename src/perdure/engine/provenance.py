@@ -11,9 +11,8 @@ from perdure.context.files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
 from perdure.engine.importing.importers import SOURCE
-from perdure.engine.learn import pages
-from perdure.engine.learn.evidence import Evidence, cid_of
-from perdure.engine.learn.grounds import Grounds, Saying, grounds_of, merges_of
+from perdure.engine.learn import statements
+from perdure.engine.learn.evidence import Evidence, Mention, Support, cid_of, merges_of, support_of
 from perdure.engine.sessions import Sessions
 from perdure.errors import (
     AbsentError,
@@ -85,6 +84,8 @@ class Claim:
     """When it was last said."""
     confidence: float | None = None
     topic: str = ""
+    by: str = ""
+    """Who stated it, where a tool kept it: the user or the agent."""
     said: tuple[Said, ...] = ()
     out_of_reach: int = 0
     """In how many more places it was said that the caller may not see."""
@@ -183,37 +184,37 @@ class Witnesses:
         self._ctx = ctx
         self._heard: dict[str, list[Message] | str | None] = {}
 
-    def said(self, grounds: Grounds) -> tuple[tuple[Said, ...], int]:
+    def said(self, support: Support) -> tuple[tuple[Said, ...], int]:
         """Return where a statement was said, and in how many places out of reach it was too."""
-        within = [each for each in grounds.said if self._messages(each.session) is not None]
-        return tuple(map(self._said, within)), len(grounds.said) - len(within)
+        within = [each for each in support.mentions if self._messages(each.session) is not None]
+        return tuple(map(self._said, within)), len(support.mentions) - len(within)
 
-    def _said(self, saying: Saying) -> Said:
-        saying = self._told(saying) if saying.is_withheld else saying
-        first, *more = saying.evidence
-        speaker = saying.speaker
-        quotes = (self._quote(first, saying, speaker), *(self._quote(e, saying) for e in more))
-        return Said(saying.session, speaker, quotes, saying.wording)
+    def _said(self, mention: Mention) -> Said:
+        mention = self._told(mention) if mention.is_withheld else mention
+        first, *more = mention.evidence
+        speaker = mention.speaker
+        quotes = (self._quote(first, mention, speaker), *(self._quote(e, mention) for e in more))
+        return Said(mention.session, speaker, quotes, mention.wording)
 
-    def _quote(self, evidence: Evidence, saying: Saying, speaker: str | None = None) -> Quote:
+    def _quote(self, evidence: Evidence, mention: Mention, speaker: str | None = None) -> Quote:
         """Look for some words; if it is said who spoke, that must be so."""
-        found = self._messages(saying.session)
+        found = self._messages(mention.session)
         trouble = found if isinstance(found, str) else _trouble(evidence, found or [], speaker)
         return Quote(evidence.message, evidence.quote, trouble)
 
-    def _told(self, saying: Saying) -> Saying:
-        """Return a saying with what was kept back, for somebody who may read the session."""
-        found = self._messages(saying.session)
+    def _told(self, mention: Mention) -> Mention:
+        """Return a mention with what was kept back, for somebody who may read the session."""
+        found = self._messages(mention.session)
         heard = found if isinstance(found, list) else []
         told = tuple(
             each
             if _amiss(each, heard)
             else replace(each, quote=heard[each.message].content[:_SHOWN])
-            for each in saying.evidence
+            for each in mention.evidence
         )
         first = told[0]
         speaker = "" if _amiss(first, heard) else heard[first.message].speaker
-        return replace(saying, evidence=told, speaker=speaker)
+        return replace(mention, evidence=told, speaker=speaker)
 
     def _messages(self, session: str) -> list[Message] | str | None:
         """Return what was said in a session, or why nobody knows; None if it is out of reach."""
@@ -304,9 +305,9 @@ class Asking:
 
     # ------------------------------------------------------------ what it says
     def _claims(self, node: ContextNode) -> Iterator[Claim]:
-        grounds = grounds_of(node)
-        for statement in pages.statements(node.content):
-            known = grounds.get(statement.cid)
+        support = support_of(node)
+        for statement in statements.statements(node.content):
+            known = support.get(statement.cid)
             claim = Claim(
                 statement.text, statement.cid, extracted=known is not None, since=statement.since
             )
@@ -317,6 +318,7 @@ class Asking:
                     when=known.when,
                     confidence=known.confidence,
                     topic=known.topic,
+                    by=known.by,
                     said=said,
                     out_of_reach=hidden,
                 )
@@ -401,5 +403,5 @@ def _texts(claims: tuple[Claim, ...]) -> Iterator[tuple[str, str]]:
     for claim in claims:
         for said in claim.said:
             if said.wording:
-                yield pages.cid_of(said.wording), said.wording
+                yield statements.cid_of(said.wording), said.wording
         yield claim.cid, claim.text

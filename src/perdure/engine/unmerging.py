@@ -9,17 +9,17 @@ from perdure.artifacts import IndexState
 from perdure.context.files import META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
-from perdure.engine.learn import pages
-from perdure.engine.learn.grounds import (
-    Grounds,
+from perdure.engine.learn import statements
+from perdure.engine.learn.evidence import (
     Merge,
+    Support,
     as_metadata,
-    grounds_of,
     merges_as_metadata,
     merges_of,
+    support_of,
 )
-from perdure.engine.learn.joining import APART, kept_apart, told
-from perdure.engine.learn.places import apart_place
+from perdure.engine.learn.merging import APART, described, kept_apart
+from perdure.engine.learn.naming import apart_place
 from perdure.engine.restore import as_it_was
 from perdure.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError
 from perdure.model import ContextNode, RequestContext
@@ -45,7 +45,7 @@ class _Parent:
     """What was merged: its words, and what they rest on."""
 
     text: str
-    grounds: Grounds
+    support: Support
 
 
 class Unmerging:
@@ -82,13 +82,13 @@ class Unmerging:
         known = self._read(ctx, apart.uri)
         if known is None:
             return apart
-        grounds, content = grounds_of(known), known.content
-        stands = {each.cid for each in pages.statements(content)}
-        for cid, new in grounds_of(apart).items():
-            grounds[cid] = grounds[cid].joined(new) if cid in grounds else new
+        support, content = support_of(known), known.content
+        stands = {each.cid for each in statements.statements(content)}
+        for cid, new in support_of(apart).items():
+            support[cid] = support[cid].joined(new) if cid in support else new
             if cid not in stands:
-                content = pages.inserted(content, apart.content)
-        return known.revised(content=content, metadata={**known.metadata, **as_metadata(grounds)})
+                content = statements.inserted(content, apart.content)
+        return known.revised(content=content, metadata={**known.metadata, **as_metadata(support)})
 
     def _before(
         self, page: ContextNode, merge: Merge, formers: Sequence[ContextNode], ctx: RequestContext
@@ -118,18 +118,18 @@ class Unmerging:
 def _parent(page: ContextNode, formers: Sequence[ContextNode], merge: Merge) -> _Parent:
     """Return what was merged, from where it is kept."""
     for node in (page, *formers):
-        grounds = grounds_of(node)
-        for statement in pages.statements(node.content):
-            found = grounds.get(statement.cid)
+        support = support_of(node)
+        for statement in statements.statements(node.content):
+            found = support.get(statement.cid)
             if found is None:
                 continue
             if statement.cid == merge.statement and not merge.into:
                 return _Parent(statement.text, found)
-            said = [each for each in found.said if each.session == merge.session]
+            said = [each for each in found.mentions if each.session == merge.session]
             if statement.cid == merge.into and said:
                 words = said[0].wording or statement.text
                 plain = tuple(replace(each, wording="") for each in said)
-                return _Parent(pages.plain(words), replace(found, said=plain))
+                return _Parent(statements.plain(words), replace(found, mentions=plain))
     raise InvalidValueError(
         f"what was merged into {page.uri!a} is not there any more. Nothing was changed. "
         "Fix: undo what came after it first, or `perdure history restore` a version."
@@ -140,50 +140,50 @@ def _taken_out(
     page: ContextNode, merge: Merge, parent: _Parent, formers: Sequence[ContextNode]
 ) -> ContextNode:
     """Return the page without what was merged; all else stays as it is."""
-    grounds, content = grounds_of(page), page.content
+    support, content = support_of(page), page.content
     if merge.into:
-        known = grounds.pop(merge.into)
-        said = tuple(each for each in known.said if each.session != merge.session)
+        known = support.pop(merge.into)
+        said = tuple(each for each in known.mentions if each.session != merge.session)
         if said:
-            grounds[merge.into] = replace(known, said=said)
+            support[merge.into] = replace(known, mentions=said)
     else:
         content, back = _put_back(page, merge, formers)
-        grounds = {cid: each for cid, each in grounds.items() if cid != merge.statement} | back
+        support = {cid: each for cid, each in support.items() if cid != merge.statement} | back
     if not content.strip():
         raise InvalidValueError(
             f"{page.uri!a} would be empty without {parent.text[:80]!a}. Nothing was changed. "
             "Fix: `perdure delete` or `perdure edit` it."
         )
     merges = [each for each in merges_of(page) if each != merge]
-    metadata = {**page.metadata, **told(content, grounds), **merges_as_metadata(merges)}
+    metadata = {**page.metadata, **described(content, support), **merges_as_metadata(merges)}
     return page.revised(content=content, metadata=metadata)
 
 
 def _put_back(
     page: ContextNode, merge: Merge, formers: Sequence[ContextNode]
-) -> tuple[str, dict[str, Grounds]]:
+) -> tuple[str, dict[str, Support]]:
     """Return the content with what was superseded in the place of what superseded it."""
     if any(_says(former, merge.statement) for former in formers):
         return page.content, {}  # it was told late, and never stood on the page
-    stands = pages.statements(page.content)
+    stands = statements.statements(page.content)
     standing = next(each for each in stands if each.cid == merge.statement)
-    back: dict[str, Grounds] = {}
+    back: dict[str, Support] = {}
     for former in formers:
-        back |= grounds_of(former)
+        back |= support_of(former)
     items = "".join(_item(each) for each in formers)
     if items:
-        return pages.replaced(page.content, standing, items), back
-    return pages.without(page.content, standing), back
+        return statements.replaced(page.content, standing, items), back
+    return statements.without(page.content, standing), back
 
 
 def _says(node: ContextNode, cid: str) -> bool:
-    return cid in {each.cid for each in pages.statements(node.content)}
+    return cid in {each.cid for each in statements.statements(node.content)}
 
 
 # ---------------------------------------------------------------- which merge, and what of it
 def _chosen(page: ContextNode, statement: str) -> Merge:
     """Return the last merge, or the last of a statement, which its words or its CID name."""
-    wanted = {statement, pages.cid_of(statement.strip())}
+    wanted = {statement, statements.cid_of(statement.strip())}
     for merge in reversed(merges_of(page)):
         if not statement or wanted & {merge.statement, merge.into}:
             return merge
@@ -196,21 +196,23 @@ def _chosen(page: ContextNode, statement: str) -> Merge:
 
 def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
     """Return the memory that a parent is by itself."""
-    cid = pages.cid_of(parent.text)
-    others: list[JSON] = [each.cid for each in pages.statements(page.content) if each.cid != cid]
+    cid = statements.cid_of(parent.text)
+    others: list[JSON] = [
+        each.cid for each in statements.statements(page.content) if each.cid != cid
+    ]
     metadata: dict[str, JSON] = {
-        **as_metadata({cid: parent.grounds}),
-        "date": parent.grounds.when.isoformat() if parent.grounds.when else None,
+        **as_metadata({cid: parent.support}),
+        "date": parent.support.when.isoformat() if parent.support.when else None,
         APART: others or None,
     }
     kept = {name: value for name, value in metadata.items() if value is not None}
     place = apart_place(page.place, parent.text)
-    return ContextNode(uri=str(place), content=pages.item(parent.text), metadata=kept)
+    return ContextNode(uri=str(place), content=statements.item(parent.text), metadata=kept)
 
 
 def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextNode:
     """Return the page with a mark that it is never merged with the same again."""
-    cid = pages.cid_of(parent.text)
+    cid = statements.cid_of(parent.text)
     if _says(before, cid):
         return before
     apart = tuple(sorted({*kept_apart(page), cid}))
@@ -220,4 +222,6 @@ def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextN
 def _item(former: ContextNode) -> str:
     since = read_moment(former.metadata.get(VALID_FROM))
     day = since.date() if since else None
-    return "".join(pages.item(each.text, day) for each in pages.statements(former.content))
+    return "".join(
+        statements.item(each.text, day) for each in statements.statements(former.content)
+    )

@@ -9,8 +9,8 @@ from perdure.context import frontmatter
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.engine.browse import Browser
-from perdure.engine.learn.grounds import grounds_of
-from perdure.engine.learn.places import of_project
+from perdure.engine.learn.evidence import support_of
+from perdure.engine.learn.naming import of_project
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import Note, refuse_secrets
 from perdure.engine.validate.validating import Owned, Safe, safe
@@ -138,7 +138,7 @@ def _next(  # noqa: PLR0913 - who, where and what
         return None
     if before.content == clean.content and clean.metadata.items() <= before.metadata.items():
         return before, before
-    if not replace_learned and grounds_of(before):
+    if not replace_learned and support_of(before):
         raise NodeExistsError(
             f"{before.uri!a} was learned from sessions, and this would replace it. Nothing "
             "was written. Fix: give it another slug, or add the text to it by hand",

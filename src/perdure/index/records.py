@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -206,7 +206,7 @@ def _pieces(node: ContextNode) -> Iterator[Piece]:
 
 
 def _turns(said: Sequence[Said]) -> Iterator[Piece]:
-    spoken = [(each, text, line) for each in said for text, line in _spoken(each)]
+    spoken = [found for each in said for found in _spoken(each)]
     party = tuple(dict.fromkeys(each.message.speaker for each, _, _ in spoken))
     for each, text, line in spoken:
         message = each.message
@@ -224,19 +224,22 @@ def _turns(said: Sequence[Said]) -> Iterator[Piece]:
             )
 
 
-def _spoken(said: Said) -> Iterator[tuple[str, int]]:
+def _spoken(said: Said) -> Iterator[tuple[Said, str, int]]:
     """Yield what a person or the agent said in a message, with its first line; else nothing.
 
-    If what nobody said stands in the middle of it, each paragraph of the rest is yielded.
+    If what nobody said stands in the middle of it, each paragraph of the rest is yielded. A
+    summary is a program's, whatever its message says.
     """
     content = said.message.content
     speech = speech_of(said.message.role, content)
     if speech.kind not in _INDEXED or not speech.text.strip():
         return
+    if speech.kind is Kind.SUMMARY:
+        said = replace(said, message=replace(said.message, role="system", name=""))
     whole = speech.text if speech.text in content else ""
     for text in [whole] if whole else speech.text.split("\n\n"):
         if text.strip() and (at := content.find(text)) >= 0:
-            yield text, said.first_line + content.count("\n", 0, at)
+            yield said, text, said.first_line + content.count("\n", 0, at)
 
 
 def _called(node: ContextNode) -> tuple[str, ...]:

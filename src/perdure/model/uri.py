@@ -12,6 +12,18 @@ from perdure.model.values import shown
 SCHEME = "ctx://"
 PROFILE = "profile"
 """The one category whose memory has no slug: there is one profile."""
+OF_THE_PERSON = frozenset({PROFILE, "preference"})
+"""The categories of what is about the user, whatever the project."""
+KINDS = {
+    "rule": "pattern",
+    "decision": "pattern",
+    "rejected": "case",
+    "preference": "preference",
+    "fact": "entity",
+    "command": "skill",
+    "task": "case",
+}
+"""The kinds of statements, and the category that each is stored in."""
 
 MAX_ID_BYTES = 200
 """Of an id, once it is encoded as a name of a folder."""

@@ -8,15 +8,15 @@ import pytest
 
 from perdure.context.nodes import Nodes
 from perdure.engine import unmerging
-from perdure.engine.learn import joining, pages, policies
-from perdure.engine.learn.grounds import Grounds, Merge
-from perdure.engine.learn.joining import Until
-from perdure.engine.learn.pages import Statement
+from perdure.engine.learn import merging, policies, statements
+from perdure.engine.learn.evidence import Merge, Support
+from perdure.engine.learn.merging import Until
+from perdure.engine.learn.statements import Statement
 from perdure.engine.unmerging import Unmerging
 from perdure.model import ContextNode, RequestContext, WritePlan
 
 Patch = pytest.MonkeyPatch
-Known = Mapping[str, Grounds]
+Known = Mapping[str, Support]
 Nodelist = Sequence[ContextNode]
 
 
@@ -29,69 +29,69 @@ def reads_lines_as_python_does(patch: Patch) -> None:
                 content, start
             )
 
-    patch.setattr(pages, "_LINE", Lines)
+    patch.setattr(statements, "_LINE", Lines)
 
 
 def reads_items_in_code(patch: Patch) -> None:
-    patch.setattr(pages, "_FENCE", re.compile(r"(?!)(?P<fence>)"))
+    patch.setattr(statements, "_FENCE", re.compile(r"(?!)(?P<fence>)"))
 
 
 def reads_items_in_comments(patch: Patch) -> None:
-    patch.setattr(pages, "_COMMENT", re.compile(r"(?!)"))
+    patch.setattr(statements, "_COMMENT", re.compile(r"(?!)"))
 
 
 def reads_headings_as_statements(patch: Patch) -> None:
-    patch.setattr(pages, "_UNDERLINE", re.compile(r"(?!)"))
+    patch.setattr(statements, "_UNDERLINE", re.compile(r"(?!)"))
 
 
 def reads_properties_as_statements(patch: Patch) -> None:
-    patch.setattr(pages, "_PROPERTIES", re.compile(r"(?!)"))
+    patch.setattr(statements, "_PROPERTIES", re.compile(r"(?!)"))
 
 
 def ends_items_at_gaps(patch: Patch) -> None:
-    patch.setattr(pages, "_BELOW_A_GAP", re.compile(r"(?!)"))
+    patch.setattr(statements, "_BELOW_A_GAP", re.compile(r"(?!)"))
 
 
 def leaves_the_gap(patch: Patch) -> None:
-    patch.setattr(pages, "_closed", lambda head, tail: (head, tail))
+    patch.setattr(statements, "_closed", lambda head, tail: (head, tail))
 
 
 def cuts_one_character_more(patch: Patch) -> None:
-    whole = pages.without
+    whole = statements.without
 
     def without(content: str, gone: Statement) -> str:
         return whole(content, replace(gone, end=min(gone.end + 2, len(content))))
 
-    patch.setattr(pages, "without", without)
+    patch.setattr(statements, "without", without)
 
 
 def writes_the_page_anew(patch: Patch) -> None:
     def inserted(content: str, new: str, before: Statement | None = None) -> str:
         del before
-        stands = pages.statements(content)
-        return "".join(pages.item(each.text, each.since) for each in stands) + new
+        stands = statements.statements(content)
+        return "".join(statements.item(each.text, each.since) for each in stands) + new
 
-    patch.setattr(pages, "inserted", inserted)
+    patch.setattr(statements, "inserted", inserted)
 
 
 def looks_at_no_neighbours(patch: Patch) -> None:
     def joined(content: str, cut: tuple[int, int], new: str) -> str:
         return content[: cut[0]] + new + content[cut[1] :].removeprefix("\n")
 
-    patch.setattr(pages, "_joined", joined)
+    patch.setattr(statements, "_joined", joined)
 
 
 def names_statements_by_their_letters(patch: Patch) -> None:
-    patch.setattr(pages, "cid_of", lambda text: text)
+    patch.setattr(statements, "cid_of", lambda text: text)
 
 
 def always_draws_a_dash(patch: Patch) -> None:
-    patch.setattr(pages, "is_break", lambda _line: False)
+    patch.setattr(statements, "is_break", lambda _line: False)
 
 
 # ---------------------------------------------------------------- superseding
 def supersedes_without_a_trace(patch: Patch) -> None:
-    whole = joining.changed
+    whole = merging.changed
 
     def changed(  # noqa: PLR0913 - as the real one
         page: ContextNode,
@@ -105,28 +105,28 @@ def supersedes_without_a_trace(patch: Patch) -> None:
         del former
         return whole(page, content, grounds, merge, reason=reason)
 
-    patch.setattr(joining, "changed", changed)
+    patch.setattr(merging, "changed", changed)
 
 
 def leads_nowhere(patch: Patch) -> None:
-    whole = joining._former
+    whole = merging._former
 
     def former(page: ContextNode, gone: Statement, known: Known, until: Until) -> ContextNode:
         return replace(whole(page, gone, known, until), relations=())
 
-    patch.setattr(joining, "_former", former)
+    patch.setattr(merging, "_former", former)
 
 
 def says_not_how_long_it_held(patch: Patch) -> None:
-    patch.setattr(joining, "VALID_UNTIL", "ended")
+    patch.setattr(merging, "VALID_UNTIL", "ended")
 
 
 def believes_the_last_it_hears(patch: Patch) -> None:
-    patch.setattr(joining, "_said_at", lambda page, *_: page.created_at.replace(year=1970))
+    patch.setattr(merging, "_made_at", lambda page, *_: page.created_at.replace(year=1970))
 
 
 def says_not_since_when(patch: Patch) -> None:
-    patch.setattr(joining, "_since", lambda content, *_: content)
+    patch.setattr(merging, "_since", lambda content, *_: content)
 
 
 # ---------------------------------------------------------------- unmerging
@@ -174,7 +174,7 @@ def forgets_the_merges_before(patch: Patch) -> None:
 
 
 def overwrites_what_is_apart(patch: Patch) -> None:
-    patch.setattr(pages, "inserted", lambda content, _new: content)
+    patch.setattr(statements, "inserted", lambda content, _new: content)
 
 
 def reads_only_what_is_there(patch: Patch) -> None:

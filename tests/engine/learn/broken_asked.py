@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.learn import asked as extractors
-from perdure.engine.learn import windows
+from perdure.engine.learn import asking, windows
 from perdure.engine.learn.evidence import Evidence
 from perdure.engine.learn.windows import question
 from perdure.engine.llm import quoting
@@ -37,16 +36,16 @@ def marks_every_record_alike(patch: Patch) -> None:
 
 def asks_otherwise_each_time(patch: Patch) -> None:
     asked = count()
-    patch.setattr(extractors, "question", lambda some: f"{question(some)}{next(asked)}")
+    patch.setattr(asking, "question", lambda some: f"{question(some)}{next(asked)}")
 
 
 def tells_no_times(patch: Patch) -> None:
-    as_line = windows.as_line
+    line = windows.Piece.line
 
-    def timeless(number: int, message: Any, text: str, **more: bool) -> str:  # noqa: ANN401
-        return as_line(number, replace(message, time=None), text, **more)
+    def timeless(piece: windows.Piece, number: int, **more: bool) -> str:
+        return line(replace(piece, message=replace(piece.message, time=None)), number, **more)
 
-    patch.setattr(windows, "as_line", timeless)
+    patch.setattr(windows.Piece, "line", timeless)
 
 
 def asks_before_it_looks(patch: Patch) -> None:
@@ -56,7 +55,7 @@ def asks_before_it_looks(patch: Patch) -> None:
             role = "user" if said["role"] == "nobody" else said["role"]
             return Message.from_mapping({**said, "role": role})
 
-    patch.setattr(extractors, "Message", Late)
+    patch.setattr(asking, "Message", Late)
 
 
 def shows_secrets(patch: Patch) -> None:
@@ -79,19 +78,15 @@ def shows_nothing_from_before(patch: Patch) -> None:
 
 def takes_again_what_was_before(patch: Patch) -> None:
     kept = windows._kept
-    patch.setattr(windows, "_kept", lambda some: [replace(e, is_before=False) for e in kept(some)])
+    patch.setattr(windows, "_kept", lambda some: [e._replace(is_before=False) for e in kept(some)])
 
 
-def takes_again_what_two_pieces_share(patch: Patch) -> None:
-    patch.setattr(extractors, "_is_of_the_next", lambda *_: False)
+def cuts_anywhere(patch: Patch) -> None:
+    patch.setattr(windows, "_LOOK_BACK", 0)
 
 
-def cuts_without_an_overlap(patch: Patch) -> None:
-    patch.setattr(windows, "OVERLAP", 0)
-
-
-def goes_on_by_a_character(patch: Patch) -> None:
-    patch.setattr(windows, "_next_start", lambda _, start, end: max(start + 1, end - 2_900))
+def goes_on_by_a_few_characters(patch: Patch) -> None:
+    patch.setattr(windows, "PIECE", 100)
 
 
 def shows_all_that_tools_put_out(patch: Patch) -> None:
@@ -100,34 +95,32 @@ def shows_all_that_tools_put_out(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- answers
 def mends_quotes(patch: Patch) -> None:
-    patch.setattr(
-        extractors, "Evidence", lambda index, cid, _: Evidence(index, cid, "I live in Porto")
-    )
+    patch.setattr(asking, "Evidence", lambda index, cid, _: Evidence(index, cid, "I live in Porto"))
 
 
 def believes_every_name(patch: Patch) -> None:
-    patch.setattr(extractors._Names, "_has", lambda *_: True)
+    patch.setattr(asking, "is_named", lambda *_: True)
 
 
 def takes_everybody_for_the_owner(patch: Patch) -> None:
-    patch.setattr(extractors, "owner_of", lambda *_: lambda _: True)
+    patch.setattr(asking, "owner_of", lambda *_: lambda _: True)
 
 
 def fails_with_the_first_bad_item(patch: Patch) -> None:
-    patch.setattr(extractors, "InvalidValueError", KeyError)
+    patch.setattr(asking, "InvalidValueError", KeyError)
 
 
 def names_likes_otherwise_than_dislikes(patch: Patch) -> None:
-    patch.setattr(extractors, "thing_of", lambda about: about)
+    patch.setattr(asking, "thing_of", lambda about: about)
 
 
 def finds_nothing_where_the_model_fails(patch: Patch) -> None:
-    items_of = extractors.items_of
+    items_of = asking.items_of
 
-    def without_errors(*given: Any) -> Iterator[extractors.Item]:  # noqa: ANN401
+    def without_errors(*given: Any) -> Iterator[asking.Item]:  # noqa: ANN401
         try:
             yield from items_of(*given)
         except LanguageModelError:
             return
 
-    patch.setattr(extractors, "items_of", without_errors)
+    patch.setattr(asking, "items_of", without_errors)

@@ -1,10 +1,11 @@
 """The judge that asks, with one fault each."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from perdure.engine.learn import asking, slugs
+from perdure.engine.learn import asking
 from perdure.engine.learn import judge as rules
 
 Patch = pytest.MonkeyPatch
@@ -20,13 +21,11 @@ def takes_names_for_words(patch: Patch) -> None:
 
 
 def takes_limits_for_words(patch: Patch) -> None:
-    patch.setattr(rules, "_limits", frozenset)
+    patch.setattr(rules, "_LIMITS", frozenset())
 
 
 def takes_states_for_words(patch: Patch) -> None:
-    words = slugs.words_of
-    patch.setattr(rules, "words_of", lambda name: words("good" if name == "opposites" else name))
-    patch.setattr(rules, "_lines", list)
+    patch.setattr(rules, "_GROUPS", [])
 
 
 def does_not_care_how_much_more_is_said(patch: Patch) -> None:
@@ -34,7 +33,7 @@ def does_not_care_how_much_more_is_said(patch: Patch) -> None:
 
 
 def does_not_care_when(patch: Patch) -> None:
-    patch.setattr(rules, "_has_past", lambda _: False)
+    patch.setattr(rules, "_PAST", re.compile("(?!)"))
 
 
 def pays_for_anything(patch: Patch) -> None:

@@ -204,6 +204,7 @@ class LeavesTheWordYesterday(EntityEventExtractor):
 # ---------------------------------------------------------------- always the same
 class CountsItsCalls(ProfileExtractor):
     def __init__(self) -> None:
+        super().__init__()
         self._calls = count()
 
     def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:

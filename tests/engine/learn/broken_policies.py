@@ -7,10 +7,10 @@ from difflib import SequenceMatcher
 from itertools import count
 from typing import ClassVar
 
-from perdure.engine.learn import pages
-from perdure.engine.learn.joining import Joining
+from perdure.engine.learn import statements
 from perdure.engine.learn.judge import Comparison, Verdict, compare
-from perdure.engine.learn.places import place_of
+from perdure.engine.learn.merging import Merging
+from perdure.engine.learn.naming import place_of
 from perdure.engine.learn.policies import Known, policy_for
 from perdure.engine.saving.knowing import KnownNodes
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
@@ -65,7 +65,7 @@ class WritesAtOnce(Faulty):
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         plan = super().plan(candidate, ctx)
         if isinstance(self.known, KnownNodes) and plan.node is not None:
-            self.known._nodes.write_nodes([plan.node, *plan.former], ctx)
+            self.known.nodes.write_nodes([plan.node, *plan.former], ctx)
         return plan
 
 
@@ -80,7 +80,7 @@ class SaysItAgain(Faulty):
         page = self.page(candidate, ctx)
         if page is None:
             return super().plan(candidate, ctx)
-        return Joining(compare).appended(page, candidate, ctx)
+        return Merging(compare).appended(page, candidate, ctx)
 
 
 class SaysItOnceInEachSession(Faulty):
@@ -88,7 +88,7 @@ class SaysItOnceInEachSession(Faulty):
         page, plan = self.page(candidate, ctx), super().plan(candidate, ctx)
         if page is None or plan.action is Action.SKIP:
             return plan
-        return Joining(compare).appended(page, candidate, ctx)
+        return Merging(compare).appended(page, candidate, ctx)
 
 
 class ForgetsWhereItWasSaid(Faulty):
@@ -136,8 +136,8 @@ class RemembersNoMerges(Faulty):
 
 class TidiesUp(Faulty):
     def written(self, node: ContextNode) -> ContextNode:
-        stands = pages.statements(node.content)
-        tidy = "".join(pages.item(each.text, each.since) for each in stands)
+        stands = statements.statements(node.content)
+        tidy = "".join(statements.item(each.text, each.since) for each in stands)
         return replace(node, content=tidy)
 
 
@@ -160,7 +160,7 @@ class PutsTheNewestLast(Faulty):
         page, plan = self.page(candidate, ctx), super().plan(candidate, ctx)
         if page is None or plan.node is None:
             return plan
-        content = page.content + pages.item(candidate.content)
+        content = page.content + statements.item(candidate.content)
         return replace(plan, node=replace(plan.node, content=content))
 
 

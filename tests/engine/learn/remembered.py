@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from perdure.engine.learn import pages
+from perdure.engine.learn import statements
 from perdure.engine.learn.judge import compare
 from perdure.engine.learn.policies import Known, MergePolicy, policy_for
 from perdure.engine.unmerging import Unmerged, Unmerging
@@ -42,7 +42,7 @@ class Memory:
         return self.read(uri).content
 
     def said(self, uri: str) -> list[str]:
-        return [each.text for each in pages.statements(self.content(uri))]
+        return [each.text for each in statements.statements(self.content(uri))]
 
     def edit(self, uri: str, content: str) -> None:
         self.world.edited(uri, content)

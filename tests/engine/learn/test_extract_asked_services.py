@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.learn.asked import extractors
-from perdure.engine.learn.asking import AskingJudge
+from perdure.engine.learn.asking import asking_judge, by_model
 from perdure.engine.learn.evidence import verified
+from perdure.engine.learn.extractors import extractors
 from perdure.engine.learn.judge import Verdict
 from perdure.engine.llm.contract import Answer, Occasion, Refusal, Reply, Truncation, Usage
 from perdure.errors import (
@@ -57,7 +57,7 @@ def extract(messages: list[dict[str, Any]] = MESSAGES) -> list[CandidateMemory]:
     with open_context(os.environ) as context:
         assert context.language_model is not None
         llm = context.language_model.on(Occasion("local", "user:ana", "monday", "extract"))
-        return [each for one in extractors(llm) for each in one.extract(messages, ANA)]
+        return [each for one in extractors(by_model(llm)) for each in one.extract(messages, ANA)]
 
 
 def test_four_extractors_pay_for_one_answer_and_the_next_time_for_none(
@@ -150,7 +150,7 @@ def test_the_judge_is_paid_once_for_both_orders(home: Path, server: Server) -> N
     one, other = "The train goes from Lille to Paris.", "The train runs from Lille to Paris."
     with open_context(os.environ) as context:
         assert context.language_model is not None
-        judge = AskingJudge(
+        judge = asking_judge(
             context.language_model.on(Occasion("local", "user:ana", "monday", "merge"))
         )
         assert judge(one, other) == judge(other, one)

@@ -5,8 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.learn.contract import CandidateExtractor
-from perdure.engine.learn.extractors import EntityEventExtractor, ProfileExtractor
+from perdure.engine.learn.extractors import (
+    CandidateExtractor,
+    EntityEventExtractor,
+    ProfileExtractor,
+)
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search
 from tests.engine.learn import broken_extractors as broken

@@ -1,8 +1,8 @@
 """Every extractor that ships passes the whole contract."""
 
-from perdure.engine.learn import asked
-from perdure.engine.learn.contract import CandidateExtractor
+from perdure.engine.learn.asking import by_model
 from perdure.engine.learn.extractors import (
+    CandidateExtractor,
     EntityEventExtractor,
     PreferenceExtractor,
     ProcedureExtractor,
@@ -69,7 +69,7 @@ class TestAskedProfile(ExtractorSuite):
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
-        return asked.ProfileExtractor(reading_llm())
+        return ProfileExtractor(by_model(reading_llm()))
 
 
 class TestAskedPreference(ExtractorSuite):
@@ -81,7 +81,7 @@ class TestAskedPreference(ExtractorSuite):
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
-        return asked.PreferenceExtractor(reading_llm())
+        return PreferenceExtractor(by_model(reading_llm()))
 
 
 class TestAskedEntityEvent(ExtractorSuite):
@@ -93,7 +93,7 @@ class TestAskedEntityEvent(ExtractorSuite):
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
-        return asked.EntityEventExtractor(reading_llm())
+        return EntityEventExtractor(by_model(reading_llm()))
 
 
 class TestAskedProcedure(ExtractorSuite):
@@ -105,4 +105,4 @@ class TestAskedProcedure(ExtractorSuite):
 
     @staticmethod
     def open_extractor() -> CandidateExtractor:
-        return asked.ProcedureExtractor(reading_llm())
+        return ProcedureExtractor(by_model(reading_llm()))

@@ -10,12 +10,14 @@ from perdure.engine.learn.evidence import check_evidence, evidence_of, verified
 from perdure.engine.learn.extractors import ProfileExtractor
 from perdure.errors import EvidenceError, InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
+from perdure.model.transcript import Message
 
 ANA = RequestContext("acme", "ana", session_id="one")
 MESSAGES: list[dict[str, object]] = [
     {"role": "assistant", "content": "Where do you live?"},
     {"role": "user", "content": "Well, I live in Porto, by the way.", "name": "Ana"},
 ]
+SESSION = [Message.from_mapping(each) for each in MESSAGES]
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def test_evidence_is_the_message_its_cid_and_the_words(candidate: CandidateMemor
     assert evidence.cid == str(CID.of(content.encode()))
     assert evidence.quote == candidate.quote == "I live in Porto"
     assert candidate.speaker == "Ana"
-    check_evidence(candidate, MESSAGES)
+    check_evidence(candidate, SESSION)
 
 
 @pytest.mark.parametrize(
@@ -46,18 +48,18 @@ def test_evidence_is_the_message_its_cid_and_the_words(candidate: CandidateMemor
         ({"quote": "I live in Lisbon"}, "is not in message 1"),
         ({"quote": "i live in porto"}, "is not in message 1"),
         ({"quote": " "}, "is not in message 1"),
-        ({"message": 2}, "of message 2, which there is not"),
+        ({"message": 2}, "of message 2, which does not exist"),
         ({"message": 0}, "of another text than message 0"),
         ({"cid": str(CID.of(b""))}, "of another text than message 1"),
-        ({"message": "1"}, "is no evidence"),
-        ({"more": 1}, "is no evidence"),
+        ({"message": "1"}, "is not evidence"),
+        ({"more": 1}, "is not evidence"),
     ],
 )
 def test_words_that_are_not_there_are_refused(
     candidate: CandidateMemory, changes: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(EvidenceError, match=rf"{told}.*Fix: "):
-        check_evidence(with_evidence(candidate, **changes), MESSAGES)
+        check_evidence(with_evidence(candidate, **changes), SESSION)
 
 
 @pytest.mark.parametrize("metadata", [{}, {"evidence": []}, {"evidence": "I live in Porto"}])
@@ -65,7 +67,7 @@ def test_a_candidate_without_evidence_is_refused(
     candidate: CandidateMemory, metadata: dict[str, Any]
 ) -> None:
     with pytest.raises(EvidenceError, match="has no evidence"):
-        check_evidence(replace(candidate, metadata=metadata), MESSAGES)
+        check_evidence(replace(candidate, metadata=metadata), SESSION)
 
 
 @pytest.mark.parametrize("change", [{"quote": "I live"}, {"speaker": "Tom"}])
@@ -73,7 +75,7 @@ def test_quote_and_speaker_are_those_of_the_evidence(
     candidate: CandidateMemory, change: dict[str, Any]
 ) -> None:
     with pytest.raises(EvidenceError):
-        check_evidence(replace(candidate, **change), MESSAGES)
+        check_evidence(replace(candidate, **change), SESSION)
 
 
 def test_what_is_refused_is_told_with_its_reason(candidate: CandidateMemory) -> None:
@@ -81,10 +83,10 @@ def test_what_is_refused_is_told_with_its_reason(candidate: CandidateMemory) -> 
     kept, refused = verified([made_up, candidate], MESSAGES)
 
     assert kept == [candidate]
-    assert [each.candidate for each in refused] == [made_up]
-    assert "'I love Porto' is not in message 1" in refused[0].reason
+    assert [each for each, _ in refused] == [made_up]
+    assert "'I love Porto' is not in message 1" in refused[0][1]
 
 
 def test_a_negative_message_is_none(candidate: CandidateMemory) -> None:
     with pytest.raises(InvalidValueError):
-        check_evidence(with_evidence(candidate, message=-1), MESSAGES)
+        check_evidence(with_evidence(candidate, message=-1), SESSION)

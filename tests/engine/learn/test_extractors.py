@@ -2,9 +2,9 @@
 
 import pytest
 
-from perdure.engine.learn.contract import CandidateExtractor
 from perdure.engine.learn.evidence import verified
 from perdure.engine.learn.extractors import (
+    CandidateExtractor,
     EntityEventExtractor,
     PreferenceExtractor,
     ProcedureExtractor,

@@ -28,18 +28,18 @@ def test_what_must_not_be_merged_is_kept_apart(half: str) -> None:
     assert kept_apart(compare, pairs(half)) == 1
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_some_of_what_says_the_same_is_found(half: str) -> None:
-    assert found_same(compare, pairs(half)) > 0.03
+@pytest.mark.parametrize(("half", "measured"), [("tune", 0.106), ("held", 0.085)])
+def test_some_of_what_says_the_same_is_found(half: str, measured: float) -> None:
+    assert found_same(compare, pairs(half)) >= measured
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_what_is_superseded_is_contradicted(half: str) -> None:
+@pytest.mark.parametrize(("half", "measured"), [("tune", 0.64), ("held", 0.45)])
+def test_what_is_superseded_is_contradicted(half: str, measured: float) -> None:
     superseding = [p for p in pairs(half) if verdict(p.old, p.new) is CONTRADICTS]
 
-    right = sum(pair.label == "contradicts" for pair in superseding)
-    assert right / len(superseding) >= 0.95
-    assert right / sum(pair.label == "contradicts" for pair in pairs(half)) >= 0.35
+    assert {pair.label for pair in superseding} == {"contradicts"}
+    contradicting = [pair for pair in pairs(half) if pair.label == "contradicts"]
+    assert len(superseding) / len(contradicting) >= measured
 
 
 # ---------------------------------------------------------------- the rules
@@ -219,7 +219,9 @@ def test_long_texts_are_the_same_word_for_word_only() -> None:
 
 def test_the_reason_names_what_decided() -> None:
     assert '"16"' in compare("Uses Postgres 14.", "Uses Postgres 16.").reason
-    assert '"and bob"' in compare("Saw Ana and Bob.", "Saw Ana.").reason
+    found = compare("Ana lives in Berlin.", "Ana lives in New York.")
+    assert found.reason == 'One says "Berlin", the other "New York".'
+    assert '"and Bob"' in compare("Saw Ana and Bob.", "Saw Ana.").reason
 
 
 def test_reasons_are_in_words_that_people_use() -> None:

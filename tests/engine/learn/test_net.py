@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.engine.learn import net
-from perdure.engine.learn.hint import prompt_hint
+from perdure.engine.learn.net import prompt_hint
 from perdure.engine.learn.prose import sentences, user_sentences
 
 
@@ -26,6 +26,8 @@ def user(*contents: str) -> list[dict[str, object]]:
         "    never use tabs in here",
         "<system-reminder>never use tabs here</system-reminder>",
         "/review never use tabs here",
+        "This session is being continued from a previous conversation.\nNever use tabs here.",
+        "UserPromptSubmit hook additional context: never use tabs here",
         "<command-name>/exit</command-name>",
         "5. single",
         "2) tabs please",
@@ -37,6 +39,16 @@ def user(*contents: str) -> list[dict[str, object]]:
 )
 def test_what_is_not_the_user_s_own_prose_is_not_read(content: str) -> None:
     assert texts(content) == []
+
+
+def test_what_a_program_put_before_the_user_s_words_does_not_move_them() -> None:
+    reminder = "<system-reminder>Never use tabs.</system-reminder>"
+    content = f"{reminder}\nNever use tabs. Keep {reminder} it short, please."
+
+    (found,) = sentences(content)
+
+    assert found.text == "Never use tabs."
+    assert content[found.start : found.end] == found.text
 
 
 def test_prose_around_a_paste_is_read() -> None:
@@ -74,7 +86,6 @@ def test_what_may_last_is_a_candidate(text: str, kind: str) -> None:
     (found,) = net.candidates(user(text))
 
     assert found.kind == kind
-    assert found.patterns
 
 
 @pytest.mark.parametrize("text", ["go ahead", "continue", "Thanks, that works!", "run the tests"])

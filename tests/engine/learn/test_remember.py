@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
+from perdure.engine.learn import statements
 from perdure.engine.learn.remember import Cited
 from perdure.engine.memory import Memory
 from perdure.errors import InvalidValueError, SecretRefusedError
-from tests.engine.saving.sessions import ANA, open_home, said
+from tests.engine.saving.sessions import ANA, contents, open_home, said
 
 
 @pytest.fixture
@@ -106,6 +107,125 @@ def test_what_changed_ends_with_date_and_reason(
     assert node.metadata["valid_until"]
     assert stands in node.relations[0].reason
     assert node.metadata["project"] == "web"
+
+
+# ---------------------------------------------------------------- every door, in both orders
+DOORS = ("kept by a tool", "learned by a hook")
+"""`remember`, as the tool calls it; a session, as the hook commits it."""
+
+
+def state(memory: Memory, door: str, text: str, kind: str) -> None:
+    if door == DOORS[0]:
+        memory.remember(text, kind=kind)
+    else:
+        message = {"role": "user", "content": text}
+        memory.commit_session([message], session_id=f"s{len(memory.sessions())}")
+
+
+def holding(context: Context) -> list[str]:
+    """Return every statement that holds now, without the days of it."""
+    found = [text for uri, text in contents(context).items() if "/former/" not in uri]
+    return [each.text for text in found for each in statements.statements(text)]
+
+
+@pytest.mark.parametrize("second", DOORS)
+@pytest.mark.parametrize("first", DOORS)
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "stands"),
+    [
+        ("person", "I live in Oslo.", "I moved to Bergen.", "Bergen"),
+        ("fact", "I'm using npm now.", "We switched to pnpm.", "We switched to pnpm."),
+        (
+            "rule",
+            "The poller must always run every 5 minutes.",
+            "Actually make it every 15 minutes.",
+            "The poller must always run every 15 minutes.",
+        ),
+        (
+            "rule",
+            "The standup is always on Thursdays.",
+            "Mondays instead of Thursdays.",
+            "The standup is always on Mondays.",
+        ),
+    ],
+)
+def test_what_changes_is_replaced_whoever_kept_it(  # noqa: PLR0913, PLR0917 - a table
+    context: Context,
+    memory: Memory,
+    first: str,
+    second: str,
+    kind: str,
+    old: str,
+    new: str,
+    stands: str,
+) -> None:
+    state(memory, first, old, kind)
+    (before,) = holding(context)
+    state(memory, second, new, kind)
+
+    (after,) = holding(context)
+    assert stands in after
+    (former,) = memory.list("former")
+    node = memory.read(former.uri)
+    assert statements.plain(node.content) == before
+    assert node.metadata["valid_until"]
+    assert node.relations[0].reason.endswith(f": {after}")
+
+
+@pytest.mark.parametrize("second", DOORS)
+@pytest.mark.parametrize("first", DOORS)
+def test_what_may_have_changed_is_shown_with_what_came(
+    context: Context, memory: Memory, first: str, second: str
+) -> None:
+    state(memory, first, "We use npm for the nightly images.", "fact")
+    state(memory, second, "We switched to pnpm.", "decision")
+
+    assert sorted(holding(context)) == [
+        "We switched to pnpm.",
+        "We use npm for the nightly images.",
+    ]
+    doubted = [text for text in contents(context).values() if "(may be outdated since " in text]
+    assert [statements.plain(text) for text in doubted] == ["- We use npm for the nightly images."]
+
+
+@pytest.mark.parametrize("order", [DOORS, DOORS[::-1]])
+@pytest.mark.parametrize(
+    ("kept", "learned"),
+    [
+        ("Run the linter before every push.", "Always run the linter before you push anything."),
+        ("Never push directly to main.", "From now on, never push to main."),
+        ("Use pnpm instead of npm.", "Use pnpm instead of npm."),
+    ],
+)
+def test_what_a_tool_keeps_and_a_hook_learns_is_one(
+    context: Context, memory: Memory, order: tuple[str, str], kept: str, learned: str
+) -> None:
+    for door in order:
+        state(memory, door, kept if door == DOORS[0] else learned, "rule")
+
+    assert len(holding(context)) == 1
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_where_several_statements_may_have_changed_all_are_shown(
+    context: Context, memory: Memory, door: str
+) -> None:
+    for each in ("The poller runs every 5 minutes.", "The cache is cleared every 30 minutes."):
+        memory.remember(each, kind="fact")
+    state(memory, door, "Actually make it every 15 minutes.", "fact")
+
+    assert len(holding(context)) == 3
+    doubted = [text for text in contents(context).values() if "(may be outdated since " in text]
+    assert len(doubted) == 2
+
+
+def test_a_new_value_of_nothing_that_is_known_is_not_learned(
+    context: Context, memory: Memory
+) -> None:
+    state(memory, DOORS[1], "Actually make it every 15 minutes.", "rule")
+    state(memory, DOORS[1], "Mondays instead of Thursdays.", "rule")
+
+    assert holding(context) == []
 
 
 def test_who_moves_lives_there(memory: Memory) -> None:

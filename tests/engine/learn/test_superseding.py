@@ -4,8 +4,8 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from perdure.engine.learn.grounds import grounds_of
-from perdure.engine.learn.pages import cid_of
+from perdure.engine.learn.evidence import support_of
+from perdure.engine.learn.statements import cid_of
 from perdure.model import SUPERSEDED_BY, Action
 from tests.engine.learn.remembered import PROFILE, Memory
 
@@ -28,11 +28,11 @@ def test_it_keeps_its_proof_and_says_until_when_it_held(memory: Memory) -> None:
 
     kept = memory.read(former.uri)
     assert kept.metadata["valid_until"] == "2026-01-09T10:00:00+00:00"
-    assert [each.session for each in grounds_of(kept)[cid_of(LISBON)].said] == ["day 5"]
+    assert [each.session for each in support_of(kept)[cid_of(LISBON)].mentions] == ["day 5"]
     (edge,) = kept.relations
     assert (edge.from_uri, edge.to_uri, edge.relation_type) == (kept.uri, PROFILE, SUPERSEDED_BY)
     assert edge.reason == f"On 2026-01-09: {PORTO}"
-    assert cid_of(LISBON) not in grounds_of(memory.read(PROFILE))
+    assert cid_of(LISBON) not in support_of(memory.read(PROFILE))
 
 
 def test_what_held_in_between_says_from_when_to_when(memory: Memory) -> None:

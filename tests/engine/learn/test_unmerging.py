@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.learn import pages
-from perdure.engine.learn.grounds import grounds_of, merges_of
-from perdure.engine.learn.joining import kept_apart
+from perdure.engine.learn import statements
+from perdure.engine.learn.evidence import merges_of, support_of
+from perdure.engine.learn.merging import kept_apart
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
 from perdure.model import Action, RelationEdge, RequestContext
 from perdure.testing.suite import examples
@@ -52,12 +52,12 @@ def test_the_last_merge_undone_leaves_all_as_it_was(said: list[str], category: s
 
     assert whole(memory.read(page)) == whole(before)
     assert merges_of(memory.read(page)) == merges_of(before)
-    assert grounds_of(memory.read(page)) == grounds_of(before)
-    assert memory.said(undone.apart) == [pages.plain(said[-1])]
+    assert support_of(memory.read(page)) == support_of(before)
+    assert memory.said(undone.apart) == [statements.plain(said[-1])]
     left = memory.world.contents()
     assert {uri: left[uri] for uri in stood} == stood
     assert left.keys() - stood.keys() == {undone.apart}
-    (saying,) = grounds_of(memory.read(undone.apart))[pages.cid_of(said[-1])].said
+    (saying,) = support_of(memory.read(undone.apart))[statements.cid_of(said[-1])].mentions
     assert (saying.session, saying.wording) == ("day 20", "")
 
 
@@ -128,11 +128,13 @@ def test_another_merge_that_came_after_stays(memory: Memory) -> None:
     memory.unmerge(PROFILE, PORTO)
 
     assert memory.said(PROFILE) == [LISBON, NURSE]
-    assert [each.statement for each in merges_of(memory.read(PROFILE))] == [pages.cid_of(NURSE)]
+    assert [each.statement for each in merges_of(memory.read(PROFILE))] == [
+        statements.cid_of(NURSE)
+    ]
 
 
 def test_a_merge_is_named_by_what_it_said_or_by_what_that_was_merged_into(memory: Memory) -> None:
-    for name in (TABS, TABS_TOO, pages.cid_of(TABS_TOO), f" {TABS_TOO}\n"):
+    for name in (TABS, TABS_TOO, statements.cid_of(TABS_TOO), f" {TABS_TOO}\n"):
         memory = Memory()
         memory.save(TABS, "preference", "tabs")
         memory.save(TABS_TOO, "preference", "tabs", 6)
@@ -219,7 +221,7 @@ def test_what_was_taken_apart_is_not_merged_again(memory: Memory) -> None:
     assert (same.action, same.uri) == (Action.SKIP, undone.apart)
     assert (later.action, later.uri) == (Action.MERGE, undone.apart)
     assert memory.world.contents() == before
-    assert pages.cid_of(PORTO) in kept_apart(memory.read(PROFILE))
+    assert statements.cid_of(PORTO) in kept_apart(memory.read(PROFILE))
 
 
 def test_what_was_taken_apart_from_a_topic_is_not_merged_again(memory: Memory) -> None:
@@ -243,8 +245,8 @@ def test_what_was_taken_apart_twice_is_there_once(memory: Memory) -> None:
     apart = memory.unmerge(PROFILE).apart
 
     assert memory.content(apart) == f"- {LISBON}\n"
-    grounds = grounds_of(memory.read(apart))[pages.cid_of(LISBON)]
-    assert [each.session for each in grounds.said] == ["day 6", "day 7"]
+    grounds = support_of(memory.read(apart))[statements.cid_of(LISBON)]
+    assert [each.session for each in grounds.mentions] == ["day 6", "day 7"]
 
 
 def test_what_its_owner_made_of_it_is_not_overwritten(memory: Memory) -> None:

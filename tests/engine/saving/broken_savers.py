@@ -10,7 +10,7 @@ import pytest
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine import sessions, write
-from perdure.engine.learn import places, policies
+from perdure.engine.learn import naming, policies
 from perdure.engine.saving import knowing, saving
 from perdure.engine.saving.knowing import Ahead
 from perdure.engine.saving.saving import Saving, Window
@@ -152,7 +152,7 @@ def learns_before_it_keeps(patch: Patch) -> None:
 
 
 def learns_for_whoever_came_first(patch: Patch) -> None:
-    whole = places.place_of
+    whole = naming.place_of
 
     def place_of(candidate: Any, account: str) -> Any:
         kind = candidate.owner_space.partition(":")[0]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.learn import pages
-from perdure.engine.learn.grounds import STATEMENTS, grounds_of
+from perdure.engine.learn import statements
+from perdure.engine.learn.evidence import STATEMENTS, support_of
 from perdure.engine.learn.judge import Verdict, compare
 from tests.engine.saving.sessions import (
     ANA,
@@ -97,15 +97,17 @@ def test_all_that_was_extracted_is_kept_once_and_proved(
             extracted |= {each.candidate.content for each in done.plans}
 
         kept = nodes(context)
-        stand = [(node, each) for node in kept.values() for each in pages.statements(node.content)]
+        stand = [
+            (node, each) for node in kept.values() for each in statements.statements(node.content)
+        ]
         worded = {
             saying.wording
             for node in kept.values()
-            for grounds in grounds_of(node).values()
-            for saying in grounds.said
+            for grounds in support_of(node).values()
+            for saying in grounds.mentions
         }
         assert {each.text for _, each in stand} <= extracted
-        assert all(each.cid in grounds_of(node) for node, each in stand)
+        assert all(each.cid in support_of(node) for node, each in stand)
         skipped = {each.text for _, each in stand} | worded
         assert all(content in skipped or _is_reworded(content, skipped) for content in extracted)
 
@@ -165,7 +167,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path: Path, *, same: bool)
 
     with open_home(tmp_path) as context:
         memory = context.memory.for_caller(ANA)
-        stands = [each.text for each in pages.statements(memory.read(PROFILE).content)]
+        stands = [each.text for each in statements.statements(memory.read(PROFILE).content)]
         assert sorted(stands) == [
             "Ana is vegan.",
             "Ana lives in Lisbon.",

@@ -10,8 +10,7 @@ import pytest
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
-from perdure.engine.learn.evidence import cid_of
-from perdure.engine.learn.grounds import grounds_of
+from perdure.engine.learn.evidence import cid_of, support_of
 from perdure.engine.memory import Memory
 from perdure.engine.saving import saving
 from perdure.engine.saving.outcome import Learning, Outcome
@@ -74,8 +73,8 @@ def test_every_candidate_has_one_outcome(memory: Memory) -> None:
 def test_each_memory_tells_where_it_was_said(memory: Memory) -> None:
     memory.commit_session(JANUARY, session_id="january")
 
-    (grounds,) = grounds_of(memory.read(TABS)).values()
-    (saying,) = grounds.said
+    (grounds,) = support_of(memory.read(TABS)).values()
+    (saying,) = grounds.mentions
     assert (saying.session, saying.speaker) == ("january", "Ana")
     (evidence,) = saying.evidence
     assert (evidence.message, evidence.quote) == (2, "I prefer tabs over spaces")

@@ -61,7 +61,7 @@ def test_what_the_model_makes_up_is_refused(home: Path, server: Server) -> None:
         done = context.memory.commit_session(TALK, session_id="s")
 
         assert (done.extracted, done.failed) == (1, 1)
-        assert "quote what was said" in done.plans[0].reason
+        assert "quote the message to the letter" in done.plans[0].reason
 
 
 def test_while_the_model_declines_the_messages_are_kept(home: Path, server: Server) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from perdure.engine.learn.contract import CandidateExtractor
 from perdure.engine.learn.evidence import evidence_of
+from perdure.engine.learn.extractors import CandidateExtractor
 from perdure.model import CandidateMemory, RequestContext
 
 _APART = timedelta(minutes=1)

@@ -21,8 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.learn.contract import CandidateExtractor
 from perdure.engine.learn.evidence import evidence_of, verified
+from perdure.engine.learn.extractors import CandidateExtractor
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 from perdure.testing.requirement import requirement

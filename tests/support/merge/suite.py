@@ -19,9 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.learn import pages
-from perdure.engine.learn.evidence import cid_of
-from perdure.engine.learn.grounds import merges_of
+from perdure.engine.learn import statements
+from perdure.engine.learn.evidence import cid_of, merges_of
 from perdure.engine.learn.judge import Verdict, compare
 from perdure.engine.learn.policies import Known, MergePolicy
 from perdure.errors import ContextError
@@ -218,11 +217,11 @@ class MergePolicySuite(Suite):
 
         (former,) = plan.former
         kept = world.read(former.uri)
-        assert [each.text for each in pages.statements(kept.content)] == [HOME]
+        assert [each.text for each in statements.statements(kept.content)] == [HOME]
         (edge,) = kept.relations
         assert (edge.to_uri, edge.relation_type) == (plan.uri, SUPERSEDED_BY)
         assert str(kept.metadata["valid_until"]).startswith("2026-01-20")
-        stands = [each.text for each in pages.statements(world.read(plan.uri).content)]
+        stands = [each.text for each in statements.statements(world.read(plan.uri).content)]
         assert sorted(stands) == sorted([MOVED, JOB])
 
     @when(JOINS)
@@ -231,7 +230,7 @@ class MergePolicySuite(Suite):
 
         world.save(self.candidate(HOME, 5))
 
-        stands = [each.text for each in pages.statements(world.read(first.uri).content)]
+        stands = [each.text for each in statements.statements(world.read(first.uri).content)]
         assert stands == [MOVED]
         assert world.statements() == sorted([HOME, MOVED])
 
@@ -258,7 +257,7 @@ class MergePolicySuite(Suite):
         merges = merges_of(world.read(page))
         assert [each.version for each in merges] == [2, 3, 4]
         assert [each.session for each in merges] == ["10", "11", "12"]
-        assert merges[1].into == pages.cid_of(HOME)
+        assert merges[1].into == statements.cid_of(HOME)
         assert all(world.exists(uri) for uri in merges[2].former)
 
     @when(JOINS)
@@ -326,7 +325,7 @@ class MergePolicySuite(Suite):
 
 
 def _is_said(text: str, stands: str) -> bool:
-    same = pages.cid_of(text) == pages.cid_of(stands)
+    same = statements.cid_of(text) == statements.cid_of(stands)
     return same or compare(stands, text).verdict is Verdict.SAME
 
 

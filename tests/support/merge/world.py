@@ -6,9 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from perdure.context.nodes import Nodes
-from perdure.engine.learn import pages
-from perdure.engine.learn.evidence import Evidence, cid_of
-from perdure.engine.learn.grounds import Saying, grounds_of
+from perdure.engine.learn import statements
+from perdure.engine.learn.evidence import Evidence, Mention, cid_of, support_of
 from perdure.engine.learn.policies import Known, MergePolicy
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.errors import BrokenNodeError, NodeNotFoundError
@@ -68,14 +67,16 @@ class World:
     def statements(self) -> list[str]:
         """Return all that any node says, sorted."""
         return sorted(
-            each.text for node in self.all().values() for each in pages.statements(node.content)
+            each.text
+            for node in self.all().values()
+            for each in statements.statements(node.content)
         )
 
-    def sayings(self, text: str) -> list[Saying]:
+    def sayings(self, text: str) -> list[Mention]:
         """Return where a statement was said, as its node proves it."""
-        cid = pages.cid_of(text)
-        found = [grounds_of(node).get(cid) for node in self.all().values()]
-        return [saying for grounds in found if grounds for saying in grounds.said]
+        cid = statements.cid_of(text)
+        found = [support_of(node).get(cid) for node in self.all().values()]
+        return [saying for grounds in found if grounds for saying in grounds.mentions]
 
     def _match(self, words: Sequence[str], filters: Filters, most: int) -> dict[str, float]:
         """Look through all nodes for some words, as an index would."""

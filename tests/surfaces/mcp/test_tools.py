@@ -8,7 +8,7 @@ import pytest
 
 import perdure
 from perdure import tokens_in
-from perdure.surfaces.mcp.schema import KINDS
+from perdure.model.uri import KINDS
 from tests.support.validate.tokens import token
 from tests.surfaces.mcp.agents import MEMORIES, Connected, answer, over_stdio, text, uris
 from tests.surfaces.mcp.checks import CHECKS, remember_tabs

@@ -1,23 +1,28 @@
-"""Which words of which message a candidate rests on, and whether they are there.
+"""What statements rest on: the words of messages, checked, and what a node keeps of them.
 
 A candidate keeps its evidence in `metadata["evidence"]`: a list of mappings with `message`, `cid`
-and `quote`. The first is the statement itself; its words and who said them are the candidate's
+and `quote`. The first is the statement itself; its words and their speaker are the candidate's
 `quote` and `speaker` too.
+
+A node has an entry in `metadata["statements"]` for each statement that was learned, by its CID;
+what its owner wrote by hand has none. `metadata["merges"]` has an entry for each merge, so that it
+can be undone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from perdure.artifacts import CID
 from perdure.errors import EvidenceError
-from perdure.model import CandidateMemory
+from perdure.model import CandidateMemory, ContextNode, RequestContext
 from perdure.model.transcript import Message
-from perdure.model.values import JSON, counted, shown
+from perdure.model.values import JSON, counted, read_moment, shown
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Words that somebody said."""
+    """Words of a message."""
 
     message: int
     """Which message of the session, from 0."""
@@ -25,18 +30,8 @@ class Evidence:
     """The CID of the message's content."""
     quote: str
 
-    @classmethod
-    def at(cls, index: int, message: Message, start: int, end: int) -> "Evidence":
-        return cls(index, cid_of(message.content), message.content[start:end])
-
     def as_json(self) -> dict[str, JSON]:
-        return {"message": self.message, "cid": self.cid, "quote": self.quote}
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    candidate: CandidateMemory
-    reason: str
+        return asdict(self)
 
 
 def cid_of(content: str) -> str:
@@ -44,68 +39,264 @@ def cid_of(content: str) -> str:
 
 
 def evidence_of(candidate: CandidateMemory) -> tuple[Evidence, ...]:
-    """Return what a candidate says that it rests on; `EvidenceError` if it says nothing."""
-    told = candidate.metadata.get("evidence")
-    if isinstance(told, str) or not isinstance(told, Sequence) or not told:
+    """Return the evidence of a candidate; `EvidenceError` if it has none."""
+    listed = _listed(candidate.metadata.get("evidence"))
+    if not listed:
         raise EvidenceError(
             f"the candidate {shown(candidate.content)} has no evidence. "
             'Fix: list the words it rests on in metadata["evidence"].'
         )
-    return tuple(map(_read, told))
-
-
-def check_evidence(
-    candidate: CandidateMemory, messages: Sequence[Message | Mapping[str, object]]
-) -> None:
-    """Let a candidate pass whose words are there to the letter; else `EvidenceError`."""
-    said = _messages(messages)
-    found = evidence_of(candidate)
+    found = tuple(map(_evidence, listed))
     for each in found:
-        _check_words(each, said)
-    first = found[0]
-    if candidate.quote != first.quote:
-        raise _unfounded(candidate.quote, "is not the quote of its first evidence")
-    if candidate.speaker != said[first.message].speaker:
-        raise _unfounded(candidate.speaker, f"did not say message {first.message}")
+        counted(each.message, "message of an evidence")
+    return found
+
+
+Messages = Sequence[Mapping[str, object]]
+
+
+def metadata_of(evidence: Iterable[Evidence], topic: str, ctx: RequestContext) -> dict[str, JSON]:
+    """Return the metadata that candidates of every extractor have."""
+    found: dict[str, JSON] = {"evidence": [each.as_json() for each in evidence]}
+    more: dict[str, JSON] = {"topic": topic, "session_id": ctx.session_id}
+    return found | {name: value for name, value in more.items() if value}
 
 
 def verified(
-    candidates: Iterable[CandidateMemory], messages: Sequence[Message | Mapping[str, object]]
-) -> tuple[list[CandidateMemory], list[Refused]]:
+    candidates: Iterable[CandidateMemory], messages: Messages
+) -> tuple[list[CandidateMemory], list[tuple[CandidateMemory, str]]]:
     """Return the candidates whose evidence holds, and those that are refused, with the reason."""
-    said = _messages(messages)
+    session = [Message.from_mapping(each) for each in messages]
     kept: list[CandidateMemory] = []
-    refused: list[Refused] = []
+    refused: list[tuple[CandidateMemory, str]] = []
     for candidate in candidates:
         try:
-            check_evidence(candidate, said)
+            check_evidence(candidate, session)
         except EvidenceError as error:
-            refused.append(Refused(candidate, str(error)))
+            refused.append((candidate, str(error)))
         else:
             kept.append(candidate)
     return kept, refused
 
 
-def _messages(given: Sequence[Message | Mapping[str, object]]) -> list[Message]:
-    return [each if isinstance(each, Message) else Message.from_mapping(each) for each in given]
+def check_evidence(candidate: CandidateMemory, session: Sequence[Message]) -> None:
+    """Raise `EvidenceError` unless the words are in their messages to the letter."""
+    found = evidence_of(candidate)
+    for each in found:
+        _check_words(each, session)
+    first = found[0]
+    if candidate.quote != first.quote:
+        raise _unfounded(candidate.quote, "is not the quote of its first evidence")
+    if candidate.speaker != session[first.message].speaker:
+        raise _unfounded(candidate.speaker, f"did not say message {first.message}")
 
 
-def _read(told: JSON) -> Evidence:
-    match told:
-        case {"message": int(message), "cid": str(cid), "quote": str(quote), **rest} if not rest:
-            return Evidence(counted(message, "message of an evidence"), cid, quote)
-    raise EvidenceError(f"{shown(told)} is no evidence. Fix: give message, cid and quote.")
-
-
-def _check_words(evidence: Evidence, said: Sequence[Message]) -> None:
-    if evidence.message >= len(said):
-        raise _unfounded(evidence.quote, f"is of message {evidence.message}, which there is not")
-    content = said[evidence.message].content
+def _check_words(evidence: Evidence, session: Sequence[Message]) -> None:
+    at, quote = evidence.message, evidence.quote
+    if at >= len(session):
+        raise _unfounded(quote, f"is of message {at}, which does not exist")
+    content = session[at].content
     if evidence.cid != cid_of(content):
-        raise _unfounded(evidence.quote, f"is of another text than message {evidence.message}")
-    if not evidence.quote.strip() or evidence.quote not in content:
-        raise _unfounded(evidence.quote, f"is not in message {evidence.message}")
+        raise _unfounded(quote, f"is of another text than message {at}")
+    if not quote.strip() or quote not in content:
+        raise _unfounded(quote, f"is not in message {at}")
 
 
 def _unfounded(what: str, why: str) -> EvidenceError:
-    return EvidenceError(f"{shown(what)} {why}. Fix: quote what was said, to the letter.")
+    return EvidenceError(f"{shown(what)} {why}. Fix: quote the message to the letter.")
+
+
+def _evidence(given: JSON) -> Evidence:
+    match given:
+        case {"message": int(message), "cid": str(cid), "quote": str(quote), **rest} if not rest:
+            return Evidence(message, cid, quote)
+    raise EvidenceError(f"{shown(given)} is not evidence. Fix: give message, cid and quote.")
+
+
+def _listed(value: object) -> Sequence[JSON]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def text_of(value: object) -> str:
+    """Return a value of metadata that must be a text; empty if it is another."""
+    return value if isinstance(value, str) else ""
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """Return the texts of a value of metadata that must be a list of texts."""
+    return tuple(filter(None, map(text_of, _listed(value))))
+
+
+# ---------------------------------------------------------------- what a node keeps
+STATEMENTS = "statements"
+_SHARED = "agent:"
+MOST_MENTIONS = 16
+"""At most so many mentions of one statement are kept; more would prove nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One session in which a statement was made.
+
+    What belongs to an agent, which several users share, keeps neither the words nor their speaker.
+    A caller who may read the session finds both there.
+    """
+
+    session: str
+    evidence: tuple[Evidence, ...]
+    speaker: str = ""
+    wording: str = ""
+    """What it was merged from, if that was worded differently."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.session, self.evidence[0].message
+
+    @property
+    def is_withheld(self) -> bool:
+        return not self.speaker and not any(each.quote for each in self.evidence)
+
+    def withheld(self) -> "Mention":
+        silent = tuple(replace(each, quote="") for each in self.evidence)
+        return replace(self, evidence=silent, speaker="")
+
+    def as_json(self) -> dict[str, JSON]:
+        found: dict[str, JSON] = {
+            "session": self.session,
+            "evidence": [each.as_json() for each in self.evidence],
+            "speaker": self.speaker,
+        }
+        return {**found, "wording": self.wording} if self.wording else found
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What a statement rests on."""
+
+    when: datetime | None = None
+    """When it was last made."""
+    confidence: float = 1.0
+    topic: str = ""
+    mentions: tuple[Mention, ...] = ()
+    kind: str = ""
+    """Rule, decision, rejected, preference, fact, command or task; empty if not known."""
+    by: str = ""
+    """Who made it, where no message is kept that shows it: the user, or the agent."""
+
+    @classmethod
+    def of(cls, candidate: CandidateMemory, session: str) -> "Support":
+        topic, kind, by = (
+            text_of(candidate.metadata.get(name)) for name in ("topic", "kind", "by")
+        )
+        mentions: tuple[Mention, ...] = ()
+        if not by or candidate.metadata.get("evidence"):
+            mention = Mention(session, evidence_of(candidate), candidate.speaker)
+            is_shared = candidate.owner_space.startswith(_SHARED)
+            mentions = (mention.withheld() if is_shared else mention,)
+        return cls(candidate.when, candidate.confidence, topic, mentions, kind, by)
+
+    def joined(self, other: "Support") -> "Support":
+        """Return what both rest on; each mention once."""
+        found = {each.key: each for each in (*other.mentions, *self.mentions)}
+        return replace(
+            self,
+            when=max((each for each in (self.when, other.when) if each), default=None),
+            confidence=max(self.confidence, other.confidence),
+            topic=self.topic or other.topic,
+            kind=self.kind or other.kind,
+            by=self.by or other.by,
+            mentions=tuple(found[key] for key in sorted(found)),
+        )
+
+    def as_json(self) -> dict[str, JSON]:
+        found: dict[str, JSON] = {
+            "when": self.when.isoformat() if self.when else None,
+            "confidence": self.confidence,
+            "topic": self.topic or None,
+            "kind": self.kind or None,
+            "by": self.by or None,
+            "said": [each.as_json() for each in self.mentions],
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def support_of(node: ContextNode) -> dict[str, Support]:
+    """Return what the statements of a node rest on, by CID; what can't be read is left out."""
+    found = node.metadata.get(STATEMENTS)
+    if not isinstance(found, Mapping):
+        return {}
+    return {cid: _support(each) for cid, each in found.items() if isinstance(each, Mapping)}
+
+
+def as_metadata(support: Mapping[str, Support]) -> dict[str, JSON]:
+    return {STATEMENTS: {cid: support[cid].as_json() for cid in sorted(support)} or None}
+
+
+def _support(given: Mapping[str, JSON]) -> Support:
+    confidence = given.get("confidence")
+    return Support(
+        read_moment(given.get("when")),
+        float(confidence) if isinstance(confidence, int | float) else 1.0,
+        text_of(given.get("topic")),
+        tuple(filter(None, map(_mention, _listed(given.get("said"))))),
+        text_of(given.get("kind")),
+        text_of(given.get("by")),
+    )
+
+
+def _mention(given: JSON) -> Mention | None:
+    match given:
+        case {"session": str(session), "evidence": evidence, "speaker": str(speaker), **rest}:
+            try:
+                found = tuple(map(_evidence, _listed(evidence)))
+            except EvidenceError:
+                return None
+            return Mention(session, found, speaker, text_of(rest.get("wording"))) if found else None
+    return None
+
+
+# ---------------------------------------------------------------- merges
+MERGES = "merges"
+_MOST_MERGES = 50
+"""So many merges can be undone one by one; older ones are in the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The version of a node that a merge made, and what went into it.
+
+    Its parents are the version before, which is in history, and the statement, which is kept with
+    what it rests on.
+    """
+
+    version: int
+    action: str
+    statement: str
+    """The CID of the new statement."""
+    into: str = ""
+    """The CID of the statement that says the same, if there was one."""
+    session: str = ""
+    former: tuple[str, ...] = ()
+    """The URIs of what it superseded."""
+
+    def as_json(self) -> dict[str, JSON]:
+        return {name: value for name, value in asdict(self).items() if value not in ("", ())}
+
+
+def merges_of(node: ContextNode) -> list[Merge]:
+    """Return the merges of a node, the oldest first."""
+    found = map(_merge, _listed(node.metadata.get(MERGES)))
+    return [merge for merge in found if merge is not None]
+
+
+def merges_as_metadata(merges: Sequence[Merge]) -> dict[str, JSON]:
+    return {MERGES: [each.as_json() for each in merges[-_MOST_MERGES:]] or None}
+
+
+def _merge(given: JSON) -> Merge | None:
+    match given:
+        case {"version": int(version), "action": str(action), "statement": str(cid), **rest}:
+            into, session = text_of(rest.get("into")), text_of(rest.get("session"))
+            former = texts_of(rest.get("former"))
+            return Merge(version, action, cid, into, session, former)
+    return None

@@ -1,71 +1,67 @@
-"""The extractors that go by rules, one for each kind of memory of seed 003."""
+"""The extractors of seed 003, one for each kind of memory, by rules or by asking a model."""
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Protocol, runtime_checkable
 
-from perdure.engine.learn.contract import CandidateExtractor
-from perdure.engine.learn.evidence import Evidence
+from perdure.engine.learn.evidence import Evidence, Messages, cid_of, metadata_of
+from perdure.engine.learn.naming import owner_space, slug_of, thing_of
 from perdure.engine.learn.persons import owner_of
 from perdure.engine.learn.rules import Written, written
-from perdure.engine.learn.slugs import metadata_of, owner_space, slug_of, thing_of
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.transcript import Message
-from perdure.model.uri import PROFILE
-from perdure.model.values import MAX_ABSTRACT, shortened
+from perdure.model.uri import KINDS, PROFILE
 
-CATEGORIES = {
-    "rule": "pattern",
-    "decision": "pattern",
-    "preference": "preference",
-    "liking": "preference",
-    "fact": "entity",
-    "entity": "entity",
-    "command": "skill",
-    "rejected": "case",
-    "task": "case",
-    "case": "case",
-    "profile": PROFILE,
-    "event": "event",
-}
-"""The category in which a statement of a kind is stored."""
+Find = Callable[[Messages, RequestContext], Iterable[CandidateMemory]]
+"""Finds candidates of every category."""
 
 
-class _ByRules:
-    """Finds in what users say the statements of some categories."""
+@runtime_checkable
+class CandidateExtractor(Protocol):
+    """Finds in a conversation what may be worth remembering. It writes nothing."""
 
-    categories: ClassVar[frozenset[str]]
+    def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
+        """Return candidates in the order of the messages.
 
-    def extract(
-        self, messages: Sequence[Mapping[str, object]], ctx: RequestContext
-    ) -> list[CandidateMemory]:
-        said = [Message.from_mapping(each) for each in messages]
-        is_owner = owner_of(said, ctx)
-        found: dict[tuple[int, str], CandidateMemory] = {}
-        for each in written(said):
-            category = _category(each, is_owner=is_owner(said[each.message]))
-            if category in self.categories:
-                made = _candidate(each, category, said[each.message], ctx)
-                found.setdefault((each.message, made.content), made)
-        return list(found.values())
+        A message has a role and content, perhaps a name and a time; others are refused with
+        `InvalidValueError`. Any text is accepted, in any language and of any length. Each candidate
+        has a confidence, and evidence that `evidence.verified` confirms. The same messages give
+        the same candidates; a message does not change what is found in unrelated ones.
+        """
+        ...
 
 
-def _category(each: Written, *, is_owner: bool) -> str:
-    """Return the category of what was said; what others say of themselves is of an entity."""
-    category = CATEGORIES[each.kind]
-    return "entity" if category == PROFILE and not is_owner else category
+# ---------------------------------------------------------------- by rules
+_PERSONAL = {"liking": "preference", "entity": "fact"}
+"""The kinds of what users say of themselves."""
+_CATEGORIES = {name: name for name in ("case", "event", "entity", PROFILE)} | KINDS
+
+
+def by_rules(messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
+    """Return what the rules write, of every category."""
+    session = [Message.from_mapping(each) for each in messages]
+    is_owner = owner_of(session, ctx)
+    found: dict[tuple[int, str], CandidateMemory] = {}
+    for each in written(session):
+        message = session[each.message]
+        made = _candidate(each, message, ctx, is_owner=is_owner(message))
+        found.setdefault((each.message, made.content), made)
+    return list(found.values())
 
 
 def _candidate(
-    each: Written, category: str, message: Message, ctx: RequestContext
+    each: Written, message: Message, ctx: RequestContext, *, is_owner: bool
 ) -> CandidateMemory:
-    evidence = Evidence.at(each.message, message, each.start, each.end)
-    kind = {"liking": "preference", "entity": "fact"}.get(each.kind, each.kind)
+    kind = _PERSONAL.get(each.kind, each.kind)
+    category = _CATEGORIES[kind]
+    if category == PROFILE and not is_owner:
+        category = "entity"  # what others say of themselves
+    quote = message.content[each.start : each.end]
+    evidence = Evidence(each.message, cid_of(message.content), quote)
     topic = each.rule if category in {PROFILE, "event"} else ""
     return CandidateMemory(
         category=category,
         content=each.text,
         slug="" if category == PROFILE else _slug(each, category, message.name),
-        abstract=shortened(each.text, MAX_ABSTRACT),
         confidence=each.confidence,
         owner_space=owner_space(category, ctx),
         when=each.when,
@@ -83,35 +79,54 @@ def _slug(each: Written, category: str, who: str) -> str:
         return slug_of(each.text, f"{each.when:%Y-%m-%d}" if each.when else "")
     if each.kind == "command":
         return slug_of(each.text.partition("`")[2].partition("`")[0] or each.text)
-    if each.kind == "liking":
-        return slug_of(thing_of(each.about))
-    return slug_of(each.text)
+    return slug_of(thing_of(each.about) if each.kind == "liking" else each.text)
 
 
-class ProfileExtractor(_ByRules):
+# ---------------------------------------------------------------- the extractors
+class _Extractor:
+    """Returns what is found of some categories."""
+
+    categories: ClassVar[frozenset[str]]
+
+    def __init__(self, find: Find = by_rules) -> None:
+        self._find = find
+
+    def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
+        return [each for each in self._find(messages, ctx) if each.category in self.categories]
+
+
+class ProfileExtractor(_Extractor):
     """Finds who the user is: name, home, work, family, languages, health."""
 
     categories = frozenset({PROFILE})
 
 
-class PreferenceExtractor(_ByRules):
+class PreferenceExtractor(_Extractor):
     """Finds what users like, dislike and prefer."""
 
     categories = frozenset({"preference"})
 
 
-class EntityEventExtractor(_ByRules):
+class EntityEventExtractor(_Extractor):
     """Finds facts on people and things, what is to be remembered, and dated events."""
 
     categories = frozenset({"entity", "event"})
 
 
-class ProcedureExtractor(_ByRules):
+class ProcedureExtractor(_Extractor):
     """Finds rules and decisions, commands and what they are for, and errors with what helped."""
 
     categories = frozenset({"pattern", "skill", "case"})
 
 
-def extractors() -> tuple[CandidateExtractor, ...]:
-    """Return one for each kind of memory."""
-    return (ProfileExtractor(), PreferenceExtractor(), EntityEventExtractor(), ProcedureExtractor())
+def extractors(find: Find = by_rules) -> tuple[CandidateExtractor, ...]:
+    """Return one extractor for each kind of memory.
+
+    All ask the same questions of a model. One that keeps its answers is paid for them once.
+    """
+    return (
+        ProfileExtractor(find),
+        PreferenceExtractor(find),
+        EntityEventExtractor(find),
+        ProcedureExtractor(find),
+    )

@@ -1,8 +1,9 @@
-"""Whether two statements say the same, contradict each other, or may both stand.
+"""Whether two statements say the same, contradict each other, or may both hold.
 
 The judge is conservative. Two statements are the same only if they have the same words, but for
-case, marks, articles and the person of a verb. They contradict each other only in forms that have
-one value at a time. Everything else is different, and both are kept.
+case, marks, articles, the person of a verb and a clause that was moved to the front. They
+contradict each other only in forms that have one value at a time. Everything else is different,
+and both are kept.
 """
 
 import re
@@ -10,14 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
-from functools import cache, lru_cache
+from functools import lru_cache
+from itertools import pairwise
 
-from perdure.engine.learn.slugs import lines_of, words_of
+from perdure.engine.learn.naming import groups_of, words_of
 
 MAX_STATEMENT = 2000
 """Longer texts, in characters, are the same only word for word."""
 _MOST_WORDS = 3
 """Words of a value, and words of each statement without a partner that a model may judge."""
+_FEWEST = 3
+"""Words that a rewording has in common."""
 
 
 class Verdict(Enum):
@@ -30,7 +34,7 @@ class Verdict(Enum):
 class Comparison:
     verdict: Verdict
     reason: str
-    """A short sentence that names what decided."""
+    """A short sentence that names what decided, in the words of the statements."""
     similarity: float
     """The share of words that both statements have, from 0 to 1. It decides nothing."""
     only_words: bool = False
@@ -38,7 +42,8 @@ class Comparison:
 
 
 Judge = Callable[[str, str], Comparison]
-"""Says what two statements are to each other, an older one and a newer one."""
+"""Compares an older statement and a newer one."""
+Words = tuple[str, ...]
 
 
 def compare(old: str, new: str) -> Comparison:
@@ -53,16 +58,17 @@ def compare(old: str, new: str) -> Comparison:
         same = old.split() == new.split()
         verdict = Verdict.SAME if same else Verdict.DIFFERENT
         return Comparison(verdict, "Long texts are compared word for word.", float(same))
-    first, second = map(_words, sorted((old, new)))
+    one, other = sorted((old, new))
+    first, second = plain_words(one), plain_words(other)
     likeness = SequenceMatcher(None, first, second, autojunk=False).ratio()
-    if first and first == second:
+    if first and (first == second or _is_moved(first, second)):
         return Comparison(Verdict.SAME, "The words are the same.", likeness)
-    if reason := _contradiction(first, second):
+    if reason := _contradiction((one, first), (other, second)):
         return Comparison(Verdict.CONTRADICTS, reason, likeness)
-    one, other = _apart(first, second)
-    reason = f'Only one has "{" ".join((*one, *other))[:60]}".'
-    plain = _is_plain((first, second), (one, other), (_names(old), _names(new)))
-    return Comparison(Verdict.DIFFERENT, reason, likeness, plain)
+    alone = _apart(first, second), _apart(second, first)
+    shown = " ".join(_as_written(one, alone[0]) + _as_written(other, alone[1]))
+    plain = _is_plain((first, second), alone) and _names(old) == _names(new)
+    return Comparison(Verdict.DIFFERENT, f'Only one has "{shown[:60]}".', likeness, plain)
 
 
 # ---------------------------------------------------------------- words
@@ -71,213 +77,176 @@ _TOKEN = re.compile(
     r"|[\w#+]+|'s\b|[<>=\u2264\u2265%$\u20ac\u00a3?~^*&|\\]"
 )
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
-_PREPOSITIONS = frozenset(
-    (  # noqa: SIM905 - lines, not a column
-        "in at on for of with by to as into from after before until since over under when than "
-        "but or and about without not never no only if while because"
-    ).split()
-)
-_CONTRACTED = re.compile(r"(?<=\w)n['\u2019]t\b|\b(?:dont|doesnt|isnt|cant)\b", re.IGNORECASE)
+_PREPOSITIONS = words_of("prepositions")
+_NOT = re.compile(r"(?<=\w)n['\u2019]t\b|\bcannot\b|\b(?:do|does|is|ca)nt\b", re.IGNORECASE)
 _SHORT = re.compile(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
 _USER = re.compile(r"\A(?:the )?user(?=\s(?!['\u2019]))|\A(?:i|we)(?=\s)", re.IGNORECASE)
 _CEASED = re.compile(r"\bno longer ", re.IGNORECASE)
-_BE = {"m": "am", "re": "are", "s": "is"}
-_NUMBERS = dict(
-    zip(
-        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"],
-        map(str, range(1, 11)),
-        strict=True,
-    )
-)
+_LIGHT, _VERBS, _NEGATIONS = (words_of(each) for each in ("light", "verbs", "negations"))
+_SYNONYMS = {word: group[0] for group in groups_of("synonyms") for word in group}
+_GROUPS = [frozenset(group) for group in groups_of("exclusive")]
+_LIMITS = words_of("limits")
+_MONTHS = next(group for group in _GROUPS if "january" in group)
 
 
 @lru_cache(maxsize=4096)
-def _words(text: str) -> tuple[str, ...]:
-    """Return the words that count, in one form: names and identifiers to the letter."""
-    text = _SHORT.sub(lambda found: f"{found[1]} {_BE[found[2].lower()]}", text)
-    text = _CEASED.sub("not ", _USER.sub("", _CONTRACTED.sub(_expanded, text.strip())))
-    found = [_plain(each) for each in _TOKEN.findall(text)]
-    kept = [each for each in found if each not in _light()]
-    for at, word in enumerate(kept):
-        after = kept[at + 1] if at + 1 < len(kept) else ""
+def plain_words(text: str) -> Words:
+    """Return the words of a text that count, in one form: names and identifiers to the letter."""
+    text = _SHORT.sub(lambda found: f"{found[1]} {'am' if found[2] == 'm' else 'is'}", text)
+    text = _CEASED.sub("not ", _USER.sub("", _NOT.sub(_expanded, text.strip())))
+    kept = [each for each in map(_plain, _TOKEN.findall(text)) if each not in _LIGHT]
+    for at, (word, after) in enumerate(pairwise(tuple(kept))):
         if word in {"do", "does"} and after == "not":
             kept[at] = ""
         if word in {"moved", "relocated"} and after == "to":
             kept[at : at + 2] = ["live", "in"]
+        if word in _MONTHS and after.isdigit() and len(after) <= 2:  # noqa: PLR2004 - a day
+            kept[at : at + 2] = [after, word]
     return tuple(each for each in kept if each)
 
 
-def plain_words(text: str) -> tuple[str, ...]:
-    """Return the words of a text that count, each in one form."""
-    return _words(text)
-
-
 def _expanded(found: re.Match[str]) -> str:
-    whole = {"dont": "do not", "doesnt": "does not", "isnt": "is not", "cant": "can not"}
-    return whole.get(found[0].lower(), " not")
+    return {"cannot": "can not", "cant": "can not"}.get(found[0].lower(), " not")
 
 
 def _plain(token: str) -> str:
     """Return a word in its one form; code, acronyms and other identifiers to the letter."""
     bare = token.strip("`")
     word = bare.casefold()
-    if token.startswith("`") or (bare.isupper() and len(bare) > 1 and word not in _negations()):
+    if token.startswith("`") or (bare.isupper() and len(bare) > 1 and word not in _NEGATIONS):
         return bare
     if not bare.replace("'", "").isalpha():
-        return _ORDINAL.sub(r"\1", bare.rstrip(".:")) if bare[0].isdigit() else bare.rstrip(".:")
+        bare = bare.rstrip(".:,")
+        return _ORDINAL.sub(r"\1", bare) if bare[:1].isdigit() else _SYNONYMS.get(word, bare)
     for end in ("s", "es"):
-        if word.endswith(end) and word.removesuffix(end) in _verbs():
+        if word.endswith(end) and word.removesuffix(end) in _VERBS:
             word = word.removesuffix(end)
-    word = {"are": "is", "am": "is", "has": "have"}.get(word, _NUMBERS.get(word, word))
-    return _synonyms().get(word, word)
+    return _SYNONYMS.get(word, word)
 
 
-@cache
-def _synonyms() -> dict[str, str]:
-    lines = (line.split() for line in lines_of("synonyms"))
-    return {word: line[0] for line in lines for word in line}
+def _as_written(text: str, words: Sequence[str]) -> list[str]:
+    """Return words as the text has them, where they are there in another form."""
+    given = {_plain(each): each.rstrip(".:,") for each in reversed(_TOKEN.findall(text))}
+    return [given.get(word, word) for word in words]
 
 
-@cache
-def _light() -> frozenset[str]:
-    return words_of("light")
-
-
-@cache
-def _verbs() -> frozenset[str]:
-    return words_of("verbs")
-
-
-@cache
-def _negations() -> frozenset[str]:
-    return words_of("negations")
+def _is_moved(first: Words, second: Words) -> bool:
+    """Whether they differ only by a clause at the front: "after A, B" and "B after A"."""
+    if sorted(first) != sorted(second) or "only" in first:
+        return False
+    return any(
+        second == first[at:] + first[:at] and {first[0], first[at]} & _PREPOSITIONS
+        for at in range(1, len(first))
+    )
 
 
 # ---------------------------------------------------------------- contradictions
+_PAST = re.compile(r"\w{2,}ed|taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote")
+_VALUE = re.compile(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
+
+
 def _contradiction(  # noqa: PLR0911 - one form after the other
-    first: Sequence[str], second: Sequence[str]
+    old: tuple[str, Words], new: tuple[str, Words]
 ) -> str | None:
     """Return how the two contradict each other, in a sentence; in doubt, None."""
-    no = _negations()
-    bare = [tuple(word for word in each if word not in no) for each in (first, second)]
-    denied = [len(each) - len(left) for each, left in zip((first, second), bare, strict=True)]
-    if bare[0] == bare[1] and len(bare[0]) > 1 and sorted(denied) == [0, 1]:
+    first, second = old[1], new[1]
+    bare = [tuple(word for word in each if word not in _NEGATIONS) for each in (first, second)]
+    denied = sorted((len(first) - len(bare[0]), len(second) - len(bare[1])))
+    if bare[0] == bare[1] and len(bare[0]) > 1 and denied == [0, 1]:
         return "One says it, the other denies it."
-    if turned := _turned(first, second):
-        return turned
-    if _feelings(first, second):
+    if _is_turned(first, second):
+        return "What is preferred over what is turned around."
+    if _has_other_feeling(first, second):
         return "One likes what the other does not."
     if any(denied):
         return None
     lead, one, other, tail = _middle(first, second)
-    if not lead or not 0 < len(one) <= _MOST_WORDS or not 0 < len(other) <= _MOST_WORDS:
+    if not lead or not all(0 < len(each) <= _MOST_WORDS for each in (one, other)):
         return None
-    if _PREPOSITIONS & {*one, *other}:
-        return None  # a value that holds for something only
-    if sorted(one) == sorted(other) or _PAST.match(lead[0]) or _digits(one) & _digits(other):
+    if sorted(one) == sorted(other) or _PAST.fullmatch(lead[0]) or _digits(one) & _digits(other):
         return None  # an order of words, an event, or a number that is written in two ways
-    if _is_one_of_a_line(one, other) or _is_single(lead, one, other, tail):
-        return f'One says "{" ".join(one)}", the other "{" ".join(other)}".'
-    return None
+    if not _is_exclusive(lead, one, other) and not _is_single(lead, one, other, tail):
+        return None
+    values = (" ".join(_as_written(*each)) for each in ((old[0], one), (new[0], other)))
+    return 'One says "{}", the other "{}".'.format(*values)
 
 
-def _middle(
-    first: Sequence[str], second: Sequence[str]
-) -> tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str]]:
+def _middle(first: Words, second: Words) -> tuple[Words, Words, Words, Words]:
     """Return what both begin with, what each has in the middle, and what both end with."""
-    head = 0
-    while head < min(len(first), len(second)) and first[head] == second[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(first), len(second)) - head and first[-1 - tail] == second[-1 - tail]:
-        tail += 1
+    shorter = min(len(first), len(second))
+    head = next((at for at in range(shorter) if first[at] != second[at]), shorter)
+    rest = range(shorter - head)
+    tail = next((at for at in rest if first[-1 - at] != second[-1 - at]), len(rest))
     end = len(first) - tail
     return first[:head], first[head:end], second[head : len(second) - tail], first[end:]
 
 
-def _turned(first: Sequence[str], second: Sequence[str]) -> str | None:
-    """Return whether the two sides of a preference have changed places."""
+def _is_turned(first: Words, second: Words) -> bool:
+    """Whether the two sides of a preference have changed places."""
     old, new = _sides(first), _sides(second)
-    if old is None or new is None or old == new:
-        return None
-    turned = (old[0], old[1], old[2]) == (new[0], new[2], new[1])
-    return "What is preferred over what is turned around." if turned else None
+    return old is not None and new == (old[0], old[2], old[1]) and old != new
 
 
-def _sides(words: Sequence[str]) -> tuple[tuple[str, ...], ...] | None:
-    said = tuple(words)
+def _sides(words: Words) -> tuple[Words, Words, Words] | None:
+    verb = words.index("prefer") if "prefer" in words else len(words)
     for over in ("over", "to"):
-        if "prefer" in said and over in said[said.index("prefer") :]:
-            verb, at = said.index("prefer"), said.index(over, said.index("prefer"))
-            return said[:verb], said[verb + 1 : at], said[at + 1 :]
+        if over in words[verb:]:
+            at = words.index(over, verb)
+            return words[:verb], words[verb + 1 : at], words[at + 1 :]
     return None
 
 
-def _feelings(first: Sequence[str], second: Sequence[str]) -> bool:
+def _has_other_feeling(first: Words, second: Words) -> bool:
     old, new = _feeling(first), _feeling(second)
     return old is not None and new is not None and old[1:] == new[1:] and old[0] != new[0]
 
 
-def _feeling(words: Sequence[str]) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | None:
+def _feeling(words: Words) -> tuple[bool, Words, Words] | None:
     good, bad = words_of("good"), words_of("bad")
     for at, word in enumerate(words[:3]):
         if word in good | bad:
             denied = at > 0 and words[at - 1] == "not"
-            before = tuple(words[: at - 1 if denied else at])
-            return (word in good) is not denied, before, tuple(words[at + 1 :])
+            return (word in good) is not denied, words[: at - denied], words[at + 1 :]
     return None
 
 
-def _digits(words: Sequence[str]) -> set[str]:
+def _digits(words: Words) -> set[str]:
     joined = " ".join(words).casefold().replace(",", "")
     return set(re.findall(r"\d+(?:\.\d+)*", re.sub(r"(?<=\d)k\b", "000", joined)))
 
 
-@cache
-def _lines() -> list[frozenset[str]]:
-    return [frozenset(line.split()) for line in lines_of("exclusive")]
-
-
-def line_of_word(word: str) -> list[str]:
+def group_of(word: str) -> list[str]:
     """Return the words of which one holds at a time, with a given one."""
-    return sorted(other for line in _lines() if word in line for other in line)
+    return sorted(other for group in _GROUPS if word in group for other in group)
 
 
-def same_line(one: str, other: str) -> bool:
+def is_other_of_group(one: str, other: str) -> bool:
     """Whether two words are of those of which one holds at a time: npm and pnpm."""
-    return one != other and any(one in line and other in line for line in _lines())
+    return one != other and any({one, other} <= group for group in _GROUPS)
 
 
-def _is_one_of_a_line(one: Sequence[str], other: Sequence[str]) -> bool:
-    return len(one) == len(other) == 1 and same_line(one[0], other[0])
+def _is_exclusive(lead: Words, one: Words, other: Words) -> bool:
+    """Whether two values exclude each other; "on Mondays" does only where something is then."""
+    if len(one) != 1 or len(other) != 1 or not is_other_of_group(one[0], other[0]):
+        return False
+    return lead[-1] not in _PREPOSITIONS or "is" in lead or "due" in lead
 
 
-_PAST = re.compile(r"\w{2,}ed\b|went\b|met\b|bought\b")
-_VALUE = re.compile(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
-
-
-def _is_single(
-    lead: Sequence[str], one: Sequence[str], other: Sequence[str], tail: Sequence[str]
-) -> bool:
+def _is_single(lead: Words, one: Words, other: Words, tail: Words) -> bool:
     """Whether the words before a value are of something that has one value."""
-    ends = [tuple(line.split()) for line in lines_of("single")]
-    if not tail and any(tuple(lead[-len(end) :]) == end for end in ends):
+    if _PREPOSITIONS & {*one, *other}:
+        return False  # a value that holds for something only
+    ends = [end for end in groups_of("single") if lead[-len(end) :] == end]
+    if ends and not tail:
         alike = bool(_VALUE.fullmatch(one[0])) is bool(_VALUE.fullmatch(other[0]))
         return alike and (len(lead) > 1 or lead[0] == "live")
-    if len(lead) > 1 and lead[-1] == "is" and not tail and _attributes() & set(lead[:-1]):
+    if len(lead) == 1:
+        return False
+    if lead[-1] == "is" and not tail and words_of("attributes") & {*lead[:-1]}:
         return True
-    numbers = bool(_VALUE.fullmatch(one[0]) and _VALUE.fullmatch(other[0]))
-    said = any(word == "is" or word in _verbs() for word in lead)
-    return numbers and said and one[1:] == other[1:] and len(lead) > 1
-
-
-@cache
-def _attributes() -> frozenset[str]:
-    return words_of("attributes")
-
-
-_FEWEST = 3
-_SPARE = frozenset({"instead", "rather", "always", "repository", "repo", "project"})
+    is_number = bool(_VALUE.fullmatch(one[0]) and _VALUE.fullmatch(other[0]))
+    has_verb = any(word in {"is", "set"} or word in _VERBS for word in lead)
+    return is_number and has_verb and one[1:] == other[1:]
 
 
 def is_rewording(one: str, other: str) -> bool:
@@ -285,69 +254,47 @@ def is_rewording(one: str, other: str) -> bool:
 
     That is less than the same; it counts only where something else says that they are one.
     """
-    first, second = ({_stemmed(w) for w in _words(each)} - _spare() for each in (one, other))
+    spare = (words_of("stop") | words_of("spare")) - _NEGATIONS
+    first, second = ({_stem(w) for w in plain_words(each)} - spare for each in (one, other))
     shorter, longer = sorted((first, second), key=len)
-    if len(shorter) < _FEWEST or not shorter <= longer:
-        return False
     apart = longer - shorter
-    fixed = _negations().union(*_lines())
-    return fixed.isdisjoint(apart) and not any(any(map(str.isdigit, word)) for word in apart)
+    fixed = _NEGATIONS.union(*_GROUPS)
+    has_number = any(map(str.isdigit, "".join(apart)))
+    return len(shorter) >= _FEWEST and shorter <= longer and not fixed & apart and not has_number
 
 
-@cache
-def _spare() -> frozenset[str]:
-    return (words_of("stop") | _SPARE) - _negations()
-
-
-def _stemmed(word: str) -> str:
+def _stem(word: str) -> str:
     return next(
         (word.removesuffix(e) for e in ("ing", "ed", "s") if word[5:] and word.endswith(e)), word
     )
 
 
 # ---------------------------------------------------------------- what a model may judge
-def _apart(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words of each that the other has not."""
-    one, other = list(first), list(second)
-    for word in first:
-        if word in other:
-            one.remove(word)
-            other.remove(word)
-    return one, other
+def _apart(words: Words, others: Words) -> list[str]:
+    """Return the words that the others do not have, as often."""
+    left, found = list(others), []
+    for word in words:
+        if word in left:
+            left.remove(word)
+        else:
+            found.append(word)
+    return found
 
 
-def _is_plain(
-    said: tuple[Sequence[str], ...],
-    alone: tuple[Sequence[str], ...],
-    names: tuple[Sequence[str], ...],
-) -> bool:
+def _is_plain(words: tuple[Words, Words], alone: tuple[list[str], list[str]]) -> bool:
     """Whether two statements differ by a few plain words only, so that a model may know better."""
     more = [*alone[0], *alone[1]]
-    if not all(alone) or max(map(len, alone)) > _MOST_WORDS or names[0] != names[1]:
+    if not all(0 < len(each) <= _MOST_WORDS for each in alone):
         return False
-    if any(word in _negations() for each in said for word in each):
-        return False
-    if _has_past(alone[0]) != _has_past(alone[1]):
+    past = [any(map(_PAST.fullmatch, each)) for each in alone]
+    if _NEGATIONS & {*words[0], *words[1]} or past[0] != past[1]:
         return False
     if any(a in {f"un{b}", f"dis{b}", f"in{b}", f"non{b}"} for a in more for b in more):
         return False
-    fixed = _limits().union(*_lines(), words_of("opposites"), words_of("good"), words_of("bad"))
+    fixed = _LIMITS.union(*_GROUPS, words_of("good"), words_of("bad"))
     stems = {word.removesuffix(end) for word in more for end in ("", "s", "es", "d", "ed", "ing")}
+    stems |= {f"{word.removesuffix('ing')}e" for word in more}
     return fixed.isdisjoint(stems) and all(word.isalpha() and word.isascii() for word in more)
-
-
-@cache
-def _limits() -> frozenset[str]:
-    return words_of("limits")
-
-
-_IRREGULAR = re.compile(
-    r"taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote|ran|came"
-)
-
-
-def _has_past(words: Sequence[str]) -> bool:
-    return any(word.endswith("ed") or _IRREGULAR.fullmatch(word) for word in words)
 
 
 def _names(text: str) -> list[str]:
@@ -357,6 +304,6 @@ def _names(text: str) -> list[str]:
         token
         for at, token in enumerate(found)
         if not (token.islower() and token.isalpha())
-        and token.casefold() not in _light()
-        and not (at == 0 and (token.isascii() and _plain(token) in _verbs() | {"user"}))
+        and token.casefold() not in _LIGHT
+        and not (at == 0 and (token.isascii() and _plain(token) in _VERBS | {"user"}))
     ]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from perdure.engine.learn.prose import Sentence, sentences, user_sentences
+from perdure.engine.learn.prose import Sentence, sentences, user_sentences, words_key
 from perdure.engine.tables import table
 from perdure.model.transcript import Message
+from perdure.model.values import shortened
 
-KINDS = ("rule", "decision", "rejected", "preference", "fact", "command", "task")
 _LONG_MESSAGE = 12
 """Sentences. A message with more is a description of a task rather than a remark."""
 _KIND_OF = (
@@ -33,13 +33,12 @@ _KIND_OF = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A sentence that may be worth keeping, and why."""
+    """A sentence that may be worth keeping."""
 
     sentence: Sentence
     kind: str
     score: float
     """How likely it lasts, from 0 to 1."""
-    patterns: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Weights:
 def candidates(
     messages: Sequence[Message | Mapping[str, object]], weights: Weights | None = None
 ) -> list[Candidate]:
-    """Return the sentences of a session that may last, in the order in which they were said."""
+    """Return the sentences of a session that may last, in its order."""
     model = weights or fitted()
     once = {each.key: each for each in reversed(user_sentences(messages))}
     found = [_candidate(each, model) for each in once.values()]
@@ -70,9 +69,28 @@ def scored(text: str) -> list[Candidate]:
     return [_candidate(each, fitted()) for each in sentences(text)]
 
 
+_LONGEST_HINT = 120
+"""Characters of the words that are shown; with the rest about 40 tokens."""
+LIKELY = 0.25
+"""The least score of a sentence that is worth a line."""
+
+
+def prompt_hint(prompt: str) -> str:
+    """Return a line about the sentence of a prompt that most likely lasts; empty if none does.
+
+    The same words give the same line, so that a hook can show it once.
+    """
+    found = candidates([{"role": "user", "content": prompt}])
+    best = max(found, key=lambda each: each.score, default=None)
+    if best is None or best.score < LIKELY or not words_key(best.sentence.text):
+        return ""
+    words = shortened(" ".join(best.sentence.text.split()), _LONGEST_HINT)
+    return f"possibly lasting: {words}; `mcp__perdure__remember` it if so"
+
+
 def _candidate(sentence: Sentence, model: Weights) -> Candidate:
     seen = matched(sentence.plain)
-    return Candidate(sentence, kind_of(seen), score(features(sentence, seen), model), seen)
+    return Candidate(sentence, kind_of(seen), score(features(sentence, seen), model))
 
 
 def score(given: Mapping[str, float], model: Weights) -> float:
@@ -116,5 +134,5 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 @cache
 def fitted() -> Weights:
     """Return the weights of `weights.json`, which says where they come from."""
-    told = json.loads(Path(__file__).with_name("weights.json").read_text("utf-8"))
-    return Weights(told["bias"], told["features"], told["threshold"], told["most"])
+    found = json.loads(Path(__file__).with_name("weights.json").read_text("utf-8"))
+    return Weights(**{name: found[name] for name in Weights.__slots__})

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from perdure.engine.recall.anchors import anchors_in
+from perdure.engine.recall.periods import Cycle
 from perdure.model import RequestContext
 from perdure.model.transcript import Message
 
@@ -27,7 +29,7 @@ _IRREGULAR = {"have": "has", "do": "does", "go": "goes", "am": "is", "can": "can
 def owner_of(messages: Sequence[Message], ctx: RequestContext) -> Callable[[Message], bool]:
     """Return whether a message is by the one whose memory this is.
 
-    That is whoever speaks in the role of the user. If several do, by their names, it is the one who
+    That is the speaker in the role of the user. If several do, by their names, it is the one who
     is named like the user's id, and who has no name; the others are other people.
     """
     names = {each.name.casefold() for each in messages if each.role == "user" and each.name}
@@ -46,19 +48,19 @@ def third_person(clause: str, who: str) -> str:
     if _UNTOLD.search(text) or _OTHERS.search(text):
         return ""
     if found := _AM.fullmatch(text):
-        said = f"{who} is{found['rest']}"
+        stated = f"{who} is{found['rest']}"
     elif found := _MY.fullmatch(text):
-        said = f"{who}'s {found['rest']}"
+        stated = f"{who}'s {found['rest']}"
     elif found := _FIRST.fullmatch(text):
         verb, adverb = found["verb"], found["adverb"]
         verb = f"does not {verb}" if found["not"] else _third(verb.lower())
-        said = f"{who} {adverb}{verb}{found['rest']}"
+        stated = f"{who} {adverb}{verb}{found['rest']}"
     else:
         return ""
-    said = re.sub(r"\bmy\b", "their", said, flags=re.IGNORECASE)
-    said = re.sub(r"\bme\b", "them", re.sub(r"\bI am\b|\bI'm\b", "they are", said))
-    said = re.sub(r"\bI\b", "they", said)
-    return f"{said[0].upper()}{said[1:]}."
+    stated = re.sub(r"\bmy\b", "their", stated, flags=re.IGNORECASE)
+    stated = re.sub(r"\bme\b", "them", re.sub(r"\bI am\b|\bI'm\b", "they are", stated))
+    stated = re.sub(r"\bI\b", "they", stated)
+    return f"{stated[0].upper()}{stated[1:]}."
 
 
 def _third(verb: str) -> str:
@@ -72,41 +74,26 @@ def _third(verb: str) -> str:
 
 
 # ---------------------------------------------------------------- when something happened
-_MONTHS = "january february march april may june july august september october november december"
-_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS.split())
-_DATED = re.compile(
-    rf"\b(?:on )?(?:(?P<iso>\d{{4}}-\d\d-\d\d)|(?P<day>\d{{1,2}})(?:st|nd|rd|th)? "
-    rf"(?P<month>{_MONTH})"
-    rf",? (?P<year>\d{{4}})|(?P<month2>{_MONTH}) (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?,? "
-    rf"(?P<year2>\d{{4}})|(?P<near>yesterday|today|tomorrow))\b",
-    re.IGNORECASE,
-)
-_NEAR = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_DAY = timedelta(days=1)
+_UNKNOWN = datetime(2000, 2, 2, tzinfo=UTC)
 
 
-def dated(text: str, told: datetime | None) -> tuple[str, datetime | None] | None:
+def dated(text: str, now: datetime | None) -> tuple[str, datetime | None] | None:
     """Return a statement with its day as an ISO date, and that day; None if it has none.
 
-    A day that is seen from an unknown one is left out.
+    A day such as "yesterday" of a message without a time is left out.
     """
-    found = _DATED.search(text)
-    when = _day(found, told) if found else None
-    if found is None or (when is None and not found["near"]):
-        return None
-    if when is None:
-        return f"{text[: found.start()].rstrip()}{text[found.end() :]}", None
-    return f"{text[: found.start()]}on {when:%Y-%m-%d}{text[found.end() :]}", when
-
-
-def _day(found: re.Match[str], told: datetime | None) -> datetime | None:
-    try:
-        if found["near"]:
-            return told + timedelta(days=_NEAR[found["near"].lower()]) if told else None
-        if found["iso"]:
-            return datetime.fromisoformat(found["iso"]).replace(tzinfo=UTC)
-        month = (found["month"] or found["month2"])[:3].lower()
-        number = [name[:3] for name in _MONTHS.split()].index(month) + 1
-        year, day = int(found["year"] or found["year2"]), int(found["day"] or found["day2"])
-        return datetime(year, number, day, tzinfo=UTC)
-    except ValueError:
-        return None
+    for anchor in anchors_in(text):
+        if isinstance(anchor.meaning, Cycle):
+            continue
+        try:
+            day, other = (anchor.meaning(each) for each in (now or _UNKNOWN, _UNKNOWN + 9 * _DAY))
+        except (ValueError, OverflowError):  # 31 February
+            continue
+        if day.end - day.start != _DAY:
+            continue
+        before, after = text[: anchor.start].removesuffix("on "), text[anchor.end :]
+        if now is None and day != other:
+            return f"{before.rstrip()}{after}", None
+        return f"{before}on {day.start:%Y-%m-%d}{after}", day.start
+    return None

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from perdure.engine.tables import table
+from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message
 
 LONGEST_SENTENCE = 600
@@ -15,11 +17,8 @@ LONGEST_OWN = 1_500
 SHORTEST_ANSWER = 5
 """Words. A numbered line with fewer is an answer to a question that the sentence leaves out."""
 
-_NOT_PROSE = re.compile(
-    r"\s*(?:</?(?:command|local-command|system|environment|user-prompt|task-notification)[\w-]*>"
-    r"|\[Request interrupted|/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s|Caveat:"
-    r"|This session is being continued from a previous|\[called )"
-)
+_COMMAND = re.compile(r"\s*(?:/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s)")
+"""How a slash command or a call of another agent begins."""
 _TAGGED = re.compile(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
 _FENCE = re.compile(
     r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
@@ -29,23 +28,9 @@ _ENDS = re.compile(r"[.!?]\s")
 _HEADER = re.compile(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
 _SPEAKER = re.compile(r"\s*[A-Z][\w ]{0,20}: \S")
 _HEADING = re.compile(r"\s*#{1,6}\s")
-_PASTE_LEAD = re.compile(
-    r"(?:following|below|this) (?:error|output|log|message|trace|diff|mail|text)s?\b.{0,20}:\s*\Z"
-    r"|\b(?:console|terminal|output|log|error log|stack trace|traceback|errors?|git status"
-    r"|wrote|said|says|forwarded message|(?:they|he|she|it) (?:sent|replied))\W{0,3}:\s*\Z",
-    re.IGNORECASE,
-)
-_FOREIGN = re.compile(
-    r"""\s*(?:>|\||\+{3}\s|-{3,}|={3,}|\#|@@|diff\s--git|index\s[0-9a-f]{7}|Traceback|File\s"
-    |at\s\S+(?:\s\(|:\d)|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|\$\s|%\s|\(base\)|\[\w+\]\s
-    |(?:[A-Z]\w*)?(?:Error|Exception|Warning)\b:|(?:npm|yarn|pnpm)\s(?:warn|err|i\b|install)
-    |(?:import|export|from|const|let|var|def|class|function|return|if|for|while)\b.*[{;:=(]\s*\Z
-    |[MADRU?]{1,2}\s+\S+/\S*\s*\Z|[}\])]|[{\[]\s*["{\[]|<[/\w]|"[\w-]+":|\S+\.(?:spec|test)\.\w+\s*\Z|[│├└✓✔✖✗⚠❌✅\u2139]
-    |[\w./-]+\.[a-z]{2,4}(?:\?\S*)?:\d+|node:\S+:\d|FAIL\b|PASS\b|error:\s|Uncaught\s)
-    """,
-    re.VERBOSE,
-)
-_MARKED = re.compile(r"\s*[-*•]\s+[✓✔✖✗⚠❌✅🔴🟡🟢]")
+_PATTERNS = table(__file__, "patterns.txt", "prose")
+_PASTE_LEAD = re.compile(_PATTERNS["paste lead"], re.IGNORECASE)
+_FOREIGN = re.compile(_PATTERNS["foreign"])
 _LIST = re.compile(r"\s*(?:[-*•]|(?P<number>\(?\d{1,2}[.):]|[a-h][.)]))\s+")
 _CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTED = re.compile(r"[\"\u201c](?=\S)[^\"\u201c\u201d\n]{1,400}?[\"\u201d](?!\w)")
@@ -61,7 +46,7 @@ _MANY_LINES = 25
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of the user's, as it stands at `start` to `end` of the message's content."""
+    """A sentence of the user's, from `start` to `end` of the message's content."""
 
     message: int
     start: int
@@ -83,7 +68,7 @@ class Sentence:
 
 
 def words_key(text: str) -> str:
-    """Return the words of a text without case and marks: what stays equal is the same text."""
+    """Return the words of a text without case and marks, to compare texts by."""
     return " ".join(_WORD.findall(text.replace("\u2019", "'").casefold()))
 
 
@@ -110,11 +95,13 @@ def _line_keys(content: str) -> Iterator[str]:
 def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> list[Sentence]:
     """Return the sentences of a message that are its author's own prose.
 
-    `quoted` has the keys of lines that others said before; a line that repeats one is a paste.
+    What a program put into it is left out (`model.speech`), as are pastes, code and quotations.
+    `quoted` has the keys of lines of other speakers; a line that repeats one is a paste.
     """
-    if _NOT_PROSE.match(content):
+    speech = speech_of("user", content)
+    if speech.kind is not Kind.USER or _COMMAND.match(content):
         return []
-    text = _looked_at(content)
+    text = _looked_at(speech.text)
     for pattern in (_FENCE, _TAGGED):
         text = pattern.sub(_blotted, text)
     text = _SPOKEN.sub(lambda found: _blotted(found) if _ENDS.search(found[1]) else found[0], text)
@@ -122,12 +109,17 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
         span
         for start, line in _own_lines(text, quoted)
         for span in _split(start, line)
-        if len(_WORD.findall(content[span[0] : span[1]])) > 1
+        if len(_WORD.findall(speech.text[span[0] : span[1]])) > 1
     ]
-    return [
-        Sentence(message, start, end, content[start:end], place, len(spans))
-        for place, (start, end) in enumerate(spans)
-    ]
+    found: list[Sentence] = []
+    last = 0
+    for place, (start, end) in enumerate(spans):
+        own = speech.text[start:end]
+        at = content.find(own, last)  # what a program put before it moved it
+        if at >= 0:  # not cut in two by what a program put into it
+            last = at + len(own)
+            found.append(Sentence(message, at, last, own, place, len(spans)))
+    return found
 
 
 def _blotted(found: re.Match[str]) -> str:
@@ -157,10 +149,8 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
             return  # a pasted document
         if (is_log and number > _MANY_LINES) or _HEADER.match(line):
             return
-        if _is_foreign(line) or (is_dialogue and _SPEAKER.match(line)):
-            pasted = pasted and bool(line.strip())
-            continue
-        if pasted or words_key(line) in quoted:
+        is_others = is_dialogue and _SPEAKER.match(line)
+        if pasted or is_others or _is_foreign(line) or words_key(line) in quoted:
             pasted = pasted and bool(line.strip())
             continue
         pasted = _PASTE_LEAD.search(line) is not None
@@ -172,14 +162,10 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
 
 
 def _is_foreign(line: str) -> bool:
-    bare = line.strip()
-    if not bare.strip("\0"):
+    bare = line.strip().replace("\0", "")
+    is_code = line.startswith(("    ", "\t")) and not _LIST.match(line)
+    if not bare or is_code or _FOREIGN.match(line):
         return True
-    if _FOREIGN.match(line) or _MARKED.match(line):
-        return True
-    if line.startswith(("    ", "\t")) and not _LIST.match(line):
-        return True
-    bare = bare.replace("\0", "")
     letters = sum(letter.isalpha() or letter == " " for letter in bare)
     return letters < _PROSE_SHARE * len(bare) and not _CODE.search(bare)
 

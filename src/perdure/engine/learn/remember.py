@@ -1,19 +1,20 @@
 """Keep one statement that an agent or the user words, and say what it merged with or replaced."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from perdure.context.draft import Draft
 from perdure.context.nodes import Nodes
-from perdure.engine.learn import pages
+from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of
-from perdure.engine.learn.extractors import CATEGORIES
-from perdure.engine.learn.net import KINDS
+from perdure.engine.learn.judge import Judge
+from perdure.engine.learn.naming import owner_space, slug_of
 from perdure.engine.learn.policies import policy_for
-from perdure.engine.learn.slugs import owner_space, slug_of
+from perdure.engine.learn.rules import rule_for
+from perdure.engine.learn.statements import Statement
 from perdure.engine.saving.knowing import Ahead, KnownNodes
-from perdure.engine.saving.outcome import Learning, Planned
+from perdure.engine.saving.outcome import Planned
 from perdure.engine.sessions import Sessions
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.validating import validated
@@ -24,14 +25,12 @@ from perdure.errors import (
     NodeNotFoundError,
     VersionMismatchError,
 )
-from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri
-from perdure.model.uri import PROFILE
-from perdure.model.values import JSON, MAX_ABSTRACT, encodable, shortened, shown
+from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
+from perdure.model.uri import KINDS, OF_THE_PERSON, PROFILE
+from perdure.model.values import JSON, encodable, shown
 
-PERSON = "person"
-"""The kind of what is about the user, whatever the project."""
+_CATEGORIES = KINDS | {"person": PROFILE}
 SPEAKERS = ("user", "agent")
-_OF_THE_PERSON = frozenset({PROFILE, "preference"})
 _IMPERATIVE = frozenset({"rule", "preference"})
 _ATTEMPTS = 20
 
@@ -47,8 +46,8 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """What is to be kept."""
+class NewStatement:
+    """A statement to keep."""
 
     text: str
     kind: str
@@ -57,19 +56,19 @@ class Statement:
     """URIs of nodes, or the words of statements, that it replaces."""
     evidence: tuple[Cited, ...] = ()
     said_by: str = "user"
-    session: str = ""
 
     def __post_init__(self) -> None:
         if not encodable(self.text, "text").strip():
             raise InvalidValueError("the statement is empty. Fix: give one sentence.")
-        if self.kind not in {*KINDS, PERSON}:
-            known = ", ".join((*KINDS, PERSON))
+        if self.kind not in _CATEGORIES:
+            known = ", ".join(_CATEGORIES)
             raise InvalidValueError(f"{shown(self.kind)} is not a kind. Fix: use one of {known}.")
         if self.said_by not in SPEAKERS:
-            raise InvalidValueError(f"{shown(self.said_by)} can't say it. Fix: use user or agent.")
-        if self.said_by != "user" and self.kind in _IMPERATIVE:
+            raise InvalidValueError(f"{shown(self.said_by)} is unknown. Fix: use user or agent.")
+        fits = rule_for(" ".join(self.text.split())) or ("", "")
+        if self.said_by != "user" and (self.kind in _IMPERATIVE or fits[0] == "rule"):
             raise InvalidValueError(
-                f"only what the user said is a {self.kind}. Fix: keep it as a fact."
+                "only what the user stated is a rule or a preference. Fix: state it as a fact."
             )
 
 
@@ -79,7 +78,7 @@ class Remembered:
 
     uri: str
     text: str
-    """The statement as it stands now."""
+    """The statement as it is now."""
     outcome: str
     """`created`, `merged`, `appended`, or `skipped` if it was known."""
     merged_with: str = ""
@@ -90,118 +89,97 @@ class Remembered:
     """Statements that may be outdated since now; both are kept."""
 
 
-Also = Callable[[Draft], None]
-
-
-class Remembering:
-    """Keeps statements. The same twice is one."""
-
-    def __init__(
-        self,
-        nodes: Nodes,
-        known: KnownNodes,
-        learning: Learning,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._nodes = nodes
-        self._known = known
-        self._judge = learning.judge
-        self._clock = clock
-
-    def remember(
-        self, statement: Statement, ctx: RequestContext, also: Also = lambda _draft: None
-    ) -> Remembered:
-        """Keep a statement by the category of its kind; `also` is done in the same commit."""
-        candidate = validated(self._candidate(statement, ctx), SecretPolicy.REFUSE).candidate
-        for _ in range(_ATTEMPTS):
-            ahead = Ahead(self._known)
-            policy = policy_for(candidate.category, ahead, self._judge, self._clock)
-            plan = policy.plan(candidate, ctx)
-            before = {each.uri: self._known.at(each.place, ctx) for each in plan.doubted}
-            page = self._known.at(Uri.parse(plan.uri), ctx)
-            ahead.take(plan, ctx)
-            try:
-                self._nodes.because("remember").exchange(ahead.nodes(), (), ctx, also=also)
-            except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
-                continue  # another writer was faster: plan with what is there now
-            return _remembered(Planned.by(candidate, plan), page, before)
-        raise ConcurrentModificationError(
-            f"others change the same memories; {_ATTEMPTS} attempts came too late. "
-            "Nothing was written. Fix: try again."
-        )
-
-    def _candidate(self, statement: Statement, ctx: RequestContext) -> CandidateMemory:
-        category = CATEGORIES.get(statement.kind, PROFILE)
-        text = " ".join(statement.text.split())
-        quotes = self._evidence(statement, ctx)
-        replaces: list[JSON] = [
-            each if each.startswith("ctx://") else pages.cid_of(each) for each in statement.replaces
-        ]
-        metadata: dict[str, JSON] = {
-            "kind": statement.kind,
-            "by": statement.said_by,
-            "evidence": [each.as_json() for each in quotes],
-            "project": "" if category in _OF_THE_PERSON else statement.project,
-            "replaces": replaces,
-            "session_id": ctx.session_id,
-        }
-        owner = f"user:{ctx.user_id}" if category == "case" else owner_space(category, ctx)
-        return CandidateMemory(
-            category=category,
-            content=text,
-            slug="" if category == PROFILE else slug_of(text),
-            abstract=shortened(text, MAX_ABSTRACT),
-            confidence=1.0,
-            owner_space=owner,
-            when=self._clock(),
-            quote=quotes[0].quote if quotes else "",
-            speaker=statement.said_by,
-            metadata={name: value for name, value in metadata.items() if value},
-        )
-
-    def _evidence(self, statement: Statement, ctx: RequestContext) -> list[Evidence]:
-        """Return the quotes that are in messages which are kept; others prove nothing."""
-        found: list[Evidence] = []
-        for each in statement.evidence:
-            if each.session != ctx.session_id:
-                continue
-            try:
-                place = Uri(ctx.account_id, ("sessions", each.session))
-                said = Sessions(self._nodes).messages(place, ctx)
-            except NodeNotFoundError:
-                continue
-            if 0 <= each.message < len(said) and each.quote in said[each.message].content:
-                content = said[each.message].content
-                found.append(Evidence(each.message, cid_of(content), each.quote))
-        return found
-
-
-def _remembered(
-    planned: Planned, page: ContextNode | None, before: Mapping[str, ContextNode | None]
+def remember(
+    known: KnownNodes,
+    judge: Judge,
+    statement: NewStatement,
+    ctx: RequestContext,
+    also: Callable[[Draft], None],
 ) -> Remembered:
-    """Return what a plan did to a page, as it was before."""
-    plan = planned.plan
-    assert plan is not None  # noqa: S101 - it is planned
-    known = {each.cid for each in pages.statements(page.content)} if page else set()
-    stands = pages.statements(plan.node.content) if plan.node else []
-    new = [each.text for each in stands if each.cid not in known]
-    return Remembered(
-        plan.uri,
-        new[0] if new else plan.same or pages.plain(planned.candidate.content),
-        planned.outcome.value,
-        merged_with=plan.same,
-        replaced=tuple(each.content.strip() for each in plan.former),
-        doubted=tuple(_newly_doubted(plan.doubted, before)),
+    """Keep a statement by the category of its kind, once; `also` is done in the same commit."""
+    now = datetime.now(UTC)
+    made = _candidate(known.nodes, statement, now, ctx)
+    candidate = validated(made, SecretPolicy.REFUSE).candidate
+    for _ in range(_ATTEMPTS):
+        ahead = Ahead(known)
+        plan = policy_for(candidate.category, ahead, judge, lambda: now).plan(candidate, ctx)
+        written = (Uri.parse(plan.uri), *(each.place for each in plan.doubted))
+        before = {str(each): _statements(known.at(each, ctx)) for each in written}
+        ahead.take(plan, ctx)
+        try:
+            known.nodes.because("remember").exchange(ahead.nodes(), (), ctx, also=also)
+        except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
+            continue  # another writer was faster: plan with what is there now
+        return _remembered(candidate, plan, before)
+    raise ConcurrentModificationError(
+        f"others change the same memories; {_ATTEMPTS} attempts came too late. "
+        "Nothing was written. Fix: try again."
     )
 
 
-def _newly_doubted(
-    nodes: Sequence[ContextNode], before: Mapping[str, ContextNode | None]
-) -> list[str]:
-    found: list[str] = []
-    for node in nodes:
-        was = before.get(node.uri)
-        old = {each.cid for each in pages.statements(was.content) if each.doubted} if was else set()
-        stands = pages.statements(node.content)
-        found += [each.text for each in stands if each.doubted and each.cid not in old]
-    return found
+def _candidate(
+    nodes: Nodes, statement: NewStatement, when: datetime, ctx: RequestContext
+) -> CandidateMemory:
+    category = _CATEGORIES[statement.kind]
+    text = " ".join(statement.text.split())
+    quotes = _evidence(nodes, statement, ctx)
+    replaces: list[JSON] = [
+        each if each.startswith("ctx://") else statements.cid_of(each)
+        for each in statement.replaces
+    ]
+    metadata: dict[str, JSON] = {
+        "kind": statement.kind,
+        "by": statement.said_by,
+        "evidence": [each.as_json() for each in quotes],
+        "project": "" if category in OF_THE_PERSON else statement.project,
+        "replaces": replaces,
+        "session_id": ctx.session_id,
+    }
+    owner = f"user:{ctx.user_id}" if category == "case" else owner_space(category, ctx)
+    return CandidateMemory(
+        category=category,
+        content=text,
+        slug="" if category == PROFILE else slug_of(text),
+        owner_space=owner,
+        when=when,
+        quote=quotes[0].quote if quotes else "",
+        speaker=statement.said_by,
+        metadata={name: value for name, value in metadata.items() if value},
+    )
+
+
+def _evidence(nodes: Nodes, statement: NewStatement, ctx: RequestContext) -> list[Evidence]:
+    """Return the quotes that are in messages of this session; others prove nothing."""
+    cited = [each for each in statement.evidence if each.session and each.session == ctx.session_id]
+    try:
+        place = Uri(ctx.account_id, ("sessions", ctx.session_id)) if cited else None
+        texts = [each.content for each in Sessions(nodes).messages(place, ctx)] if place else []
+    except NodeNotFoundError:
+        return []
+    return [
+        Evidence(each.message, cid_of(texts[each.message]), each.quote)
+        for each in cited
+        if 0 <= each.message < len(texts) and each.quote in texts[each.message]
+    ]
+
+
+def _remembered(
+    candidate: CandidateMemory, plan: WritePlan, before: Mapping[str, list[Statement]]
+) -> Remembered:
+    """Return what a plan did to nodes with these statements before."""
+    known = {each.text for each in before[plan.uri]}
+    new = [each.text for each in _statements(plan.node) if each.text not in known]
+    old = {(uri, each.text) for uri, found in before.items() for each in found if each.doubted}
+    doubted = [(node.uri, each) for node in plan.doubted for each in _statements(node)]
+    return Remembered(
+        plan.uri,
+        new[0] if new else plan.same or statements.plain(candidate.content),
+        Planned.by(candidate, plan).outcome.value,
+        merged_with=plan.same,
+        replaced=tuple(each.content.strip() for each in plan.former),
+        doubted=tuple(e.text for uri, e in doubted if e.doubted and (uri, e.text) not in old),
+    )
+
+
+def _statements(node: ContextNode | None) -> list[Statement]:
+    return statements.statements(node.content) if node else []

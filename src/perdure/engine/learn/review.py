@@ -14,6 +14,7 @@ from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.engine.learn import net
+from perdure.engine.learn.evidence import text_of, texts_of
 from perdure.engine.learn.prose import words_key
 from perdure.engine.learn.rules import written
 from perdure.engine.sessions import Sessions, list_sessions
@@ -29,7 +30,7 @@ _DIGEST = 12
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A sentence that may be worth keeping, and where it was said."""
+    """A sentence that may be worth keeping, and where it is."""
 
     id: str
     text: str
@@ -78,13 +79,13 @@ class Review:
     def _of_session(self, session: str) -> Iterator[Pending]:
         place = Uri(self._ctx.account_id, ("sessions", session))
         try:
-            said = Sessions(self._nodes).messages(place, self._ctx)
+            messages = Sessions(self._nodes).messages(place, self._ctx)
             first = self._reader.read_node(str(place.child("messages")), self._ctx)
         except NodeNotFoundError:
             return
-        project = first.metadata.get("project")
-        known = {each.key for each in written(said)}
-        for each in net.candidates(said):
+        project = text_of(first.metadata.get("project"))
+        known = {each.key for each in written(messages)}
+        for each in net.candidates(messages):
             sentence = each.sentence
             if sentence.key not in known:
                 yield Pending(
@@ -96,7 +97,7 @@ class Review:
                     sentence.message,
                     sentence.start,
                     sentence.end,
-                    project if isinstance(project, str) else "",
+                    project,
                 )
 
     # ------------------------------------------------------------ what was decided
@@ -106,7 +107,7 @@ class Review:
 
         def plan(draft: Draft) -> None:
             found = said_at(self._file, self._reader.backend.read)
-            known = _ids(found if isinstance(found, str) else "")
+            known = _ids(found)
             if not new <= known:
                 draft.put(self._file, json.dumps(sorted(known | new), indent=0) + "\n", found)
 
@@ -117,17 +118,15 @@ class Review:
         self._nodes.because("review").exchange((), (), self._ctx, also=self.decide(*texts))
 
     def _decided(self) -> frozenset[str]:
-        found = said_at(self._file, self._reader.backend.read)
-        return frozenset(_ids(found if isinstance(found, str) else ""))
+        return frozenset(_ids(said_at(self._file, self._reader.backend.read)))
 
     @property
     def _file(self) -> Locator:
         return self._reader.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), REVIEWED)
 
 
-def _ids(text: str) -> set[str]:
+def _ids(found: object) -> set[str]:
     try:
-        told = json.loads(text or "[]")
+        return set(texts_of(json.loads(text_of(found) or "[]")))
     except ValueError:
         return set()
-    return {each for each in told if isinstance(each, str)} if isinstance(told, list) else set()

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.engine.learn.grounds import merges_as_metadata, merges_of
+from perdure.engine.learn.evidence import merges_as_metadata, merges_of
 from perdure.engine.learn.policies import Known
 from perdure.engine.recall.planning import content_words
 from perdure.engine.saving.outcome import Change
@@ -38,25 +38,25 @@ class KnownNodes:
     """What is in canonical state. Who speaks of the same is found by the index, and then read."""
 
     def __init__(self, nodes: Nodes, match: Match) -> None:
-        self._nodes = nodes
+        self.nodes = nodes
         self._match = match
 
     def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
         try:
-            return self._nodes.read_node(str(place), ctx)
+            return self.nodes.read_node(str(place), ctx)
         except NodeNotFoundError:
             return None
 
     def taken(self, place: Uri, ctx: RequestContext) -> bool:
-        self._nodes.reach.changed(str(place), ctx)
+        self.nodes.reach.changed(str(place), ctx)
         while True:
             try:
-                stored = self._nodes.load(place)
+                stored = self.nodes.load(place)
             except BrokenNodeError:
                 return True
             if stored is not None:
                 return stored.meta.status is not NodeStatus.ACTIVE
-            files = self._nodes.files(place)
+            files = self.nodes.files(place)
             if files[META] is None:  # else somebody wrote it between the two looks
                 return any(found is not None for found in files.values())
 
@@ -72,12 +72,12 @@ class KnownNodes:
         return [node for uri in found if (node := self._readable(uri, ctx)) is not None]
 
     def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
-        found = (self._readable(str(place), ctx) for place in self._nodes.leading_to(page.place))
+        found = (self._readable(str(place), ctx) for place in self.nodes.leading_to(page.place))
         return [node for node in found if node is not None and _leads(node, page)]
 
     def _readable(self, uri: str, ctx: RequestContext) -> ContextNode | None:
         try:
-            return self._nodes.read_node(uri, ctx)
+            return self.nodes.read_node(uri, ctx)
         except (NodeNotFoundError, BrokenNodeError, AccessDeniedError):
             return None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from enum import Enum
 
-from perdure.engine.learn.contract import CandidateExtractor
+from perdure.engine.learn.extractors import CandidateExtractor
 from perdure.engine.learn.judge import Judge
 from perdure.engine.validate.validating import Masked
 from perdure.model import Action, CandidateMemory, WritePlan

@@ -27,6 +27,7 @@ from perdure.errors import (
 )
 from perdure.model import CandidateMemory, RequestContext, WritePlan
 from perdure.model.transcript import Message
+from perdure.model.uri import OF_THE_PERSON
 
 AT_ONCE = 200
 """So many new messages are learned from at a time; what was learned then is kept at once."""
@@ -215,7 +216,7 @@ class Saving:
         unfit: list[Planned] = []
         for extractor in self._learning.extractors:
             kept, refused = verified(extractor.extract(messages, ctx), messages)
-            unfit += (Planned(each.candidate, Outcome.FAILED, each.reason) for each in refused)
+            unfit += (Planned(each, Outcome.FAILED, reason) for each, reason in refused)
             fit += window.placed(kept)
         sure: list[CandidateMemory] = []
         for candidate in sorted(fit, key=_said_at):
@@ -242,7 +243,7 @@ class Saving:
 
     def _of_project(self, candidate: CandidateMemory) -> CandidateMemory:
         project = self._wishes.project
-        if not project or candidate.category in {"profile", "preference"}:
+        if not project or candidate.category in OF_THE_PERSON:
             return candidate
         return replace(candidate, metadata={**candidate.metadata, "project": project})
 

@@ -217,7 +217,9 @@ def _learned(claim: Claim) -> str:
     sure = f", {claim.confidence:.0%} sure" if claim.confidence is not None else ""
     when = f", last said {local_date(claim.when)}" if claim.when else ""
     topic = f", topic {shown(claim.topic)}" if claim.topic else ""
-    return f"learned from what was said{sure}{when}{topic}"
+    is_kept = claim.by and not claim.said
+    origin = f"stated by the {claim.by}" if is_kept else "learned from what was said"
+    return f"{origin}{sure}{when}{topic}"
 
 
 def _quoted(quote: Quote, speaker: str, session: str) -> _Twig:
@@ -262,7 +264,7 @@ def _json(found: Provenance) -> dict[str, object]:
 
 def _claim_json(claim: Claim) -> dict[str, object]:
     return {
-        **picked(claim, "cid extracted when confidence topic? out_of_reach"),
+        **picked(claim, "cid extracted when confidence topic? by? out_of_reach"),
         "text": presentable(claim.text),
         "since": claim.since.isoformat() if claim.since else None,
         "holds": claim.holds if claim.extracted else None,

@@ -9,19 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from perdure.errors import InvalidValueError
-from perdure.model.uri import MAX_KEY_BYTES
+from perdure.model.uri import KINDS, MAX_KEY_BYTES
 from perdure.model.values import MAX_CONTENT, visible
 
-KINDS = {
-    "rule": "pattern",
-    "decision": "pattern",
-    "rejected": "case",
-    "preference": "preference",
-    "fact": "entity",
-    "command": "skill",
-    "task": "case",
-}
-"""What a model keeps, and the category that it is stored in."""
 SCOPES = ("project", "person")
 _NAME = re.compile(r"[a-z0-9_-]*\Z")
 _MOST_TOKENS = 20_000

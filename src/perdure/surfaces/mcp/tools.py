@@ -29,10 +29,10 @@ from perdure.errors import ClosedError, InvalidValueError
 from perdure.harness.projects import slug_at
 from perdure.model import RequestContext
 from perdure.model.speech import marked
+from perdure.model.uri import KINDS
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
 from perdure.surfaces.mcp.refusing import without_paths
-from perdure.surfaces.mcp.schema import KINDS
 from perdure.surfaces.telling import counted, gist, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
@@ -376,6 +376,7 @@ def _statement(claim: Claim) -> Answer:
     return {
         "text": presentable(claim.text),
         "origin": "said" if claim.extracted else "written",
+        **({"by": claim.by} if claim.by else {}),
         "since": _day(claim.since),
         "confidence": claim.confidence,
         "holds": claim.holds,

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.errors import PerdureError
 from tests.bites import repeatable_search, run_with_each_parameter
-from tests.engine.learn import breakages, test_pages, test_unmerging
+from tests.engine.learn import breakages, test_statements, test_unmerging
 from tests.engine.learn.remembered import Memory
 from tests.engine.learn.test_policies_conformance import TestProfile as Profile
 from tests.support.merge import MergePolicySuite
@@ -51,7 +51,7 @@ def _run(test: Callable[..., None]) -> None:
 
 CAUGHT = (AssertionError, pytest.fail.Exception, PerdureError, ValueError, StopIteration, KeyError)
 """What a test raises, or what it meets on the way to what it looks for."""
-PAGES, UNDOING = test_pages, test_unmerging
+PAGES, UNDOING = test_statements, test_unmerging
 HELD = "test_a_contradiction_keeps_what_held_before"
 BITES = (
     Bite(breakages.reads_lines_as_python_does, PAGES, "test_a_page_says_its_items_and_paragraphs"),

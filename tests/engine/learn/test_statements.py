@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perdure.engine.learn import pages
-from perdure.engine.learn.pages import Statement
+from perdure.engine.learn import statements
+from perdure.engine.learn.statements import Statement
 from perdure.testing.suite import examples
 
 NEW = "- Ana swims.\n"
@@ -103,7 +103,7 @@ def page(chosen: list[str], top: str = "") -> tuple[str, list[str]]:
 
 
 def said(content: str) -> list[str]:
-    return [each.text for each in pages.statements(content)]
+    return [each.text for each in statements.statements(content)]
 
 
 def lines(content: str) -> list[str]:
@@ -142,7 +142,7 @@ def test_a_page_reads_the_same_with_the_line_ends_of_another_system(chosen: list
 @quick
 @given(content=st.one_of(structured, st.text(max_size=60)))
 def test_every_text_is_read_and_nothing_stands_twice(content: str) -> None:
-    found = pages.statements(content)
+    found = statements.statements(content)
 
     assert bool(found) == bool(content.strip(" \t\r\n"))
     ends = [0, *(each.end for each in found)]
@@ -156,10 +156,14 @@ def test_a_page_without_a_list_is_one_statement() -> None:
 
 
 def test_since_when_it_holds_is_no_part_of_what_is_said() -> None:
-    (found,) = pages.statements("- Ana sings. (since 2026-03-02)\n")
+    (found,) = statements.statements("- Ana sings. (since 2026-03-02)\n")
 
     assert (found.text, found.since) == ("Ana sings.", date(2026, 3, 2))
-    assert found.cid == pages.cid_of("Ana sings.") == pages.cid_of(" Ana sings. (since 2025-01-01)")
+    assert (
+        found.cid
+        == statements.cid_of("Ana sings.")
+        == statements.cid_of(" Ana sings. (since 2025-01-01)")
+    )
 
 
 # ---------------------------------------------------------------- writing
@@ -170,20 +174,20 @@ def test_since_when_it_holds_is_no_part_of_what_is_said() -> None:
 @example(text="a\n\n\n    b", since=date(2026, 1, 1))
 @example(text="a (since 2026-01-01)  (since 2026-01-02)", since=None)
 def test_an_item_says_what_it_was_made_from(text: str, since: date | None) -> None:
-    (found,) = pages.statements(pages.item(text, since))
+    (found,) = statements.statements(statements.item(text, since))
 
     assert found.is_item
-    assert found.text == pages.plain(text) == pages.plain(found.text)
+    assert found.text == statements.plain(text) == statements.plain(found.text)
     assert found.since == since or since is None
-    assert found.cid == pages.cid_of(text)
+    assert found.cid == statements.cid_of(text)
 
 
 @quick
 @given(text=texts)
 def test_what_is_alone_is_one_statement(text: str) -> None:
-    (found,) = pages.statements(pages.alone(text))
+    (found,) = statements.statements(statements.alone(text))
 
-    assert found.text == pages.plain(text)
+    assert found.text == statements.plain(text)
 
 
 @quick
@@ -194,7 +198,7 @@ def test_what_is_added_comes_last_and_all_else_stays(
     content, wanted = page(chosen, top)
     content = content if ended else content.rstrip("\n")
 
-    made = pages.inserted(content, NEW)
+    made = statements.inserted(content, NEW)
 
     assert made.startswith(content)
     assert lines(made) == [*lines(content), NEW.strip()]
@@ -207,10 +211,10 @@ def test_what_is_put_before_a_statement_moves_nothing(
     chosen: list[str], top: str, choice: int
 ) -> None:
     content, wanted = page(chosen, top)
-    known = pages.statements(content)
+    known = statements.statements(content)
     number = choice % len(known)
 
-    made = pages.inserted(content, NEW, known[number])
+    made = statements.inserted(content, NEW, known[number])
 
     assert said(made) == [*wanted[:number], "Ana swims.", *wanted[number:]]
     assert made.startswith(content[: known[number].start])
@@ -221,10 +225,10 @@ def test_what_is_put_before_a_statement_moves_nothing(
 @given(chosen=parts, top=st.sampled_from(TOPS), choice=st.integers(0))
 def test_what_is_taken_out_takes_nothing_along(chosen: list[str], top: str, choice: int) -> None:
     content, _ = page(chosen, top)
-    known = pages.statements(content)
+    known = statements.statements(content)
     gone = known[choice % len(known)]
 
-    made = pages.without(content, gone)
+    made = statements.without(content, gone)
 
     kept = [line for line in lines(made) if line != "<!-- -->"]
     assert kept == [line for line in without_lines(content, gone) if line != "<!-- -->"]
@@ -238,10 +242,10 @@ def test_what_is_put_in_the_place_of_another_leaves_the_rest(
     chosen: list[str], top: str, choice: int
 ) -> None:
     content, _ = page(chosen, top)
-    known = pages.statements(content)
+    known = statements.statements(content)
     number = choice % len(known)
 
-    made = pages.replaced(content, known[number], NEW)
+    made = statements.replaced(content, known[number], NEW)
 
     texts = [each.text for each in known]
     assert said(made) == [*texts[:number], "Ana swims.", *texts[number + 1 :]]
@@ -253,11 +257,11 @@ def test_what_is_put_in_the_place_of_another_leaves_the_rest(
 @given(chosen=parts, top=st.sampled_from(TOPS))
 def test_what_was_added_can_be_taken_out_again(chosen: list[str], top: str) -> None:
     content, _ = page(chosen, top)
-    made = pages.inserted(content, NEW)
+    made = statements.inserted(content, NEW)
 
-    (added,) = (each for each in pages.statements(made) if each.text == "Ana swims.")
+    (added,) = (each for each in statements.statements(made) if each.text == "Ana swims.")
 
-    assert pages.without(made, added) == content
+    assert statements.without(made, added) == content
 
 
 @quick
@@ -268,29 +272,29 @@ def test_what_was_added_can_be_taken_out_again(chosen: list[str], top: str) -> N
 @example(content="text\n- a\n---", choice=1)
 @example(content="one\n- a\ntwo", choice=1)
 def test_any_page_keeps_what_it_says(content: str, choice: int) -> None:
-    known = pages.statements(content)
+    known = statements.statements(content)
     if not any(each.is_item for each in known):
         return
     texts = [each.text for each in known]
     number = choice % len(known)
     others = [*texts[:number], *texts[number + 1 :]]
 
-    assert sorted(said(pages.inserted(content, NEW))) == sorted([*texts, "Ana swims."])
-    assert sorted(said(pages.replaced(content, known[number], NEW))) == sorted(
+    assert sorted(said(statements.inserted(content, NEW))) == sorted([*texts, "Ana swims."])
+    assert sorted(said(statements.replaced(content, known[number], NEW))) == sorted(
         [*others, "Ana swims."]
     )
-    left = pages.without(content, known[number])
-    if any(each.is_item for each in pages.statements(left)):
+    left = statements.without(content, known[number])
+    if any(each.is_item for each in statements.statements(left)):
         assert said(left) == others
 
 
 def test_the_gap_that_something_leaves_is_closed() -> None:
     content = "# Ana\n\n- one\n\n- two\n\n- three\n"
-    one, two, three = pages.statements(content)
+    one, two, three = statements.statements(content)
 
-    assert pages.without(content, one) == "# Ana\n\n- two\n\n- three\n"
-    assert pages.without(content, two) == "# Ana\n\n- one\n\n- three\n"
-    assert pages.without(content, three) == "# Ana\n\n- one\n\n- two\n"
+    assert statements.without(content, one) == "# Ana\n\n- two\n\n- three\n"
+    assert statements.without(content, two) == "# Ana\n\n- one\n\n- three\n"
+    assert statements.without(content, three) == "# Ana\n\n- one\n\n- two\n"
 
 
 @pytest.mark.parametrize(
@@ -311,7 +315,7 @@ def test_the_gap_that_something_leaves_is_closed() -> None:
 )
 def test_a_page_is_read_in_a_time_like_its_length(content: str) -> None:
     begun = process_time()
-    pages.inserted(content, NEW)
-    pages.cid_of(content)
+    statements.inserted(content, NEW)
+    statements.cid_of(content)
 
     assert process_time() - begun < 5

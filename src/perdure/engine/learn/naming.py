@@ -1,0 +1,167 @@
+"""What a memory is called and where it belongs: slugs, owners, and the URIs of its node."""
+
+import re
+import unicodedata
+from hashlib import sha256
+
+from perdure.engine.tables import lists
+from perdure.model import CandidateMemory, RequestContext, Uri, slugify
+from perdure.model.uri import PROFILE
+
+_LISTS = lists(__file__, "words.txt")
+
+
+def words_of(section: str) -> frozenset[str]:
+    """Return the words of a section of `words.txt`."""
+    return frozenset(word.replace("_", " ") for word in " ".join(_LISTS[section]).split())
+
+
+def groups_of(section: str) -> list[tuple[str, ...]]:
+    """Return the words of each group of a section."""
+    return [tuple(group.split()) for line in _LISTS[section] for group in line.split(" / ")]
+
+
+# ---------------------------------------------------------------- slugs
+_STOP = words_of("stop")
+_MOST_WORDS = 7
+_MOST = 60
+_DIGEST = 8
+_SHARP = re.compile(r"(?<=\w)#(?!\w)")
+_PLUS = re.compile(r"(?<=[\w+])\+(?=\+*(?:\W|\Z))")
+_DOT = re.compile(r"(?<!\S)\.(?=[a-z])")
+_EMOJI = 0x2190
+"""Symbols from this code point on are pictures."""
+_ATTITUDE = re.compile(
+    rf"\b(?:{'|'.join(sorted(words_of('attitudes'), key=len, reverse=True))})(?!\w)", re.IGNORECASE
+)
+
+
+def slug_of(text: str, prefix: str = "") -> str:
+    """Return a slug of the words that matter; a digest stands for letters it can't hold."""
+    text = _spelt(unicodedata.normalize("NFC", text).casefold())
+    kept = [word for word in re.findall(r"[\w']+", text) if word not in _STOP][:_MOST_WORDS]
+    wanted = " ".join([*prefix.split(), *(kept or text.split()[:_MOST_WORDS])])
+    letters = unicodedata.normalize("NFKD", wanted)
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    slug = slugify(plain.replace("'", ""))[:_MOST].strip("-")
+    if re.search(r"[^\W_]", re.sub(r"[\x00-\x7f]", "", plain)) or slug in {"", "untitled"}:
+        return f"{slug or 'note'}-{digest(wanted)}"
+    return slug
+
+
+def _spelt(text: str) -> str:
+    """Spell out the signs that tell words apart: C# and C++, and pictures."""
+    text = _DOT.sub("dot ", _PLUS.sub(" plus ", _SHARP.sub(" sharp", text)))
+    return "".join(_named(letter) for letter in text)
+
+
+def _named(letter: str) -> str:
+    if ord(letter) < _EMOJI or unicodedata.category(letter) != "So":
+        return letter
+    return f" {unicodedata.name(letter, '').casefold().replace('-', ' ')} "
+
+
+def thing_of(about: str) -> str:
+    """Return what is liked or disliked without that word, so that both have one slug."""
+    plain = " ".join(about.replace("\u2019", "'").split())
+    return " ".join(_ATTITUDE.sub(" ", plain).split()) or plain
+
+
+def digest(*texts: str) -> str:
+    return sha256("\n".join(texts).encode()).hexdigest()[:_DIGEST]
+
+
+# ---------------------------------------------------------------- owners
+_SHARED = frozenset({"skill", "case"})
+"""Categories of what an agent learns from work for all of its users."""
+
+
+def owner_space(category: str, ctx: RequestContext) -> str:
+    """Return the owner of a candidate.
+
+    An agent has many users. What one of them merely states must not reach the others: "always run
+    this before you answer" would be an order to everyone's agent. So a rule belongs to the user
+    who stated it. Shared are what a command is for, and what was seen to help.
+    """
+    return f"agent:{ctx.agent_id}" if category in _SHARED else f"user:{ctx.user_id}"
+
+
+# ---------------------------------------------------------------- where a memory belongs
+FORMER = "former"
+"""The category of what held once. Each such node leads to what superseded it."""
+TAKEN_APART = "apart"
+"""The category of what was taken out of the profile, which is one node."""
+_SKILLS = frozenset({"skill", "tool"})
+_LONGEST = 100
+
+
+def place_of(candidate: CandidateMemory, account: str) -> Uri:
+    """Return where a candidate belongs if nothing else is there."""
+    kind, _, name = candidate.owner_space.partition(":")
+    owner = Uri(account, (f"{kind}s", name))
+    if candidate.category in _SKILLS and kind == "agent":
+        return owner.child("skills", candidate.slug)
+    memories = owner.child("memories", candidate.category)
+    return memories if candidate.category == PROFILE else memories.child(candidate.slug)
+
+
+def of_project(place: Uri, project: str) -> Uri:
+    """Return the place of a memory whose own is taken by another project's."""
+    own = f"--{project or 'person'}"
+    return place.parent.child(f"{place.name.removesuffix(own)[: _LONGEST - len(own)]}{own}")
+
+
+def beside(place: Uri, text: str) -> Uri:
+    """Return a place near one that is taken, named by a digest of the text too."""
+    return place.parent.child(_ended(place.name, digest(text)))
+
+
+def apart_place(node: Uri, text: str) -> Uri:
+    """Return where a statement goes that its owner took out of a node."""
+    if not is_profile(node):
+        return beside(node, text)
+    return node.parent.child(TAKEN_APART, _ended(slugify(text), digest(text)))
+
+
+def former_place(node: Uri, text: str, until: str) -> Uri:
+    """Return where a statement of a node goes that held until a day."""
+    name = slugify(f"{'-'.join(node.path[3:])} {text[:_LONGEST]}")
+    owner = Uri(node.account, node.path[:2])
+    return owner.child("memories", FORMER, _ended(name, digest(text, until, str(node))))
+
+
+def _ended(name: str, end: str) -> str:
+    return f"{name[: _LONGEST - len(end) - 1].strip('-')}-{end}".strip("-")
+
+
+def is_profile(place: Uri) -> bool:
+    return place.path[2:] == ("memories", PROFILE)
+
+
+# ---------------------------------------------------------------- names of the same thing
+def is_near(one: str, other: str) -> bool:
+    """Whether two slugs name the same thing: the same words, in whatever order and number."""
+    first, second = _words(one), _words(other)
+    several = min(len(first), len(second)) > 1
+    return bool(first) and (first == second or (several and (first <= second or second <= first)))
+
+
+def differ_by_value(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two slugs differ only by what their texts say differently of the same thing.
+
+    Each is a slug and its text: "database-sqlite" of "The database is SQLite", beside Postgres.
+    """
+    names = _words(one[0]), _words(other[0])
+    texts = _words(slugify(one[1])), _words(slugify(other[1]))
+    is_value = all(names[i] - names[1 - i] <= texts[i] - texts[1 - i] for i in (0, 1))
+    return bool(names[0] & names[1]) and is_value
+
+
+def _words(slug: str) -> frozenset[str]:
+    return frozenset(singular(word) for word in re.split(r"[-_]+", slug) if word)
+
+
+def singular(word: str) -> str:
+    if re.search(r"\w{2}ies$", word):
+        return f"{word[:-3]}y"
+    return word[:-1] if re.search(r"\w{3}(?<![sui])s$", word) else word

@@ -1,0 +1,288 @@
+"""The statements of a node: its list items, and the paragraphs that its owner wrote around them.
+
+A text without a list is one statement. What is not touched stays to the letter. Lines end where a
+line feed is, and nowhere else.
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from perdure.engine.learn.evidence import cid_of as content_cid
+
+WHITE: Final = " \t\r\n"
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_ITEM = re.compile(r"[-*+][ \t]+(?=[^ \t\r\n])")
+_BELOW = re.compile(r"[ \t]")
+_BELOW_A_GAP = re.compile(r" {2}|\t")
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+_COMMENT = re.compile(r" {0,3}<!--")
+_COMMENT_END = re.compile("-->")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t\r\n]*\Z")
+_BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t\r\n]*\Z")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t\r\n]|\Z)")
+_NO_STATEMENT = re.compile(r" {0,3}(?:\||\[\^)| {4}|\t")
+"""Begins a table, a footnote, or code."""
+_PROPERTIES = re.compile(r"---[ \t]*\r?\n[^\s:]+:[\s\S]*?\n(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)")
+"""Properties as some editors write them at the top of a file."""
+_SINCE = re.compile(
+    r"[ \n]\((?P<doubt>may be outdated )?since (?P<day>\d{4}-\d{2}-\d{2})\)", re.ASCII
+)
+_LONG = len(" (may be outdated since 2026-01-01)")
+_END_OF_LIST = "\n<!-- -->\n\n"
+"""Separates an item from what is indented below it and does not belong to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement, and where it is in its node; its last line ends after it."""
+
+    text: str
+    start: int = 0
+    end: int = 0
+    is_item: bool = False
+    since: date | None = None
+    """The day from which it holds, as the text says."""
+    doubted: date | None = None
+    """Since when it may be outdated, as the text says."""
+
+    @classmethod
+    def read(cls, text: str, start: int = 0, end: int = 0, *, is_item: bool = False) -> "Statement":
+        """Return the statement that a text makes, without the days at its end."""
+        bare, since, doubted = _dated(text)
+        return cls(bare, start, end, is_item, since, doubted)
+
+    @property
+    def cid(self) -> str:
+        return cid_of(self.text)
+
+    @property
+    def dated(self) -> str:
+        """The text, with the day from which it holds."""
+        return f"{self.text} (since {self.since.isoformat()})" if self.since else self.text
+
+
+def cid_of(text: str) -> str:
+    """Return the name of a statement, by which a node keeps what it rests on.
+
+    It is the same wherever the statement is in a text, and whatever day it holds from there.
+    """
+    return content_cid(plain(text))
+
+
+def plain(text: str) -> str:
+    """Return a statement as a node has it: without surrounding white space, or its days."""
+    return _dated(text)[0]
+
+
+def statements(content: str) -> list[Statement]:
+    """Return the statements of a text in order; headings, tables and code are not statements."""
+    found = _read(content)
+    if any(each.is_item for each in found):
+        return found
+    text = content.strip(WHITE)
+    if not text:
+        return []
+    first = content.index(text)
+    return [Statement.read(text, content.rfind("\n", 0, first) + 1, first + len(text))]
+
+
+def item(text: str, since: date | None = None, doubted: date | None = None) -> str:
+    """Return a statement as an item of a list."""
+    bare, day, doubt = _dated(text)
+    gap = "\n" if "\n" in bare else " "  # code must end in a line of its own
+    if day := since or day:
+        bare = f"{bare}{gap}(since {day.isoformat()})"
+    if day := doubted or doubt:
+        bare = f"{bare}{gap}(may be outdated since {day.isoformat()})"
+    first, *more = bare.split("\n")
+    mark = "*" if is_break(f"- {first}") else "-"
+    return "\n".join([f"{mark} {first}", *(f"  {line}".rstrip(WHITE) for line in more)]) + "\n"
+
+
+def alone(text: str) -> str:
+    """Return a text that makes one statement and no other."""
+    whole = f"{text.strip(WHITE)}\n"
+    found = statements(whole)
+    is_one = len(found) == 1 and not found[0].is_item and found[0].text == plain(text)
+    return whole if is_one else item(text)
+
+
+# ---------------------------------------------------------------- changing
+def inserted(content: str, new: str, before: Statement | None = None) -> str:
+    """Return a text with one more item: before a statement, else at its end."""
+    if before is not None:
+        return _joined(content, (before.start, before.start), new)
+    if not content.strip(WHITE):
+        return new
+    ended = content if content.endswith("\n") else f"{content}\n"
+    known = statements(ended)
+    follows = bool(known) and known[-1].is_item and not ended[known[-1].end :].strip(WHITE)
+    gap = "" if follows or _ends_with_a_gap(ended) else "\n"
+    added = f"{ended}{gap}{new}"
+    wanted = [*_texts(content), *_texts(new)]
+    if _texts(added) == wanted:
+        return added
+    # What would come last is in code, or in a comment, that has no end.
+    first = next((each.start for each in _read(content)), 0)
+    return _joined(content, (first, first), new)
+
+
+def without(content: str, gone: Statement) -> str:
+    """Return a text without a statement, and without the gap that it would leave."""
+    return _joined(content, (gone.start, gone.end), "")
+
+
+def replaced(content: str, old: Statement, new: str) -> str:
+    """Return a text that has an item in the place of a statement."""
+    return _joined(content, (old.start, old.end), new)
+
+
+def _joined(content: str, cut: tuple[int, int], new: str) -> str:
+    """Return a text with a part replaced; all other statements stay as they are."""
+    start, end = cut
+    head, tail = content[:start], content[end:]
+    if end > start:
+        tail = tail.removeprefix("\r").removeprefix("\n")
+    if not new:
+        head, tail = _closed(head, tail)
+    found = _read(content)
+    before = [each.text for each in found if each.end <= start]
+    after = [each.text for each in found if each.start >= end]
+    wanted = [*before, *_texts(new), *after]
+    ways = [f"{head}{new}{gap}{tail}" for gap in ("", "\n", _END_OF_LIST)]
+    ways += [f"{head}\n{new}{gap}{tail}" for gap in ("", "\n", _END_OF_LIST)]
+    return next((each for each in ways if _texts(each) == wanted), ways[0])
+
+
+def _closed(head: str, tail: str) -> tuple[str, str]:
+    """Return what was around something that is gone, without the gap that it left."""
+    if head and not _ends_with_a_gap(head):
+        return head, tail
+    rest = tail.lstrip(WHITE)
+    if rest:
+        return head, tail[tail.rfind("\n", 0, len(tail) - len(rest)) + 1 :]
+    kept = head.rstrip(WHITE)
+    return head[: head.find("\n", len(kept)) + 1] if kept else "", ""
+
+
+def _ends_with_a_gap(content: str) -> bool:
+    return content[len(content.rstrip(WHITE)) :].count("\n") > 1
+
+
+# ---------------------------------------------------------------- reading
+def _read(content: str) -> list[Statement]:
+    """Return the items and paragraphs; what is indented below an item belongs to it."""
+    reading = _Reading(content)
+    top = _PROPERTIES.match(content)
+    for line in _LINE.finditer(content, top.end() if top else 0):
+        reading.take(line.group(), line.start())
+    reading.end()
+    return reading.found
+
+
+def _texts(content: str) -> list[str]:
+    return [each.text for each in _read(content)]
+
+
+def is_break(line: str) -> bool:
+    """Whether a line is a thematic break, and not an item."""
+    return _BREAK.match(line) is not None
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Takes line after line, and knows in what block it is."""
+
+    content: str
+    found: list[Statement] = field(default_factory=list)
+    kind: str = ""
+    """`item`, `text`, `other` for what is not a statement; empty between blocks."""
+    start: int = 0
+    stop: int = 0
+    gap: bool = False
+    """Whether there was an empty line since."""
+    until: re.Pattern[str] | None = None
+    """What ends the code or the comment that the next line is in."""
+
+    def take(self, line: str, at: int) -> None:
+        if self.until is not None:
+            if self.kind:
+                self._go_on(line, at)
+            self.until = None if self.until.search(line) else self.until
+        elif not line.strip(WHITE):
+            self.gap = True
+            if self.kind != "item":
+                self.end()
+        elif self.kind == "item" and (_BELOW_A_GAP if self.gap else _BELOW).match(line):
+            self._go_on(line, at)
+        else:
+            self._take_new(line, at)
+
+    def _take_new(self, line: str, at: int) -> None:
+        """Take a line that does not belong to an item before it."""
+        if fence := _FENCE.match(line):
+            if self.kind == "text":  # right below a paragraph, code belongs to it
+                self._go_on(line, at)
+            else:
+                self.end()
+            marks = f"{re.escape(fence['fence'][0])}{{{len(fence['fence'])},}}"
+            self.until = re.compile(rf"\A {{0,3}}{marks}[ \t\r\n]*\Z")
+        elif comment := _COMMENT.match(line):
+            self.end()
+            self.until = None if _COMMENT_END.search(line, comment.end()) else _COMMENT_END
+        elif self.kind == "text" and _UNDERLINE.match(line):
+            self.kind = ""  # what was read so far is a heading
+        elif _BREAK.match(line) or _HEADING.match(line):
+            self.end()
+        elif _ITEM.match(line):
+            self._begin("item", line, at)
+        elif self.kind in {"text", "other"}:
+            self._go_on(line, at)
+        else:
+            self._begin("other" if _NO_STATEMENT.match(line) else "text", line, at)
+
+    def _begin(self, kind: str, line: str, at: int) -> None:
+        self.end()
+        self.kind, self.start = kind, at
+        self._go_on(line, at)
+
+    def _go_on(self, line: str, at: int) -> None:
+        self.stop = at + len(line.rstrip("\r\n"))
+        self.gap = False
+
+    def end(self) -> None:
+        if self.kind in {"item", "text"}:
+            raw = self.content[self.start : self.stop]
+            is_item = self.kind == "item"
+            text = _ITEM.sub("", raw, count=1).replace("\n  ", "\n") if is_item else raw
+            self.found.append(Statement.read(text, self.start, self.stop, is_item=is_item))
+        self.kind = ""
+
+
+def _dated(text: str) -> tuple[str, date | None, date | None]:
+    """Return the bare text, since when it holds, and since when it may not, by its end."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    bare = "\n".join(line.rstrip(WHITE) for line in lines).strip(WHITE)
+    end, since, doubted = len(bare), None, None
+    while found := _mark_at(bare, end):
+        try:
+            day = date.fromisoformat(found["day"])
+        except ValueError:
+            break
+        if found["doubt"]:
+            doubted = doubted or day
+        else:
+            since = since or day
+        end = found.start()
+        while bare[end - 1] in WHITE:
+            end -= 1
+    return bare[:end], since, doubted
+
+
+def _mark_at(bare: str, end: int) -> re.Match[str] | None:
+    """Return the mark that ends there."""
+    start = bare.rfind("(", max(0, end - _LONG), end) - 1
+    return _SINCE.fullmatch(bare, start, end) if start >= 0 else None
