@@ -41,13 +41,13 @@ def test_the_briefing_says_how_the_last_session_ended(memory: Memory) -> None:
     last = memory.briefing().text.splitlines()[-1]
 
     assert last.startswith("Last session ~")
-    assert last.endswith("today: Now rename the parser module to reader. Agent: All 12 tests pass.")
+    assert last.endswith("today ended at: Now rename the parser module to reader.")
 
 
 def test_a_session_that_goes_on_ended_where_it_ended_last(memory: Memory) -> None:
     memory.append("s", [{"role": "user", "content": "Also rename the writer."}])
 
-    assert memory.briefing().text.splitlines()[-1].endswith("today: Also rename the writer.")
+    assert memory.briefing().text.splitlines()[-1].endswith("ended at: Also rename the writer.")
 
 
 def test_every_line_has_an_id_that_read_takes(memory: Memory) -> None:

@@ -61,8 +61,8 @@ _REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORE
 """What refers to something that only that session has: an option, a line, what follows."""
 _STATEMENT = re.compile(r"^- (.+)$", re.MULTILINE)
 _HEAD = "From earlier sessions (`read ~id` for more):"
-_LONGEST_END = 50
-"""Characters of what the user asked last, and of what the agent answered."""
+_LONGEST_END = 100
+"""Characters of what the user asked last."""
 _DAY_SECONDS = 86_400
 
 
@@ -100,7 +100,6 @@ class _End(NamedTuple):
 
     date: datetime
     asked: str
-    answered: str
     id: str
 
 
@@ -173,9 +172,9 @@ def _rows(given: JSON) -> Iterator[tuple[str, str, float]]:
 
 def _ended(hit: SeedHit, message: int) -> Iterator[_End]:
     date = read_moment(hit.payload.get("date"))
-    match hit.payload.get("ended"):
-        case [str() as asked, str() as answered] if date is not None:
-            yield _End(date, asked, answered, short_id(hit.uri, message))
+    asked = hit.payload.get("ended")
+    if isinstance(asked, str) and date is not None:
+        yield _End(date, asked, short_id(hit.uri, message))
 
 
 def _kept(node: ContextNode, now: datetime) -> Iterator[BriefingItem]:
@@ -203,11 +202,8 @@ def _last(end: _End | None, known: str, now: datetime) -> str:
     """Return the line on how the last session ended; empty if that is known."""
     if end is None or words_key(end.asked) in known:
         return ""
-    asked, answered = (
-        presentable_line(shortened(text, _LONGEST_END)) for text in (end.asked, end.answered)
-    )
-    then = f" Agent: {_FIRST.split(answered, maxsplit=1)[0]}" if answered else ""
-    return f"Last session {end.id} {_age(end.date, now)}: {asked}{then}\n"
+    asked = presentable_line(shortened(end.asked, _LONGEST_END))
+    return f"Last session {end.id} {_age(end.date, now)} ended at: {asked}\n"
 
 
 def _chosen(
@@ -382,4 +378,3 @@ def _best_sentence(text: str, asked: set[str]) -> str:
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
 _FEWEST_WORDS = 3
-_FIRST = re.compile(r"(?<=[.!?])\s")

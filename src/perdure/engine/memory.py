@@ -479,9 +479,12 @@ class Memory(Readable):
 
         return Review(self._parts.nodes, self._parts.reader, self.caller)
 
-    def candidates(self, *, limit: int = 50) -> "tuple[Pending, ...]":
-        """Return sentences that may be worth keeping, and that nobody decided about yet."""
-        return tuple(self._review.pending(limit))
+    def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
+        """Return sentences that may be worth keeping and wait for a decision, the likeliest first.
+
+        In a project, only those of its sessions.
+        """
+        return tuple(self._review.pending(limit, self.project))
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
         """Keep a candidate as a statement, by its id; `text` is another wording of it."""

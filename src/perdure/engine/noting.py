@@ -6,7 +6,7 @@ see them, needs neither read nor check each of them anew, as long as its file is
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import accumulate, groupby
@@ -57,7 +57,7 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
 
 
 _LONGEST_END = 240
-"""Characters that are kept of how a session ended, of each side."""
+"""Characters that are kept of what the user asked last."""
 LASTING, OF_PERSON = 2, 3
 """In place of `always`: for the briefing only, what may last, and what is about the person."""
 _PERSONAL = frozenset({"preference", "pattern", "rule"})
@@ -67,27 +67,29 @@ def with_lasting(records: list[IndexRecord], node: ContextNode) -> list[IndexRec
     """Return the records of a session; each says how likely its sentences are to last.
 
     In a project, the first record of a message has those that are likely enough, and the last
-    message of the user how the session ended: that is what the briefing is made of.
+    message of the user that it is: that is what the briefing is made of.
     """
     if not node.place.session:
         return records
     made = list(records)
     spoken = [at for at, record in enumerate(records) if "message" in record.payload]
-    users = -1
+    last, asked = -1, ""
     for _, group in groupby(spoken, key=lambda at: records[at].payload["message"]):
         spots = list(group)
-        if records[spots[0]].payload.get("role") == "user":
-            users = spots[0]
-            _mark(made, spots, node.project)
-    if node.project and users >= 0:
-        texts = records[users].text, _conclusion(records[at] for at in spoken[::-1])
-        ended: list[JSON] = [shortened(" ".join(text.split()), _LONGEST_END) for text in texts]
-        made[users] = _noted(made[users], node.project, {"ended": ended})
+        is_users = records[spots[0]].payload.get("role") == "user"
+        if is_users and (first := _mark(made, spots, node.project)):
+            last, asked = spots[0], first
+    if node.project and asked:
+        ended = shortened(" ".join(asked.split()), _LONGEST_END)
+        made[last] = _noted(made[last], node.project, {"ended": ended})
     return made
 
 
-def _mark(records: list[IndexRecord], spots: Sequence[int], project: str) -> None:
-    """Score the sentences of a message that is in the records at `spots`, and note the best."""
+def _mark(records: list[IndexRecord], spots: Sequence[int], project: str) -> str:
+    """Score the sentences of a message that is in the records at `spots`, and note the best.
+
+    Return the first of them; empty if it has no prose of the user.
+    """
     ends = [*accumulate(len(records[at].text) + 1 for at in spots)]
     found = scored("\n".join(records[at].text for at in spots))
     best = dict.fromkeys(spots, 0.0)
@@ -104,23 +106,13 @@ def _mark(records: list[IndexRecord], spots: Sequence[int], project: str) -> Non
             records[at] = replace(records[at], payload=payload)
     if project and lasting:
         records[spots[0]] = _noted(records[spots[0]], project, {"sentences": lasting})
+    return found[0].sentence.text if found else ""
 
 
 def _noted(record: IndexRecord, project: str, more: Mapping[str, JSON]) -> IndexRecord:
     when = record.payload["date"]
     payload = {NOTED: project, "always": LASTING, "updated_at": when, **more}
     return replace(record, payload={**record.payload, **payload})
-
-
-def _conclusion(latest_first: Iterable[IndexRecord]) -> str:
-    """Return how the last message of the agent begins; empty if the user spoke last."""
-    text = ""
-    message: JSON = None
-    for record in latest_first:
-        if record.payload.get("role") == "user" or message not in {None, record.payload["message"]}:
-            break
-        message, text = record.payload["message"], record.text
-    return text
 
 
 def note_of(stored: Stored) -> dict[str, JSON]:

@@ -56,17 +56,19 @@ class Review:
         self._reader = reader
         self._ctx = ctx
 
-    def pending(self, most: int = 50) -> list[Pending]:
-        """Return the candidates of the newest sessions, each once, the newest session first."""
+    def pending(self, most: int, project: str = "") -> list[Pending]:
+        """Return the candidates of the newest sessions of a project or of all, each once.
+
+        The likeliest come first.
+        """
         decided = self._decided()
+        infos = list_sessions(self._reader, self._ctx)
+        newest = [info.id for info in infos if project in {"", info.project}][:MOST_SESSIONS]
         found: dict[str, Pending] = {}
-        for info in list_sessions(self._reader, self._ctx)[:MOST_SESSIONS]:
-            for each in self._of_session(info.id):
-                if each.id not in decided and each.id not in found:
-                    found[each.id] = each
-            if len(found) >= most:
-                break
-        return list(found.values())[:most]
+        for each in (candidate for id_ in newest for candidate in self._of_session(id_)):
+            if each.id not in decided:
+                found.setdefault(each.id, each)
+        return sorted(found.values(), key=lambda each: -each.score)[:most]
 
     def find(self, id_: str) -> Pending:
         """Return one candidate by its id, or by the beginning of it."""

@@ -3,11 +3,13 @@
 import click
 
 from perdure import Memory, Pending
+from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, with_project_memory
 from perdure.surfaces.cli.remember import tell
 from perdure.surfaces.telling import counted, shown_words
 
+_LONGEST = 160
 _ACTIONS = ("list", "accept", "edit", "reject")
 
 
@@ -31,9 +33,9 @@ def review_command(  # noqa: PLR0913 - an option each
 ) -> None:
     """Decide what is worth keeping.
 
-    Lists sentences of your sessions that may be worth keeping and that no rule has kept; then
-    accept them by their ids, edit them first, or reject them. What was rejected is never
-    proposed again.
+    Lists the sentences of your sessions in this project that may be worth keeping and that no rule
+    has kept, the likeliest first; then accept them by their ids, edit them first, or reject them.
+    What was rejected is never proposed again.
     """
     if action == "list":
         _list(memory, as_json=as_json)
@@ -68,7 +70,8 @@ def _list(memory: Memory, *, as_json: bool) -> None:
         if as_json:
             out.json(_json(each))
         else:
-            out.line(f"{each.id}  {each.kind:10}  {shown_words(each.text)}")
+            text = shortened(" ".join(each.text.split()), _LONGEST)
+            out.line(f"{each.id}  {each.kind:10}  {shown_words(text)}")
     if not as_json:
         out.mention(f"{counted(len(found), 'candidate')}; `perdure review accept ID` keeps one")
 
