@@ -33,7 +33,7 @@ _HALF_LIFE = 180.0
 """Days after which a sentence counts half as much as one of today."""
 _LONGEST = 132
 """Characters of one line; a longer sentence is a description rather than a remark."""
-_LEAST = 0.3
+_LEAST = 0.33
 """The score from which a sentence is likely enough to last; of those below, most are not."""
 _BREVITY = 0.4
 """A line is worth less the longer it is: its score by its tokens to this power."""
