@@ -268,7 +268,7 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     news = [hit for hit in result.hits if not known or hit.session_id != known]
     lines = relevant_lines(news, result.words, lambda text: text in shown)
     shown.add(line.key for line in lines)
-    hint = prompt_hint(prompt)
+    hint = "" if result.says_forgotten else prompt_hint(prompt)
     told = [line.text for line in lines]
     if hint and shown.may_hint(words_key(hint)):
         told.append(hint)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine.answering import Answering
+from perdure.engine.forgotten import of_caller
 from perdure.engine.learn.evidence import evidence_of, verified
 from perdure.engine.learn.policies import Known, policy_for
 from perdure.engine.parts import Parts
@@ -159,6 +160,7 @@ class Saving:
             archived.masked,
             archived.replaced,
             archived.left_out,
+            archived.hidden,
         )
 
     def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
@@ -218,7 +220,11 @@ class Saving:
             unfit += (Planned(each.candidate, Outcome.FAILED, each.reason) for each in refused)
             fit += window.placed(kept)
         sure: list[CandidateMemory] = []
+        forgotten = of_caller(self._nodes, ctx)
         for candidate in sorted(fit, key=_said_at):
+            if forgotten.says(candidate.content):
+                unfit.append(Planned(candidate, Outcome.FILTERED, "The user forgot it."))
+                continue
             if candidate.confidence < self._wishes.least_confidence:
                 reason = f"Its confidence is {candidate.confidence:g}."
                 unfit.append(Planned(candidate, Outcome.FILTERED, reason))
