@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +14,17 @@ from hypothesis import strategies as st
 
 from perdure.agents.pending import Waiting, keep
 from perdure.app import Context
+from perdure.engine import sessions
 from perdure.engine.briefing import relevant_lines
 from perdure.engine.browse import Entry
+from perdure.engine.erasing.hiding import Hidden, Hiding
+from perdure.engine.erasing.planning import Planner
+from perdure.engine.forgotten import ForgottenList
+from perdure.engine.importing import importers
 from perdure.engine.memory import Memory
+from perdure.engine.validate import validating
 from perdure.errors import ForgottenError, NodeExistsError, NodeNotFoundError
+from tests.bites import FAILED
 from tests.engine.erasing.homes import leaks, root
 from tests.engine.importing.samples import code_line, mem0, used
 from tests.engine.remembering import opened
@@ -232,3 +239,54 @@ def test_each_verb_is_played(tmp_path: Path) -> None:
             played.memory.remember(SAID["kumquat"], kind="fact", said_by="agent")
         played.do("remember", "kumquat", 0)
         assert "kumquat" in played.seen("kumquat")
+
+
+# ---------------------------------------------------------------- each check bites
+EMPTY = ForgottenList("")
+BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
+    "what arrives is kept as it is": (
+        [(sessions, "of_caller")],
+        lambda *_: EMPTY,
+        ("remember", "forget", "learn"),
+    ),
+    "sessions keep it": (
+        [(Hiding, "_sessions")],
+        lambda *_: Hidden(),
+        ("learn", "remember", "forget"),
+    ),
+    "other memories keep it": (
+        [(Hiding, "_memories")],
+        lambda *_: 0,
+        ("save", "remember", "forget"),
+    ),
+    "imports bring it back": (
+        [(importers, "of_caller")],
+        lambda *_: EMPTY,
+        ("remember", "forget", "statement"),
+    ),
+    "the history of sessions keeps what is erased": (
+        [(Planner, "quoting")],
+        lambda *_: frozenset(),
+        ("learn", "remember", "erase"),
+    ),
+    "a session with something hidden is taken for another": (
+        [(sessions, "is_hidden_form"), (validating, "is_hidden_form")],
+        lambda *_: False,
+        ("keep", "remember", "forget", "remember", "resume"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_memory_that_breaks_it_is_caught(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets, broken, verbs = BROKEN[what]
+    todo = [(verb, "kumquat", 0) for verb in verbs]
+    play(tmp_path, todo)
+    again = tmp_path / "broken"
+    again.mkdir()
+    for target, name in targets:
+        monkeypatch.setattr(target, name, broken)
+    with pytest.raises(FAILED):
+        play(again, todo)
