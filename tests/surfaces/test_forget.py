@@ -117,7 +117,7 @@ def test_as_json_all_is_told(odd: Path) -> None:
     hidden = told_of.pop("hidden")
     assert isinstance(hidden, dict)
     assert hidden["statements"] == 1
-    assert told_of == {"archived": [TABS], "before": [], "also": []}
+    assert told_of == {"archived": [TABS], "before": [], "also": [], "left": []}
     assert odd.is_dir()
 
 

@@ -11,7 +11,7 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ _DENSE = 0.5
 _LONG = 300
 """Characters. Of a longer sentence, only the words that match are hidden, and those between."""
 _LEAST_RUN = 3
+_MOST_KNOWN = 50_000
+"""So many words, and lines, are not looked at twice."""
 _DIGEST = 8
 
 _WORD = re.compile(r"[^\W_]+")
@@ -148,8 +150,12 @@ class ForgottenList:
         if not self.entries:
             return 0
         asked = {token.hash for token in self._tokens(text)}
-        each = [set(words) for entry in self.entries for words in entry.words]
-        return sum(len(w & asked) >= max(min(_FEW, len(w)), (len(w) + 1) // 2) for w in each if w)
+        counts = Counter(number for word in asked for number in self._having.get(word, ()))
+        sizes = {number: len(self._statements[number]) for number in counts}
+        return sum(
+            count >= max(min(_FEW, sizes[number]), (sizes[number] + 1) // 2)
+            for number, count in counts.items()
+        )
 
     def _masked_line(self, line: str) -> tuple[str, int] | None:
         """Return a line without what was forgotten, and how much; None if nothing was."""
@@ -163,6 +169,8 @@ class ForgottenList:
                 hidden += 1
         if hidden:
             return masked, hidden
+        if len(self._clean) >= _MOST_KNOWN:
+            self._clean.clear()
         self._clean.add(line)
         return None
 
@@ -224,6 +232,8 @@ class ForgottenList:
                 known = ""
             else:
                 known = self._hash(" ".join(stems(word)) or word)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
             self._known[word] = known
         return known
 
@@ -393,15 +403,20 @@ def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
     if found is None:
         return ForgottenList("")
     try:
-        told = json.loads(found if isinstance(found, str) else "")
-        bytes.fromhex(told["key"])
-        return ForgottenList(told["key"], tuple(_entry(each) for each in told["entries"]))
+        return _parsed(found if isinstance(found, str) else "")
     except (ValueError, TypeError, LookupError) as error:
         raise BrokenNodeError(
             f"{locator.key!a} does not say what was forgotten. Nothing was changed. "
             "Fix: restore an earlier version of the file; without it, all that was forgotten "
             "would come back."
         ) from error
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> ForgottenList:
+    told = json.loads(text)
+    bytes.fromhex(told["key"])
+    return ForgottenList(told["key"], tuple(_entry(each) for each in told["entries"]))
 
 
 def of_caller(reader: NodeReader, ctx: RequestContext) -> ForgottenList:

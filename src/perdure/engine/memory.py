@@ -791,7 +791,7 @@ class Memory(Readable):
         node = restoring.planned(place, self._pasts.state, version, self.caller)
         if node is not None:
             self._parts.nodes.because(origin=RESTORE).write_node(node, self.caller)
-            self._lift(node.content)
+            self._unforget([place])
             self.settle()
         return self.read(place)
 
@@ -812,6 +812,15 @@ class Memory(Readable):
         done = rewinding.rewind(self._pasts.state(when), below, dry_run=dry_run)
         self.settle()
         return done
+
+    def _unforget(self, uris: Iterable[str]) -> None:
+        """Let nodes that are in use again not be forgotten any more."""
+        if self._forgot_something:
+            from perdure.engine.erasing.hiding import plan_lift
+
+            nodes = self._parts.nodes.because("restored")
+            lift = partial(plan_lift, nodes=nodes, uris=list(uris), ctx=self.caller)
+            nodes.exchange((), (), self.caller, also=lift)
 
     # ------------------------------------------------------------ transfer
     def export(

@@ -15,7 +15,7 @@ from perdure.engine.erasing.hiding import Hidden, Hiding
 from perdure.engine.forgotten import ForgottenList, load
 from perdure.engine.memory import Memory
 from perdure.engine.recall.result import HintKind
-from perdure.errors import BrokenNodeError, ForgottenError, StorageFaultError
+from perdure.errors import BrokenNodeError, ForgottenError, NodeExistsError, StorageFaultError
 from perdure.model.transcript import HIDDEN
 from tests.engine.erasing.homes import check_receipt, leaks, root
 from tests.engine.remembering import ANA, BOB, of, opened
@@ -179,6 +179,32 @@ def test_unarchive_shows_it_again(memory: Memory) -> None:
         memory.commit_session([*TALK, {"role": "user", "content": "Go on."}], session_id="s1").added
         == 0
     )
+
+
+def test_what_is_rewound_stays_forgotten(memory: Memory, context: Context) -> None:
+    uri = memory.save(STATEMENT, category="health", slug="allergy")
+    memory.commit_session(TALK, session_id="s1", extract=False)
+    before = IndexState(0, context.recorded.history.position())
+    memory.forget(uri)
+
+    memory.rewind(before)
+
+    assert "penicillin" not in seen(memory)
+    with pytest.raises(NodeExistsError, match="unarchive"):
+        memory.restore(uri, before)
+    memory.delete(uri)
+    memory.restore(uri, before)
+    assert memory.recall("penicillin").kept_back == 0
+    assert PLEASE in memory.read("sessions/s1/messages").content
+
+
+def test_what_says_it_among_other_things_stays_and_is_told(memory: Memory) -> None:
+    note = memory.save(f"Ana likes tea. {STATEMENT} She has a dog.", category="note", slug="ana")
+    uri = memory.save(STATEMENT, category="health", slug="allergy")
+
+    done = memory.forget(uri)
+
+    assert (done.also, done.left) == ((), (note,))
 
 
 # ---------------------------------------------------------------- sessions

@@ -336,7 +336,8 @@ class Forgetting:
             self._nodes.because(reason).archive_nodes(plan, self._request)
         also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
         archived, known = (tuple(map(str, each)) for each in (now, before))
-        return Forgotten(archived, known, hidden=hidden, also=tuple(also))
+        left = tuple(sorted(hiding.left))
+        return Forgotten(archived, known, hidden=hidden, also=tuple(also), left=left)
 
     def erase(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
         erasing = self._erasing()

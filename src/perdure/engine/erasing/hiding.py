@@ -83,6 +83,8 @@ class Hiding:
     """Keep no hash of a single word."""
     changed: set[str] = field(default_factory=set)
     """The URIs of what is hidden in."""
+    left: set[str] = field(default_factory=set)
+    """The URIs of other memories that say it among other things, and are left alone."""
 
     def plan(self, draft: Draft, targets: Iterable[Target]) -> Hidden:
         """Put what was forgotten on the lists of its users, and hide it wherever they have it."""
@@ -182,6 +184,7 @@ class Hiding:
             elif (node := _without(stored.node, finder)) is not None:
                 draft.write(node, stored)
             else:
+                self.left |= {str(place)} if finder.says(stored.node.content) else set()
                 continue
             self.changed.add(str(place))
             count += 1

@@ -186,6 +186,8 @@ class Forgotten:
     """What of it was hidden elsewhere, by place."""
     also: tuple[str, ...] = ()
     """Other memories that said the same: archived too, or without that statement now."""
+    left: tuple[str, ...] = ()
+    """Memories that say it among other things that somebody wrote; they are left alone."""
 
 
 _SUFFIX = ".json"

@@ -74,7 +74,7 @@ def forget_command(
 def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
     done = memory.forget(node, reason=options["reason"], dry_run=options["dry_run"])
     if as_json:
-        out.json({**picked(done, "archived before also"), "hidden": asdict(done.hidden)})
+        out.json({**picked(done, "archived before also left"), "hidden": asdict(done.hidden)})
         return
     said = "would be archived" if options["dry_run"] else "is archived"
     for each in done.archived:
@@ -97,6 +97,8 @@ def _tell_hidden(done: Forgotten, *, dry_run: bool) -> None:
         out.line(f"{would}hidden: {said} of {counted(hidden.sessions, 'session')}")
     for uri in done.also:
         out.line(f"{would}archived, or without it: {shown(uri)}, which said the same")
+    for uri in done.left:
+        out.line(f"stays: {shown(uri)} says it too, among other things")
 
 
 def _erase(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:

@@ -203,7 +203,7 @@ class Tools:
         with suppress(BrokenNodeError) if delete else nullcontext():
             done = memory.forget(found.uri, reason=reason)
         hidden = {name: count for name, count in asdict(done.hidden).items() if count}
-        more = {"hidden": hidden, "also": list(done.also)}
+        more = {"hidden": hidden, "also": list(done.also), "says_it_too": list(done.left)}
         told = {name: value for name, value in more.items() if value}
         if delete:
             memory.delete(found.uri, reason=reason)
