@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_932,
+    "agents": 1_933,
     "app": 3_062,
     "artifacts": 7_235,
-    "context": 3_159,
-    "engine": 22_735,
+    "context": 3_171,
+    "engine": 23_852,
     "harness": 1_028,
-    "index": 4_219,
-    "model": 2_248,
+    "index": 4_220,
+    "model": 2_270,
     "process": 546,
     "storage": 4_888,
-    "surfaces": 6_489,
+    "surfaces": 6_543,
     "testing": 4_218,
 }
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_247
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_458

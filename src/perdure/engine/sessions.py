@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from itertools import count, dropwhile
 from typing import overload
@@ -169,6 +170,12 @@ class Sessions:
         else:
             naming = forgotten.masked(clean_title(addition.title).text).text, addition.project
             done = self._attempted(place, join, naming, inside, dry_run=dry_run)
+        now = of_caller(self._nodes, ctx)
+        if now.entries != forgotten.entries and not dry_run:  # since it was looked at
+            hidden = self._attempted(
+                place, partial(_hidden_in, now), ("", ""), inside, dry_run=False
+            )
+            done = replace(done, said=hidden.said, learned=hidden.learned)
         first, offset = len(done.said) - done.added, len(done.said) - len(given.messages)
         masked = tuple(
             Masked(at + offset, kinds)
@@ -346,6 +353,12 @@ class Later(Sequence[Message]):
 
 
 # ---------------------------------------------------------------- which messages a session gets
+def _hidden_in(forgotten: ForgottenList, before: Sequence[Message]) -> Sequence[Message]:
+    """Return what a session has once a list hides in it what was forgotten."""
+    after = [replace(each, content=forgotten.masked(each.content).text) for each in before]
+    return before if after == list(before) else after
+
+
 def recommitted(
     before: Sequence[Message], said: Sequence[Message], place: Uri
 ) -> Sequence[Message]:

@@ -4,15 +4,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.files import FORGOTTEN
+from perdure.engine import sessions
 from perdure.engine.browse import Entry
 from perdure.engine.erasing.hiding import Hidden, Hiding
-from perdure.engine.forgotten import ForgottenList, load
+from perdure.engine.forgotten import ForgottenList, load, of_caller
 from perdure.engine.memory import Memory
 from perdure.engine.recall.result import HintKind
 from perdure.errors import BrokenNodeError, ForgottenError, NodeExistsError, StorageFaultError
@@ -320,6 +322,37 @@ def test_a_list_that_can_not_be_read_is_never_taken_for_empty(
         with pytest.raises(BrokenNodeError, match="does not say what was forgotten"):
             act()
     assert memory.sessions() == ()
+
+
+def test_a_session_that_comes_while_it_is_forgotten_is_hidden_by_one_of_both(
+    memory: Memory, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = memory.save(STATEMENT, category="health", slug="allergy")
+    first = iter([ForgottenList("")])
+    with monkeypatch.context() as patched:  # it looked before the list was written
+        patched.setattr(
+            sessions, "of_caller", lambda *given: next(first, None) or of_caller(*given)
+        )
+        plan = Hiding.plan
+
+        def late(self: Hiding, *given: Any) -> Hidden:  # noqa: ANN401 - as it was called
+            planned = plan(self, *given)
+            if not memory.sessions():
+                root(context).commit_session(TALK, session_id="s1", extract=False)
+            return planned
+
+        patched.setattr(Hiding, "plan", late)
+        assert memory.forget(uri).hidden.sessions == 1
+    assert "penicillin" not in seen(memory)
+
+    first = iter([ForgottenList("")])
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            sessions, "of_caller", lambda *given: next(first, None) or of_caller(*given)
+        )
+        memory.commit_session(TALK, session_id="s2")
+    assert "penicillin" not in seen(memory)
+    assert len(memory.sessions()) == 2
 
 
 # ---------------------------------------------------------------- which sentences

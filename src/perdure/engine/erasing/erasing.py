@@ -20,7 +20,7 @@ from perdure.context.draft import Draft
 from perdure.context.files import META, OWNER
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
-from perdure.engine.erasing.hiding import Hidden, Hiding, Target
+from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide
 from perdure.engine.erasing.planning import (
     DerivedTraces,
     Erased,
@@ -166,10 +166,8 @@ class Erasing:
 
     def _hide(self, task: Task, ctx: RequestContext) -> None:
         """Take what is erased out of the sessions, before it is gone itself and can't be known."""
-        hiding, targets = Hiding(self._nodes, ctx, erased=True), self._planner.targets(task)
-        if targets:
-            nodes = self._nodes.because("erased")
-            nodes.archive_nodes(lambda draft: _ignored(hiding.plan(draft, targets)), ctx)
+        if targets := self._planner.targets(task):
+            hide(self._nodes.because("erased"), targets, ctx, erased=True)
 
     def _with_sessions(self, task: Task, found: Trace) -> Trace:
         """Return a trace with the versions elsewhere that were swept since this began."""
@@ -251,10 +249,6 @@ class Erasing:
         return Erased(task.uris, task.owner_space, *counted, derived, receipt, path)
 
 
-def _ignored(_: object) -> None:
-    """Take what a plan counted; the erasure's own plan has told it."""
-
-
 def _version(event: Event) -> JSON:
     return {"key": event.key, "position": event.position, "cid": str(event.cid)}
 
@@ -326,18 +320,24 @@ class Forgetting:
             nonlocal hiding, hidden
             for each in now:
                 self._nodes.plan_archive(draft, each)
-            found = filter(None, map(self._nodes.load, (*now, *before)))
             hiding = Hiding(self._nodes, self._request)
-            hidden = hiding.plan(draft, [Target.of(stored.node) for stored in found])
+            hidden = hiding.plan(draft, self._targets((*now, *before)))
 
         if dry_run:
             plan(Draft(self._nodes, datetime.now(UTC)))
         else:
-            self._nodes.because(reason).archive_nodes(plan, self._request)
+            nodes = self._nodes.because(reason)
+            nodes.archive_nodes(plan, self._request)
+            late = hide(nodes, self._targets((*now, *before)), self._request)
+            hidden += replace(late, statements=0)
         also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
         archived, known = (tuple(map(str, each)) for each in (now, before))
         left = tuple(sorted(hiding.left))
         return Forgotten(archived, known, hidden=hidden, also=tuple(also), left=left)
+
+    def _targets(self, places: Iterable[Uri]) -> list[Target]:
+        found = filter(None, map(self._nodes.load, places))
+        return [Target.of(stored.node) for stored in found]
 
     def erase(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
         erasing = self._erasing()

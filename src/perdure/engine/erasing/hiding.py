@@ -5,7 +5,7 @@ is killed anywhere leaves all of it done, or nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
@@ -189,6 +189,28 @@ class Hiding:
             self.changed.add(str(place))
             count += 1
         return count
+
+
+def hide(
+    nodes: Nodes, targets: Sequence[Target], ctx: RequestContext, *, erased: bool = False
+) -> Hidden:
+    """Hide what was forgotten, until a look finds nothing; return what was hidden.
+
+    A session that came while others were looked at is seen by the next look; one that comes after
+    the list is written goes by the list.
+    """
+    total = Hidden()
+    while True:
+        counted = Hidden()
+
+        def plan(draft: Draft) -> None:
+            nonlocal counted
+            counted = Hiding(nodes, ctx, erased).plan(draft, targets)
+
+        nodes.archive_nodes(plan, ctx)
+        total += counted
+        if replace(counted, statements=0) == Hidden():
+            return total
 
 
 def _without(node: ContextNode, finder: ForgottenList) -> ContextNode | None:

@@ -220,11 +220,7 @@ class Saving:
             unfit += (Planned(each.candidate, Outcome.FAILED, each.reason) for each in refused)
             fit += window.placed(kept)
         sure: list[CandidateMemory] = []
-        forgotten = of_caller(self._nodes, ctx)
         for candidate in sorted(fit, key=_said_at):
-            if forgotten.says(candidate.content):
-                unfit.append(Planned(candidate, Outcome.FILTERED, "The user forgot it."))
-                continue
             if candidate.confidence < self._wishes.least_confidence:
                 reason = f"Its confidence is {candidate.confidence:g}."
                 unfit.append(Planned(candidate, Outcome.FILTERED, reason))
@@ -258,6 +254,8 @@ class Saving:
         return [self._plan(candidate, ahead, ctx) for candidate in candidates]
 
     def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
+        if of_caller(self._nodes, ctx).says(candidate.content):
+            return Planned(candidate, Outcome.FILTERED, "The user forgot it.")
         policy = policy_for(candidate.category, ahead, self._learning.judge, self._clock)
         try:
             plan = policy.plan(candidate, ctx)
