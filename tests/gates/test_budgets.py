@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 3_062,
     "artifacts": 7_235,
     "context": 3_171,
-    "engine": 23_852,
+    "engine": 23_794,
     "harness": 1_028,
     "index": 4_220,
     "model": 2_270,
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_458
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_400

@@ -11,7 +11,7 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from perdure.context.files import FORGOTTEN, said_at
 from perdure.context.reading import NodeReader
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.engine.recall.result import Hint, HintKind, RecallResult
+from perdure.engine.tables import table
 from perdure.errors import BrokenNodeError
 from perdure.index.words import stems
 from perdure.model import RequestContext, Uri
@@ -45,26 +46,13 @@ _SENTENCE = re.compile(r"\S.*?(?:[.!?…]+[)\]}\"'\u201d\u2019]*(?=\s|$)|$)")
 _CALLED = re.compile(r"\[called [^\]:\s]{1,80}(?::|\])\s*")
 _ESCAPED = re.compile(r"\\[nrt\"]")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)')
-_CARRIERS = frozenset(
-    {
-        *("user", "users", "please", "remember", "forget", "note", "noted", "keep", "mind"),
-        *("know", "knows", "ok", "okay", "sure", "got", "understood", "called"),
-    }
-)
-"""Words around a statement that say nothing of it."""
-_NEGATING = frozenset(
-    {
-        *("not", "no", "never", "cannot", "without", "don", "doesn", "didn", "isn", "aren"),
-        *("wasn", "weren", "won", "shouldn", "avoid", "stop"),
-    }
-)
-"""They all count as one word."""
+_TABLE = table(__file__, "forgotten.txt")
+_CARRIERS = STOP_WORDS | frozenset(_TABLE["CARRIERS"].split())
+_NEGATING = frozenset(_TABLE["NEGATING"].split())
 
 
-class Token(NamedTuple):
-    hash: str
-    start: int
-    end: int
+Token = tuple[str, int, int]
+"""The hash of a word, and where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +68,6 @@ class Entry:
     runs: tuple[tuple[int, str], ...] = ()
     """For each statement that was erased, how many words it has, and one hash of them all."""
 
-    def joined(self, *others: "Entry") -> "Entry":
-        """Return all that several entries of one thing know."""
-        every = (self, *others)
-        return Entry(
-            self.of,
-            tuple(dict.fromkeys(each for entry in every for each in entry.sentences)),
-            tuple(dict.fromkeys(each for entry in every for each in entry.words)),
-            tuple(dict.fromkeys(each for entry in every for each in entry.runs)),
-        )
-
 
 class Masked(NamedTuple):
     """A text without what was forgotten."""
@@ -99,29 +77,39 @@ class Masked(NamedTuple):
     """How many sentences are hidden."""
 
 
-@dataclass(frozen=True)
 class ForgottenList:
     """Decides whether a sentence was forgotten, and hides it. It is never changed in place."""
 
-    key: str
-    entries: tuple[Entry, ...] = ()
+    def __init__(self, key: str, entries: Iterable[Entry] = ()) -> None:
+        self.key, self._secret = key, bytes.fromhex(key)
+        self.entries = tuple(entries)
+        self._names = {entry.of for entry in self.entries}
+        self._sentences = {each for entry in self.entries for each in entry.sentences}
+        self._statements = [frozenset(each) for entry in self.entries for each in entry.words]
+        self._runs = {run for entry in self.entries for run in entry.runs}
+        self._sizes = sorted({size for size, _ in self._runs})
+        self._having: dict[str, list[int]] = defaultdict(list)
+        for number, words in enumerate(self._statements):
+            for word in words:
+                self._having[word].append(number)
+        self._known: dict[str, str] = {}
+        self._clean: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self.entries)
+
+    def of(self, entries: Iterable[Entry]) -> "ForgottenList":
+        """Return a list of other entries, with the same key."""
+        return ForgottenList(self.key, entries)
 
     # ------------------------------------------------------------ hiding
     def masked(self, text: str) -> Masked:
         """Return a text with `HIDDEN` for each sentence that was forgotten. Twice is once."""
         if not self.entries:
             return Masked(text, 0)
-        lines = text.split("\n")
-        hidden = 0
-        for number, line in enumerate(lines):
-            found = self._masked_line(line)
-            if found is not None:
-                lines[number], more = found
-                hidden += more
-        return Masked("\n".join(lines) if hidden else text, hidden)
+        lines = [self._masked_line(line) for line in text.split("\n")]
+        hidden = sum(count for _, count in lines)
+        return Masked("\n".join(line for line, _ in lines) if hidden else text, hidden)
 
     def says(self, text: str) -> bool:
         """Whether a text says something that was forgotten."""
@@ -149,7 +137,7 @@ class ForgottenList:
         """Return how many statements have to do with a question: half of their words, or more."""
         if not self.entries:
             return 0
-        asked = {token.hash for token in self._tokens(text)}
+        asked = {word for word, _, _ in self._tokens(text)}
         counts = Counter(number for word in asked for number in self._having.get(word, ()))
         sizes = {number: len(self._statements[number]) for number in counts}
         return sum(
@@ -157,22 +145,18 @@ class ForgottenList:
             for number, count in counts.items()
         )
 
-    def _masked_line(self, line: str) -> tuple[str, int] | None:
-        """Return a line without what was forgotten, and how much; None if nothing was."""
-        if line in self._clean:
-            return None
-        masked, hidden, start = line, 0, 0
-        if not is_heading(line):
-            while (span := self._span(masked, start)) is not None:
-                masked = f"{masked[: span[0]]}{HIDDEN}{masked[span[1] :]}"
-                start = span[0] + len(HIDDEN)
-                hidden += 1
-        if hidden:
-            return masked, hidden
-        if len(self._clean) >= _MOST_KNOWN:
-            self._clean.clear()
-        self._clean.add(line)
-        return None
+    def _masked_line(self, line: str) -> tuple[str, int]:
+        """Return a line without what was forgotten, and how many sentences that was."""
+        hidden = start = 0
+        if line in self._clean or is_heading(line):
+            return line, 0
+        whole = line
+        while (span := self._span(line, start)) is not None:
+            line = f"{line[: span[0]]}{HIDDEN}{line[span[1] :]}"
+            start, hidden = span[0] + len(HIDDEN), hidden + 1
+        if not hidden and len(self._clean) < _MOST_KNOWN:
+            self._clean.add(whole)
+        return line, hidden
 
     def _span(self, line: str, start: int) -> tuple[int, int] | None:
         """Return where the next forgotten sentence of a line is; None if there is none."""
@@ -190,11 +174,11 @@ class ForgottenList:
         window = self._window(tokens) or self._run(tokens)
         if window is None or len(sentence) <= _LONG:
             return window and (0, len(sentence))
-        return tokens[window[0]].start, tokens[window[1]].end
+        return tokens[window[0]][1], tokens[window[1]][2]
 
     def _window(self, tokens: Sequence[Token]) -> tuple[int, int] | None:
         """Return the first and last word of a sentence that have a statement between them."""
-        said = {each.hash for each in tokens}
+        said = {word for word, _, _ in tokens}
         counts = Counter(number for word in said for number in self._having.get(word, ()))
         for number, count in counts.items():
             words = self._statements[number]
@@ -210,128 +194,87 @@ class ForgottenList:
     def _run(self, tokens: Sequence[Token]) -> tuple[int, int] | None:
         for size in self._sizes:
             for at in range(len(tokens) - size + 1):
-                if self._hash(_run_of(tokens[at : at + size])) in self._runs:
+                run = self._hash(_joined(word for word, _, _ in tokens[at : at + size]))
+                if (size, run) in self._runs:
                     return at, at + size - 1
         return None
 
     # ------------------------------------------------------------ hashes
     def _tokens(self, text: str) -> list[Token]:
         return [
-            Token(hashed, found.start(), found.end())
+            (hashed, found.start(), found.end())
             for found in _WORD.finditer(text)
             if (hashed := self._word(found[0].casefold()))
         ]
 
     def _word(self, word: str) -> str:
-        """Return the hash of a word, or of its stem; empty for one that says nothing."""
+        """Return the hash of a word's stem; empty for one that says nothing."""
         known = self._known.get(word)
         if known is None:
-            if word in _NEGATING:
-                known = self._hash("not")
-            elif word in STOP_WORDS or word in _CARRIERS:
-                known = ""
-            else:
-                known = self._hash(" ".join(stems(word)) or word)
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[word] = known
+            stem = "not" if word in _NEGATING else " ".join(stems(word)) or word
+            silent = word in _CARRIERS and word not in _NEGATING
+            known = "" if silent else self._hash(stem)
+            if len(self._known) < _MOST_KNOWN:
+                self._known[word] = known
         return known
 
     def _hash(self, text: str) -> str:
         data = text.encode(errors="replace")
         return blake2b(data, key=self._secret, digest_size=_DIGEST).hexdigest()
 
-    @cached_property
-    def _secret(self) -> bytes:
-        return bytes.fromhex(self.key)
-
-    @cached_property
-    def _known(self) -> dict[str, str]:
-        return {}
-
-    @cached_property
-    def _clean(self) -> set[str]:
-        """Lines that were looked at, and have nothing to hide."""
-        return set()
-
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(entry.of for entry in self.entries)
-
-    @cached_property
-    def _sentences(self) -> frozenset[str]:
-        return frozenset(each for entry in self.entries for each in entry.sentences)
-
-    @cached_property
-    def _statements(self) -> list[frozenset[str]]:
-        return [frozenset(words) for entry in self.entries for words in entry.words]
-
-    @cached_property
-    def _having(self) -> Mapping[str, list[int]]:
-        having: dict[str, list[int]] = defaultdict(list)
-        for number, words in enumerate(self._statements):
-            for word in words:
-                having[word].append(number)
-        return having
-
-    @cached_property
-    def _runs(self) -> frozenset[str]:
-        return frozenset(run for entry in self.entries for _, run in entry.runs)
-
-    @cached_property
-    def _sizes(self) -> list[int]:
-        return sorted({size for entry in self.entries for size, _ in entry.runs})
-
     # ------------------------------------------------------------ changing
     def entry(self, uri: str, statements: Iterable[str], evidence: Iterable[str] = ()) -> Entry:
-        """Return what to remember of a node that is forgotten: its statements, and their proofs."""
-        sentences: dict[str, None] = {}
-        words: dict[tuple[str, ...], None] = {}
+        """Return what to remember of a node that is forgotten: its statements, and their proofs.
+
+        What is known of it already is part of it.
+        """
+        before = self.only([uri]).entries
+        sentences = dict.fromkeys(each for entry in before for each in entry.sentences)
+        words = dict.fromkeys(each for entry in before for each in entry.words)
         for statement in statements:
             parts = list(_parts(statement))
             for part in parts:
-                told = tuple(dict.fromkeys(token.hash for token in self._tokens(part)))
+                told = tuple(dict.fromkeys(word for word, _, _ in self._tokens(part)))
                 if len(parts) > 1 and len(told) <= _FEW:
                     continue  # such as "It works.", which many say
                 sentences[self._hash(_key(part))] = None
-                if told:
-                    words[told] = None
+                words |= {told: None} if told else {}
         for quote in evidence:
             sentences |= dict.fromkeys(self._hash(_key(part)) for part in _parts(quote))
-        return Entry(self._hash(uri), tuple(sentences), tuple(words))
+        runs = (run for entry in before for run in entry.runs)
+        return Entry(self._hash(uri), tuple(sentences), tuple(words), tuple(dict.fromkeys(runs)))
 
-    def with_sentences(self, entry: Entry, hidden: Iterable[str]) -> Entry:
-        """Return an entry that knows sentences, which are hidden now, again as a whole."""
-        mine = replace(self, entries=(entry,))
-        known = (self._hash(_key(each)) for each in hidden if mine.says(each))
-        return replace(entry, sentences=tuple(dict.fromkeys((*entry.sentences, *sorted(known)))))
+    def completed(self, entry: Entry, hidden: Iterable[str], *, erased: bool) -> Entry:
+        """Return an entry that knows sentences, which are hidden now, again as a whole.
 
-    def sealed(self, entry: Entry, hidden: Iterable[str]) -> Entry:
-        """Return the same of what is erased: no word of it can be looked up in a dictionary."""
-        entry = self.with_sentences(entry, hidden)
+        Of what is erased, no word can be looked up in a dictionary.
+        """
+        mine = self.of([entry])
+        known = sorted(self._hash(_key(each)) for each in hidden if mine.says(each))
+        entry = replace(entry, sentences=tuple(dict.fromkeys((*entry.sentences, *known))))
+        if not erased:
+            return entry
         runs = ((len(words), self._hash(_joined(words))) for words in entry.words)
         found = (*entry.runs, *(run for run in runs if run[0] >= _LEAST_RUN))
         return replace(entry, words=(), runs=tuple(dict.fromkeys(found)))
 
     def added(self, *entries: Entry) -> "ForgottenList":
         names = {entry.of for entry in entries}
-        kept = (each for each in self.entries if each.of not in names)
-        return replace(self, entries=(*kept, *entries))
-
-    def without(self, uris: Iterable[str]) -> "ForgottenList":
-        """Return the list without what was at some places."""
-        names = {self._hash(uri) for uri in uris}
-        return replace(self, entries=tuple(e for e in self.entries if e.of not in names))
-
-    def lifted(self, text: str) -> "ForgottenList":
-        """Return the list without what a text says: the user says it again."""
-        kept = (e for e in self.entries if not replace(self, entries=(e,)).says(text))
-        return replace(self, entries=tuple(kept))
+        return self.of((*(each for each in self.entries if each.of not in names), *entries))
 
     def only(self, uris: Iterable[str]) -> "ForgottenList":
         """Return the list of what was at some places."""
         names = {self._hash(uri) for uri in uris}
-        return replace(self, entries=tuple(e for e in self.entries if e.of in names))
+        return self.of(each for each in self.entries if each.of in names)
+
+    def without(self, uris: Iterable[str]) -> "ForgottenList":
+        """Return the list without what was at some places."""
+        gone = self.only(uris).entries
+        return self.of(each for each in self.entries if each not in gone)
+
+    def lifted(self, text: str) -> "ForgottenList":
+        """Return the list without what a text says: the user says it again."""
+        return self.of(each for each in self.entries if not self.of([each]).says(text))
 
     def to_text(self) -> str:
         return json.dumps({"key": self.key, "entries": [*map(asdict, self.entries)]}, indent=0)
@@ -375,16 +318,12 @@ def _joined(hashes: Iterable[str]) -> str:
     return " ".join(sorted(hashes))
 
 
-def _run_of(tokens: Sequence[Token]) -> str:
-    return _joined(token.hash for token in tokens)
-
-
 def _narrowest(tokens: Sequence[Token], words: frozenset[str], count: int) -> tuple[int, int]:
     """Return the first and last index of the fewest tokens that have `count` of these words."""
     best, last = (0, len(tokens) - 1), dict[str, int]()
-    for at, token in enumerate(tokens):
-        if token.hash in words:
-            last[token.hash] = at
+    for at, (word, _, _) in enumerate(tokens):
+        if word in words:
+            last[word] = at
             first = min(last.values())
             if len(last) == count and at - first < best[1] - best[0]:
                 best = first, at
@@ -415,8 +354,7 @@ def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
 @lru_cache(maxsize=8)
 def _parsed(text: str) -> ForgottenList:
     told = json.loads(text)
-    bytes.fromhex(told["key"])
-    return ForgottenList(told["key"], tuple(_entry(each) for each in told["entries"]))
+    return ForgottenList(told["key"], map(_entry, told["entries"]))
 
 
 def of_caller(reader: NodeReader, ctx: RequestContext) -> ForgottenList:
@@ -439,7 +377,7 @@ def changed(
     reader = draft.reader
     before = load(reader, account_id, user_id)
     if not before.key:
-        before = replace(before, key=secrets.token_hex(16))
+        before = ForgottenList(secrets.token_hex(16))
     after = change(before)
     if after.entries != before.entries:
         locator = file_of(reader, account_id, user_id)
@@ -452,15 +390,14 @@ def kept_back(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
     """Return an answer that says if something was kept back because the user forgot it."""
     if not forgotten:
         return result
-    result = replace(result, says_forgotten=forgotten.says(result.query))
     shown = sum(HIDDEN in hit.snippet for hit in result.hits)
     count = forgotten.touched(result.query) or shown
-    if not count:
-        return result
     what = "1 statement is" if count == 1 else f"{count} statements are"
     text = f"{what} kept back, because the user forgot {'it' if count == 1 else 'them'}"
-    hint = Hint(HintKind.FORGOTTEN, text)
-    return replace(result, kept_back=count, hints=(*result.hints, hint))
+    hints = (Hint(HintKind.FORGOTTEN, text),) if count else ()
+    says = forgotten.says(result.query)
+    more = (*result.hints, *hints)
+    return replace(result, says_forgotten=says, kept_back=count, hints=more)
 
 
 def masked_past(result: RecallResult, forgotten: ForgottenList) -> RecallResult:

@@ -328,7 +328,7 @@ class Forgetting:
         else:
             nodes = self._nodes.because(reason)
             nodes.archive_nodes(plan, self._request)
-            late = hide(nodes, self._targets((*now, *before)), self._request)
+            late = hide(nodes, self._targets((*now, *before)), self._request, hiding)
             hidden += replace(late, statements=0)
         also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
         archived, known = (tuple(map(str, each)) for each in (now, before))

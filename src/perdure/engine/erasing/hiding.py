@@ -85,6 +85,8 @@ class Hiding:
     """The URIs of what is hidden in."""
     left: set[str] = field(default_factory=set)
     """The URIs of other memories that say it among other things, and are left alone."""
+    clean: dict[str, int] = field(default_factory=dict)
+    """Nodes of sessions, with their versions, that have nothing to hide."""
 
     def plan(self, draft: Draft, targets: Iterable[Target]) -> Hidden:
         """Put what was forgotten on the lists of its users, and hide it wherever they have it."""
@@ -104,13 +106,12 @@ class Hiding:
 
     def _plan_user(self, draft: Draft, user: str, targets: list[Target]) -> Hidden:
         account = targets[0].place.account
-        found: list[Entry] = []
         total = Hidden()
 
         def change(known: ForgottenList) -> ForgottenList:
-            nonlocal total, found
+            nonlocal total
             found = [*self._entries(known, targets)]
-            finder = replace(known, entries=tuple(found))
+            finder = known.of(found)
             new = (entry for entry in found if entry not in known.entries)
             statements = sum(len(entry.words) for entry in new)
             gone = {target.place for target in targets}
@@ -119,11 +120,8 @@ class Hiding:
                 statements=statements, memories=self._memories(draft, user, finder, gone)
             )
             total += self._sessions(draft, account, user, finder, gone, said)
-            if self.erased:
-                found = [known.sealed(each, said) for each in found]
-            else:
-                found = [known.with_sentences(each, said) for each in found]
-            return known.added(*found)
+            done = (known.completed(each, said, erased=self.erased) for each in found)
+            return known.added(*done)
 
         changed(draft, account, user, change)
         return total
@@ -135,7 +133,7 @@ class Hiding:
                 place = Uri(place.account, place.path[:_OWNER_DEPTH])
             entry = known.entry(str(place), target.texts, target.quotes)
             if place.session or entry.sentences:
-                yield entry.joined(*known.only([str(place)]).entries)
+                yield entry
 
     # ------------------------------------------------------------ sessions
     def _sessions(  # noqa: PLR0913, PLR0917 - what, whose, and where not
@@ -152,7 +150,7 @@ class Hiding:
             new: dict[str, ContextNode] = {}
             for each in stored:
                 node = each.node
-                if node.place in gone:
+                if node.place in gone or self.clean.get(node.uri) == node.version:
                     continue
                 masked = finder.masked(node.content)
                 title = node.metadata.get(_TITLE)
@@ -162,6 +160,8 @@ class Hiding:
                     more = {_TITLE: titled.text} if titled and titled.hidden else {}
                     new[node.uri] = _rewritten(node, masked.text, more)
                     total += Hidden(sentences=masked.hidden, titles=len(more))
+                else:
+                    self.clean[node.uri] = node.version
             if new:
                 self.changed.update(new)
                 messages = write_session(draft, self.nodes, session, stored, new, self.ctx)
@@ -192,20 +192,25 @@ class Hiding:
 
 
 def hide(
-    nodes: Nodes, targets: Sequence[Target], ctx: RequestContext, *, erased: bool = False
+    nodes: Nodes,
+    targets: Sequence[Target],
+    ctx: RequestContext,
+    before: Hiding | None = None,
+    *,
+    erased: bool = False,
 ) -> Hidden:
     """Hide what was forgotten, until a look finds nothing; return what was hidden.
 
     A session that came while others were looked at is seen by the next look; one that comes after
     the list is written goes by the list.
     """
-    total = Hidden()
+    total, clean = Hidden(), before.clean if before else {}
     while True:
         counted = Hidden()
 
         def plan(draft: Draft) -> None:
             nonlocal counted
-            counted = Hiding(nodes, ctx, erased).plan(draft, targets)
+            counted = Hiding(nodes, ctx, erased, clean=clean).plan(draft, targets)
 
         nodes.archive_nodes(plan, ctx)
         total += counted

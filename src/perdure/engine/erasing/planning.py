@@ -408,7 +408,7 @@ class Planner:
         targets = self.targets(task)
         kept = known.only([str(target.place) for target in targets]).entries
         found = (known.entry(str(each.place), each.texts, each.quotes) for each in targets)
-        return replace(known, entries=(*kept, *found))
+        return known.of((*kept, *found))
 
     def plan(self, task: Task, ctx: RequestContext, hidden: Collection[str] = ()) -> ErasurePlan:
         self.is_nothing(task)
