@@ -33,6 +33,7 @@
     │   ├── AccessDeniedError              PermissionError    out of the caller's reach
     │   ├── NodeNotFoundError              FileNotFoundError  no such node, or it is not active
     │   ├── NodeExistsError                FileExistsError    a node is there already
+    │   ├── ForgottenError                 FileExistsError    the user forgot it, so it is not kept
     │   ├── VersionMismatchError           RuntimeError       not the version that was expected
     │   ├── BrokenNodeError                RuntimeError       its files can't be understood
     │   ├── UnregisteredError              RuntimeError       done, but the index was not told
@@ -213,6 +214,9 @@ class NodeNotFoundError(ContextError, FileNotFoundError): ...
 
 
 class NodeExistsError(ContextError, FileExistsError): ...
+
+
+class ForgottenError(ContextError, FileExistsError): ...
 
 
 class VersionMismatchError(ContextError, RuntimeError): ...

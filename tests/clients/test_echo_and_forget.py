@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from perdure import INTRODUCTION
-from tests.clients.clients import KINDS, Client, clients
+from tests.clients.clients import Client, clients
 from tests.clients.models import Call, Request
 
 pytestmark = pytest.mark.clients
@@ -59,7 +59,7 @@ def test_memory_never_recalls_what_it_injected(client: Client) -> None:
     assert [echo for echo, _ in figures] == [0] * 5
 
 
-@clients(fail=set(KINDS), because="sessions keep what was forgotten")
+@clients()
 def test_what_the_user_forgot_is_in_no_later_request(client: Client) -> None:
     named = {"category": "health", "slug": "allergy"}
     kept = Call("remember", {"text": "Ana is allergic to penicillin.", **named})

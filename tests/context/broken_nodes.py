@@ -310,14 +310,20 @@ class ArchivesTheAbsent(Nodes):
             super().archive_node(uri, ctx)
 
 
+Also = Callable[[Draft], None]
+
+
+def _nothing(_draft: Draft) -> None: ...
+
+
 class TakesNothingBack(Nodes):
-    def unarchive_node(self, uri: str, ctx: RequestContext) -> None: ...
+    def unarchive_node(self, uri: str, ctx: RequestContext, also: Also = _nothing) -> None: ...
 
 
 class TakesAnythingBack(Nodes):
-    def unarchive_node(self, uri: str, ctx: RequestContext) -> None:
+    def unarchive_node(self, uri: str, ctx: RequestContext, also: Also = _nothing) -> None:
         with suppress(NodeNotFoundError):
-            super().unarchive_node(uri, ctx)
+            super().unarchive_node(uri, ctx, also)
 
 
 # ---------------------------------------------------------------- moving

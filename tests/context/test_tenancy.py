@@ -40,7 +40,7 @@ TRUSTED = {
         *("active", "load", "is_active", "walk", "categories", "hidden", "leading_to"),
         *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
-        *("write", "change", "owned"),
+        *("write", "change", "owned", "archive_nodes", "plan_archive"),
     },
     # What is kept in SQLite alone is asked for beside it: in tests/context/test_outbox_sqlite.py.
     "outbox": {"close", "count", "forget_places"},

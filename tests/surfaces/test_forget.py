@@ -113,7 +113,11 @@ def test_as_json_all_is_told(odd: Path) -> None:
 
     assert done["contents"] == plan["contents"]
     assert json.loads(Path(str(done["receipt"])).read_text()).keys() == {"said", "note"}
-    assert one("forget", "preference/indentation") == {"archived": [TABS], "before": []}
+    told_of = one("forget", "preference/indentation")
+    hidden = told_of.pop("hidden")
+    assert isinstance(hidden, dict)
+    assert hidden["statements"] == 1
+    assert told_of == {"archived": [TABS], "before": [], "also": [], "left": []}
     assert odd.is_dir()
 
 

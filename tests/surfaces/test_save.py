@@ -36,6 +36,7 @@ def test_category_slug_and_metadata_can_be_said(memory: Path) -> None:
         "written": True,
         "created": True,
         "changed": False,
+        "lifted": 0,
         "masked": [],
     }
     assert one("read", TABS)["metadata"] == {"sure": True}

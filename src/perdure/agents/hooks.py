@@ -274,7 +274,7 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     goes_on = shown.prompted() >= _OPENING_PROMPTS
     lines = relevant_lines(news, result.words, lambda text: text in shown, goes_on=goes_on)
     shown.add(line.key for line in lines)
-    hint = prompt_hint(prompt)
+    hint = "" if result.says_forgotten else prompt_hint(prompt)
     told = [line.text for line in lines]
     if hint and shown.may_hint(words_key(hint)):
         told.append(hint)

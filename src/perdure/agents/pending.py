@@ -22,6 +22,7 @@ from uuid import uuid4
 from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
+    ForgottenError,
     InvalidValueError,
     NodeExistsError,
     PerdureError,
@@ -185,7 +186,7 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> Non
                 keep(context, waiting)
             except (PerdureError, OSError) as error:
                 note(home, f"{waiting.agent} session {waiting.session_id}: {error}")
-                is_its_fault = isinstance(error, InvalidValueError | AbsentError)
+                is_its_fault = isinstance(error, InvalidValueError | AbsentError | ForgottenError)
                 if is_its_fault or pending.is_older(waiting, _GIVEN_UP_SECONDS):
                     pending.done(waiting)
                 else:

@@ -49,6 +49,8 @@ ARCHIVED = ".archived"
 """The folder with a mark for each archived node beside it, so that listing need not read them."""
 OWNER = ".owner"
 """Whose a session is; written with its first node."""
+FORGOTTEN = ".forgotten"
+"""What a user forgot, in hashes; in the user's folder."""
 LEARNED = ".learned"
 """How far a session was learned from; written with what was learned."""
 

@@ -130,17 +130,26 @@ class Nodes(NodeReader):
     # ------------------------------------------------------------ putting away, removing
     def archive_node(self, uri: str, ctx: RequestContext) -> None:
         place = self.reach.changed(uri, ctx)
+        self.archive_nodes(lambda draft: self.plan_archive(draft, place), ctx)
 
-        def plan(draft: Draft) -> None:
-            stored = self.active(place)
-            draft.mark(place, archived=True)
-            draft.write(stored.node.revised(), stored, status=NodeStatus.ARCHIVED)
+    def plan_archive(self, draft: Draft, place: Uri) -> None:
+        """Let a node that is in use be archived with a draft."""
+        stored = self.active(place)
+        draft.mark(place, archived=True)
+        draft.write(stored.node.revised(), stored, status=NodeStatus.ARCHIVED)
 
-        node = self.change(plan, ctx).written[0]
+    def archive_nodes(self, plan: Callable[[Draft], None], ctx: RequestContext) -> None:
+        """Commit what a plan archives and writes, and register all of it."""
+        written = self.write(plan, ctx).written
         with self._told():
-            self._outbox.register_archive(uri, ctx, owner_space=node.owner_space)
+            for node in written:
+                if node.status is NodeStatus.ARCHIVED:
+                    self._outbox.register_archive(node.uri, ctx, owner_space=node.owner_space)
 
-    def unarchive_node(self, uri: str, ctx: RequestContext) -> None:
+    def unarchive_node(
+        self, uri: str, ctx: RequestContext, also: Callable[[Draft], None] = lambda _draft: None
+    ) -> None:
+        """Take an archived node back into use; what `also` plans is in the same commit."""
         place = self.reach.changed(uri, ctx)
 
         def plan(draft: Draft) -> None:
@@ -151,6 +160,7 @@ class Nodes(NodeReader):
                 )
             draft.mark(place, archived=False)
             draft.write(stored.node.revised(), stored)
+            also(draft)
 
         self.write(plan, ctx)
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from perdure.artifacts import CID, IndexState
-from perdure.context.files import CONTENT
+from perdure.context.files import CONTENT, FORGOTTEN
 from perdure.engine.answering import Answering, Lag, lag_of
 from perdure.engine.browse import Browser, Edges, Entry
 from perdure.engine.past import Past, When
@@ -20,6 +21,7 @@ from perdure.errors import (
     AccessDeniedError,
     ClosedError,
     EmbeddingError,
+    ForgottenError,
     InvalidValueError,
     NodeNotFoundError,
     StorageError,
@@ -30,11 +32,13 @@ from perdure.model.values import JSON, encodable, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
+    from perdure.context.draft import Draft
     from perdure.engine.briefing import Briefing
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
     from perdure.engine.exporting import Exported
+    from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
@@ -251,8 +255,31 @@ class Memory(Readable):
         limits, searched = (top_k, budget_tokens), _searched(project, projects)
         question = _question(query, limits, valid_at, filters, project, searched)
         if at is not None:
-            return self._past(at).recall(question, self.caller)
-        return Answering(self._parts).recall(question, self.caller)
+            return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
+        return self._kept_back(Answering(self._parts).recall(question, self.caller))
+
+    def _kept_back(self, result: RecallResult, *, is_past: bool = False) -> RecallResult:
+        """Return an answer without what was forgotten, which says so."""
+        if not self._forgot_something:
+            return result
+        from perdure.engine.forgotten import kept_back, masked_past
+
+        return (masked_past if is_past else kept_back)(result, self._forgotten)
+
+    @property
+    def _forgot_something(self) -> bool:
+        """Whether the user ever forgot something; else nothing is read of a list."""
+        reader, user = (
+            self._parts.reader,
+            Uri(self.caller.account_id, ("users", self.caller.user_id)),
+        )
+        return reader.backend.exists(reader.file(user, FORGOTTEN))
+
+    @property
+    def _forgotten(self) -> "ForgottenList":
+        from perdure.engine.forgotten import of_caller
+
+        return of_caller(self._parts.reader, self.caller)
 
     def read(self, uri: str) -> ContextNode:
         """Return an active node; `NodeNotFoundError` if there is none.
@@ -341,8 +368,26 @@ class Memory(Readable):
             mask=mask_secrets,
             replace_learned=replace_learned,
         )
+        saved.lifted = self._lift(content)
         self.settle()
         return saved
+
+    def _lift(self, text: str) -> int:
+        """Take off the list of what was forgotten what the user says again; return how much."""
+        if not self._forgot_something or not self._forgotten.says(text):
+            return 0
+        from perdure.engine.forgotten import changed
+
+        count = 0
+
+        def plan(draft: "Draft") -> None:
+            nonlocal count
+            account, user = self.caller.account_id, self.caller.user_id
+            before, after = changed(draft, account, user, lambda known: known.lifted(text))
+            count = len(before.entries) - len(after.entries)
+
+        self._parts.nodes.because("remembered again").exchange((), (), self.caller, also=plan)
+        return count
 
     def _of(self, project: str | None) -> str:
         return self.project if project is None else _slug(project)
@@ -444,7 +489,8 @@ class Memory(Readable):
         about the user. It belongs to `project`, by default to the memory's own; preferences and
         what is about the person belong to the user. A statement that says the same is one with
         it. What it `replaces`, by URI or words, or contradicts, ends; where that is not certain,
-        both are kept, and the older says since when it may be outdated.
+        both are kept, and the older says since when it may be outdated. What the user forgot
+        before, and says again, is not forgotten any more; of an agent that is `ForgottenError`.
         """
         from perdure.engine.learn.remember import NewStatement
 
@@ -469,7 +515,13 @@ class Memory(Readable):
         known = KnownNodes(self._parts.nodes, Answering(self._parts).match)
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
+        if statement.said_by != "user" and self._forgotten.says(statement.text):
+            raise ForgottenError(
+                "the user forgot this, so only the user can say it again. Nothing was kept. "
+                "Fix: ask the user."
+            )
         done = remember(known, self._parts.learning(caller).judge, statement, caller, also)
+        done = replace(done, lifted=self._lift(statement.text))
         self.settle()
         return done
 
@@ -593,9 +645,16 @@ class Memory(Readable):
         return str(place)
 
     def unarchive(self, uri: str, *, reason: str = "") -> str:
-        """Take an archived node back into use; return its URI."""
+        """Take an archived node back into use; return its URI.
+
+        If it was forgotten, it is not any more, and what history has of it is shown again.
+        """
+        from perdure.engine.erasing.hiding import plan_lift
+
         place = self._browser.node_place(uri)
-        self._parts.nodes.because(reason).unarchive_node(str(place), self.caller)
+        nodes = self._parts.nodes.because(reason)
+        lift = partial(plan_lift, nodes=nodes, uris=[str(place)], ctx=self.caller)
+        nodes.unarchive_node(str(place), self.caller, also=lift)
         return str(place)
 
     def delete(self, uri: str, *, reason: str = "") -> str:
@@ -658,7 +717,9 @@ class Memory(Readable):
     ) -> "Forgotten":
         """Archive a node, or all nodes in a folder; or erase it, so that nothing of it is left.
 
-        What is archived is found by no one, and `unarchive` brings it back. What is erased is gone
+        What is archived is found by no one, and `unarchive` brings it back. Its words are hidden
+        in the user's sessions, and in those that come later; they are not learned again, until
+        the user says them again (`remember`, `save`). What is erased is gone
         from its files, from every state of history and from all that was derived; a signed receipt
         lists it. That is only for ROOT, because all accounts share one history. A user or an agent
         (`ctx://account/users/id`) goes with their sessions. Twice is once; a dry run changes
@@ -744,6 +805,7 @@ class Memory(Readable):
         node = restoring.planned(place, self._pasts.state, version, self.caller)
         if node is not None:
             self._parts.nodes.because(origin=RESTORE).write_node(node, self.caller)
+            self._unforget([place])
             self.settle()
         return self.read(place)
 
@@ -764,6 +826,15 @@ class Memory(Readable):
         done = rewinding.rewind(self._pasts.state(when), below, dry_run=dry_run)
         self.settle()
         return done
+
+    def _unforget(self, uris: Iterable[str]) -> None:
+        """Let nodes that are in use again not be forgotten any more."""
+        if self._forgot_something:
+            from perdure.engine.erasing.hiding import plan_lift
+
+            nodes = self._parts.nodes.because("restored")
+            lift = partial(plan_lift, nodes=nodes, uris=list(uris), ctx=self.caller)
+            nodes.exchange((), (), self.caller, also=lift)
 
     # ------------------------------------------------------------ transfer
     def export(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from itertools import count, dropwhile
 from typing import overload
@@ -11,12 +12,14 @@ from typing import overload
 from perdure.context.draft import Draft, Marks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import CleanText, cleaned_line, refuse_secrets
 from perdure.engine.validate.validating import Masked, common, kept
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
+    ForgottenError,
     NodeExistsError,
     NodeNotFoundError,
     VersionMismatchError,
@@ -29,6 +32,7 @@ from perdure.model.transcript import (
     Message,
     Said,
     abstract_of,
+    is_hidden_form,
     parse,
     pieces,
     render,
@@ -97,6 +101,8 @@ class Archived:
     """The project that the session belongs to."""
     left_out: tuple[LeftOut, ...] = ()
     """What of the given messages is not kept."""
+    hidden: int = 0
+    """How many sentences of them are hidden, because the user forgot them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,13 @@ class Sessions:
         refuse_secrets(session_id, "id of the session", "choose another name.")
         given = read_messages(messages)
         place = Uri(ctx.account_id, ("sessions", session_id))
-        screened = Screened(given.messages)
+        forgotten = of_caller(self._nodes, ctx)
+        if forgotten.hides_session(place):
+            raise ForgottenError(
+                f"the session {session_id[:80]!a} was forgotten. Nothing was kept. Fix: none "
+                "needed; `perdure unarchive` brings back what was not erased."
+            )
+        screened = Screened(given.messages, forgotten)
 
         def join(before: Sequence[Message]) -> Sequence[Message]:
             if addition.whole:
@@ -156,15 +168,21 @@ class Sessions:
         if addition.after is not None:
             done = self._extended(place, screened.after(()), addition.after, inside)
         else:
-            naming = clean_title(addition.title).text, addition.project
+            naming = forgotten.masked(clean_title(addition.title).text).text, addition.project
             done = self._attempted(place, join, naming, inside, dry_run=dry_run)
+        now = of_caller(self._nodes, ctx)
+        if now.entries != forgotten.entries and not dry_run:  # since it was looked at
+            hidden = self._attempted(
+                place, partial(_hidden_in, now), ("", ""), inside, dry_run=False
+            )
+            done = replace(done, said=hidden.said, learned=hidden.learned)
         first, offset = len(done.said) - done.added, len(done.said) - len(given.messages)
         masked = tuple(
             Masked(at + offset, kinds)
             for at, kinds in sorted(screened.kinds.items())
             if done.added and at + offset >= first
         )
-        return replace(done, masked=masked, left_out=given.left_out)
+        return replace(done, masked=masked, left_out=given.left_out, hidden=screened.hidden)
 
     # ------------------------------------------------------------ more messages at the end
     def _extended(
@@ -221,12 +239,12 @@ class Sessions:
     ) -> Archived:
         title, project = naming
         known = self._known(place, ctx)
-        before = _said(known)
+        before = said_in(known)
         after = join(before)
         same = len(before) if after is before else common(before, after)
         replaced = len(before) - same
         parts = list(_parts(place, after))
-        gone = known[len(parts) :] if replaced else []
+        gone = known[len(parts) :] if after is not before else []
         mark = self._marks.read(place, ctx) if known else ""
         learned = learned_from(mark, after)
         if replaced:
@@ -259,7 +277,7 @@ class Sessions:
 
     def messages(self, place: Uri, ctx: RequestContext) -> list[Message]:
         """Return the messages that a session has."""
-        return _said(self._known(place, ctx))
+        return said_in(self._known(place, ctx))
 
     def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
         """Return the nodes with messages that the session has, in order."""
@@ -267,10 +285,16 @@ class Sessions:
 
 
 class Screened:
-    """Given messages as they may be kept. Those that a session has already are not scanned."""
+    """Given messages as they may be kept: without secrets, and without what was forgotten.
 
-    def __init__(self, given: Sequence[Message]) -> None:
+    Those that a session has already are not scanned.
+    """
+
+    def __init__(self, given: Sequence[Message], forgotten: ForgottenList) -> None:
         self._given = given
+        self._forgotten = forgotten
+        self.hidden = 0
+        """How many sentences are hidden."""
         self._clean: dict[int, Message] = {}
         self.kinds: dict[int, tuple[str, ...]] = {}
         """The kinds of the secrets that were masked, by message."""
@@ -283,7 +307,10 @@ class Screened:
             return given
         if at not in self._clean:
             found = kept(given)
-            self._clean[at] = found.message
+            said = self._forgotten.masked(found.message.content)
+            message = replace(found.message, content=said.text) if said.hidden else found.message
+            self.hidden += said.hidden
+            self._clean[at] = message
             if found.kinds:
                 self.kinds[at] = found.kinds
         return self._clean[at]
@@ -326,6 +353,12 @@ class Later(Sequence[Message]):
 
 
 # ---------------------------------------------------------------- which messages a session gets
+def _hidden_in(forgotten: ForgottenList, before: Sequence[Message]) -> Sequence[Message]:
+    """Return what a session has once a list hides in it what was forgotten."""
+    after = [replace(each, content=forgotten.masked(each.content).text) for each in before]
+    return before if after == list(before) else after
+
+
 def recommitted(
     before: Sequence[Message], said: Sequence[Message], place: Uri
 ) -> Sequence[Message]:
@@ -334,7 +367,8 @@ def recommitted(
     if same == len(said):
         return before
     if same == len(before) or _is_last_exchange(before, said, same):
-        return said
+        pairs = zip(before[:same], said, strict=False)
+        return [*(old if is_hidden_form(old, new) else new for old, new in pairs), *said[same:]]
     raise NodeExistsError(
         f"the session {place.name[:80]!a} was committed with other messages. "
         "Fix: commit it with all that was said before",
@@ -398,7 +432,13 @@ def _overlap(before: Sequence[Message], new: Sequence[Message]) -> int:
     """Return how many messages end what is there and begin what is new."""
     known, given = list(before), list(new)
     sizes = range(min(len(known), len(given)), 0, -1)
-    return next((size for size in sizes if known[-size:] == given[:size]), 0)
+    return next((size for size in sizes if _are_same(known[-size:], given[:size])), 0)
+
+
+def _are_same(known: Sequence[Message], given: Sequence[Message]) -> bool:
+    """Whether messages are kept already, perhaps with something hidden in them."""
+    pairs = zip(known, given, strict=True)
+    return all(old == new or is_hidden_form(old, new) for old, new in pairs)
 
 
 def _is_within(before: Sequence[Message], new: Sequence[Message]) -> bool:
@@ -406,7 +446,8 @@ def _is_within(before: Sequence[Message], new: Sequence[Message]) -> bool:
     known, given = list(before), list(new)
     starts = range(len(known) - len(given) + 1)
     return all(each.time for each in given) and any(
-        known[at] == given[0] and known[at : at + len(given)] == given for at in starts
+        _are_same(known[at : at + 1], given[:1]) and _are_same(known[at : at + len(given)], given)
+        for at in starts
     )
 
 
@@ -429,7 +470,7 @@ def _info(reader: NodeReader, place: Uri, ctx: RequestContext) -> SessionInfo | 
         nodes.extend(_nodes_of(reader, place, ctx))
     if not nodes:
         return None
-    said = _said(nodes)
+    said = said_in(nodes)
     times = [each.time for each in said if each.time] or [node.updated_at for node in nodes]
     title = _given_title(nodes[0]) or _derived_title(said) or place.name
     size = sum(len(node.content.encode()) for node in nodes)
@@ -571,7 +612,8 @@ def _titled(
     yield from written.values()
 
 
-def _said(nodes: Iterable[ContextNode]) -> list[Message]:
+def said_in(nodes: Iterable[ContextNode]) -> list[Message]:
+    """Return the messages of the nodes of a session, which are in order."""
     return _joined(each for node in nodes for each in parse(node.content))
 
 

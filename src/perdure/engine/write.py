@@ -40,7 +40,7 @@ _RENAME = "choose another name."
 class Saved(str):
     """The URI of a saved memory, with what saving did."""
 
-    __slots__ = ("changed", "created", "masked", "version", "written")
+    __slots__ = ("changed", "created", "lifted", "masked", "version", "written")
     version: int
     written: bool
     """False if the memory had just this text already."""
@@ -49,6 +49,8 @@ class Saved(str):
     """Whether the stored text differs from the given one, because that could do harm."""
     masked: tuple[Note, ...]
     """Where secrets were masked."""
+    lifted: int
+    """How many things that say so were forgotten before, and are not any more."""
 
     @classmethod
     def of(cls, node: ContextNode, *, written: bool, given: str, masked: tuple[Note, ...]) -> Self:
@@ -58,6 +60,7 @@ class Saved(str):
         saved.created = written and node.version == 1
         saved.changed = node.content != given
         saved.masked = masked
+        saved.lifted = 0
         return saved
 
 

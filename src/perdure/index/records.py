@@ -10,7 +10,7 @@ from typing import NamedTuple
 from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of
-from perdure.model.transcript import Said, parse
+from perdure.model.transcript import HIDDEN, Said, parse
 from perdure.model.values import JSON, read_moment
 
 CHARACTERS = 900
@@ -227,12 +227,12 @@ def _turns(said: Sequence[Said]) -> Iterator[Piece]:
 def _spoken(said: Said) -> Iterator[tuple[Said, str, int]]:
     """Yield what a person or the agent said in a message, with its first line; else nothing.
 
-    If what nobody said stands in the middle of it, each paragraph of the rest is yielded. A
-    summary is a program's, whatever its message says.
+    If what nobody said stands in the middle of it, each paragraph of the rest is yielded; of what
+    the user forgot, nothing. A summary is a program's, whatever its message says.
     """
     content = said.message.content
     speech = speech_of(said.message.role, content)
-    if speech.kind not in _INDEXED or not speech.text.strip():
+    if speech.kind not in _INDEXED or not speech.text.replace(HIDDEN, "").strip():
         return
     if speech.kind is Kind.SUMMARY:
         said = replace(said, message=replace(said.message, role="system", name=""))

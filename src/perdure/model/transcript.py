@@ -7,7 +7,7 @@ node goes on in the next one, as `^m0.1`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from perdure.errors import InvalidValueError
@@ -28,6 +28,8 @@ _HEADING = re.compile(
     r"(?:, (?P<time>[0-9T:.+-]+))? \^m(?P<index>[0-9]{1,9})(?:\.(?P<piece>[0-9]{1,9}))?"
 )
 _LOOKS_LIKE_ONE = re.compile(r"\\*## .* \^m[0-9.]+")
+HIDDEN = "[forgotten]."
+"""Stands in a message for a sentence that its user forgot."""
 _SPACE = re.compile(r"\s+")
 _BEGINNING = 1_500
 PIECE_CHARACTERS = 40_000
@@ -117,6 +119,26 @@ def parse(text: str) -> list[Said]:
     return [
         _said(match, lines, at, end) for (at, match), end in zip(found, starts[1:], strict=True)
     ]
+
+
+def is_heading(line: str) -> bool:
+    """Whether a line of a text begins a message."""
+    return line.startswith("## ") and _HEADING.fullmatch(line) is not None
+
+
+def is_hidden_form(kept: Message, given: Message) -> bool:
+    """Whether a message that is kept is a given one, but for sentences that were hidden in it."""
+    first, *others = kept.content.split(HIDDEN)
+    if not others or not given.content.startswith(first):
+        return False
+    at = len(first)
+    for part in others[:-1]:
+        at = given.content.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    ends = given.content.endswith(others[-1]) and len(given.content) - len(others[-1]) >= at
+    return ends and replace(given, content="") == replace(kept, content="")
 
 
 def pieces(messages: Sequence[Message], first: int = 0) -> Iterator[tuple[int, int, Message]]:

@@ -261,3 +261,21 @@ def test_only_the_owner_of_all_accounts_exports_everything(machine: Machine, fol
     with machine.opened() as context, pytest.raises(AccessDeniedError):
         of(context, ANA).export(folder, everything=True)
     assert not folder.exists()
+
+
+def test_what_was_forgotten_is_forgotten_elsewhere(
+    machine: Machine, folder: Path, tmp_path: Path
+) -> None:
+    said = [{"role": "user", "content": "Please note that the kumquat hides under the veranda."}]
+    with machine.opened() as context:
+        memory = of(context, ROOT)
+        uri = memory.save("The kumquat hides under the veranda.", category="note", slug="fruit")
+        memory.forget(uri)
+        memory.export(folder)
+    other = Machine(tmp_path / "other", "device-local")
+    other.take_in(folder)
+    with other.opened() as context:
+        memory = of(context, ROOT)
+        assert memory.commit_session(said, session_id="s9").hidden == 1
+        assert memory.recall("Where is the kumquat?").kept_back == 0
+        assert memory.recall("Is the kumquat under the veranda?").kept_back == 1

@@ -60,6 +60,8 @@ def test_killed_after_any_call_it_is_as_it_was_or_the_next_one_ends_it(tmp_path:
     home, whole = tmp_path / "home", tmp_path / "whole"
     with opened(home, semantic=False) as context:
         uri = save_secret(context)
+        said = [{"role": "user", "content": f"Note this. {SECRET}"}]
+        root(context).commit_session(said, session_id="s1", extract=False)
     shutil.copytree(home, whole)
     calls = erase(home, uri, 0)
     assert check(home, uri)

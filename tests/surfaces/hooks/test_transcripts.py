@@ -14,7 +14,9 @@ from perdure.agents import pending, transcripts
 from perdure.agents.pending import Waiting, folder_of, keep
 from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
+from perdure.errors import ForgottenError
 from perdure.model import Uri
+from perdure.model.transcript import HIDDEN
 from perdure.testing.suite import examples
 from tests.engine.importing.samples import code_line, codex_message, codex_meta, result, used
 from tests.surfaces.hooks.calling import (
@@ -331,3 +333,37 @@ def test_ten_sessions_of_five_projects_at_once_are_all_kept(tmp_path: Path) -> N
             assert said(context, f"claude-code-{path.stem}") == items(4)
             node = context.memory.read(f"sessions/claude-code-{path.stem}/messages")
             assert node.metadata["cwd"] == f"/srv/project-{at % 5}"
+
+
+class TestForgetting:
+    def test_a_session_with_something_hidden_goes_on_as_it_is(
+        self, context: Context, tmp_path: Path
+    ) -> None:
+        path = write(tmp_path / f"{SESSION}.jsonl", talk(4))
+        hook(context, path)
+        memory = context.memory
+        for number, erase in ((0, False), (2, True)):
+            uri = memory.save(f"Look at item {number}.", category="note", slug=f"n{number}")
+            memory.forget(uri, erase=erase)
+            hook(context, path)
+            hook(context, write(path, talk(6 + number, 4 + number), "a"))
+
+        assert names(context) == [f"claude-code-{SESSION}"]
+        kept = [HIDDEN if number in {0, 2} else each for number, each in enumerate(items(8))]
+        assert said(context) == kept
+
+    @pytest.mark.parametrize("erase", [False, True])
+    def test_a_forgotten_session_is_not_kept_again(
+        self, context: Context, tmp_path: Path, *, erase: bool
+    ) -> None:
+        path = write(tmp_path / f"{SESSION}.jsonl", talk(4))
+        hook(context, path)
+        context.memory.forget(f"sessions/claude-code-{SESSION}", erase=erase)
+
+        write(path, talk(6, 4), "a")
+        with pytest.raises(ForgottenError):  # which ends its note
+            hook(context, path)
+        shutil.rmtree(folder_of(context.config.home) / "read")
+        hook(context, path)
+
+        assert names(context) == []

@@ -7,7 +7,7 @@ may be done again. The receipt comes last, so it never says more than is true.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -16,9 +16,11 @@ from typing import Protocol
 from perdure.artifacts import CID
 from perdure.artifacts.entry import Sweep
 from perdure.artifacts.keys import SigningKey
+from perdure.context.draft import Draft
 from perdure.context.files import META, OWNER
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
+from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide
 from perdure.engine.erasing.planning import (
     DerivedTraces,
     Erased,
@@ -88,11 +90,15 @@ class Erasing:
         self._tasks = Tasks(means.folder / "erasing")
 
     # ------------------------------------------------------------ verbs
-    def plan(self, uri: str, ctx: RequestContext) -> ErasurePlan:
+    def plan(self, uri: str, ctx: RequestContext) -> tuple[ErasurePlan, Hidden]:
         """Say what would be erased. Nothing is changed; what others did by hand enters history."""
         demand_root(ctx)
         sweep(self._recorded)
-        return self._planner.plan(self._planner.task(uri, ctx, ""), ctx)
+        task = self._planner.task(uri, ctx, "")
+        hiding = Hiding(self._nodes, ctx, erased=True)
+        hidden = hiding.plan(Draft(self._nodes, datetime.now(UTC)), self._planner.targets(task))
+        sessions = {each for each in hiding.changed if Uri.parse(each).session}
+        return self._planner.plan(task, ctx, sessions), hidden
 
     def erase(self, uri: str, ctx: RequestContext, reason: str = "") -> Erased | None:
         """Erase a node, all that is in a folder, a session or a person; None if nothing is left.
@@ -142,19 +148,43 @@ class Erasing:
 
     # ------------------------------------------------------------ doing it
     def _do(self, task: Task, ctx: RequestContext, key: SigningKey) -> Erased:
+        self._hide(task, ctx)
         self._remove(task, ctx)
         until = Until(task.id, task.begun)
 
         def chosen() -> frozenset[CID]:
-            return self._planner.trace(task.spans, until).contents
+            found = self._planner.trace(task.spans, until)
+            return found.contents | self._planner.quoting(task)
 
         self._recorded.erase(chosen, f"erased: {task.reason}" if task.reason else "erased")
-        found = self._planner.trace(task.spans, until)
+        found = self._with_sessions(task, self._planner.trace(task.spans, until))
         places = self._planner.places(found)
         derived = self._means.derived.forget(task.account_id, task.owners, places)
         erased = self._receipted(task, found, derived, key)
         self._tasks.end(task)
         return erased
+
+    def _hide(self, task: Task, ctx: RequestContext) -> None:
+        """Take what is erased out of the sessions, before it is gone itself and can't be known."""
+        if targets := self._planner.targets(task):
+            hide(self._nodes.because("erased"), targets, ctx, erased=True)
+
+    def _with_sessions(self, task: Task, found: Trace) -> Trace:
+        """Return a trace with the versions elsewhere that were swept since this began."""
+        swept = self._swept(task)
+        events = [event for event in self._planner.events_of_users(task) if event.cid in swept]
+        contents = found.contents | {event.cid for event in events if event.cid is not None}
+        known = {event.position for event in found.versions}
+        more = (event for event in events if event.position not in known)
+        return replace(found, versions=(*found.versions, *more), contents=contents)
+
+    def _swept(self, task: Task) -> set[CID]:
+        return {
+            cid
+            for logged in self._history.store.log(after=task.begun)
+            if isinstance(logged.entry, Sweep)
+            for cid in logged.entry.cids
+        }
 
     def _remove(self, task: Task, ctx: RequestContext) -> None:
         """Remove the texts; what came since they were removed before is somebody's anew."""
@@ -199,12 +229,7 @@ class Erasing:
         self, task: Task, found: Trace, derived: Mapping[str, int], key: SigningKey
     ) -> Erased:
         """Sign what the log says was swept since this began."""
-        swept = {
-            cid
-            for logged in self._history.store.log(after=task.begun)
-            if isinstance(logged.entry, Sweep)
-            for cid in logged.entry.cids
-        }
+        swept = self._swept(task)
         contents = tuple(sorted(cid for cid in found.contents if cid in swept))
         versions = [event for event in found.versions if event.cid in swept]
         kept = self._planner.kept(found, task.account_id)
@@ -274,32 +299,53 @@ class Forgetting:
         self._request = request
 
     def archive(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
-        """Put away every node at a place and below; those that are, stay so."""
+        """Put away every node at a place and below, and hide what it says wherever it was kept.
+
+        Those that are put away stay so. All of it is one commit.
+        """
         place = self._nodes.reach.changed(uri, self._request)
-        nodes = self._nodes.because(reason)
         now, before = [], []
         for each in [place] if place.is_node else list(self._below(place)):
             if self._is_archived(each):
-                before.append(str(each))
+                before.append(each)
             elif not place.is_node and not self._nodes.is_active(each):
                 continue
             else:
-                now.append(str(each))
+                now.append(each)
         if not now and not before:
             raise absent(place)
-        for each_uri in now:
-            if dry_run:
-                self._nodes.active(Uri.parse(each_uri))
-            else:
-                nodes.archive_node(each_uri, self._request)
-        return Forgotten(tuple(now), tuple(before))
+        hiding, hidden = Hiding(self._nodes, self._request), Hidden()
+
+        def plan(draft: Draft) -> None:
+            nonlocal hiding, hidden
+            for each in now:
+                self._nodes.plan_archive(draft, each)
+            hiding = Hiding(self._nodes, self._request)
+            hidden = hiding.plan(draft, self._targets((*now, *before)))
+
+        if dry_run:
+            plan(Draft(self._nodes, datetime.now(UTC)))
+        else:
+            nodes = self._nodes.because(reason)
+            nodes.archive_nodes(plan, self._request)
+            late = hide(nodes, self._targets((*now, *before)), self._request, hiding)
+            hidden += replace(late, statements=0)
+        also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
+        archived, known = (tuple(map(str, each)) for each in (now, before))
+        left = tuple(sorted(hiding.left))
+        return Forgotten(archived, known, hidden=hidden, also=tuple(also), left=left)
+
+    def _targets(self, places: Iterable[Uri]) -> list[Target]:
+        found = filter(None, map(self._nodes.load, places))
+        return [Target.of(stored.node) for stored in found]
 
     def erase(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
         erasing = self._erasing()
-        plan = erasing.plan(uri, self._request)
+        plan, hidden = erasing.plan(uri, self._request)
         if dry_run or plan.is_empty:
-            return Forgotten(plan=plan)
-        return Forgotten(plan=plan, erased=erasing.erase(uri, self._request, reason))
+            return Forgotten(plan=plan, hidden=hidden)
+        erased = erasing.erase(uri, self._request, reason)
+        return Forgotten(plan=plan, erased=erased, hidden=hidden)
 
     def _below(self, folder: Uri) -> Iterator[Uri]:
         reach = self._nodes.reach

@@ -7,17 +7,20 @@ from before the first step until after the last.
 import json
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from perdure.artifacts import CID
+from perdure.context import frontmatter
 from perdure.context.files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.engine.erasing.hiding import NOTHING_HIDDEN, Hidden, Target, sessions_of
 from perdure.engine.erasing.receipts import Receipt, erased_versions
 from perdure.engine.erasing.tracing import (
     Span,
@@ -28,10 +31,18 @@ from perdure.engine.erasing.tracing import (
     texts_in,
     trace,
 )
+from perdure.engine.forgotten import ForgottenList, load
+from perdure.engine.learn.evidence import support_of
 from perdure.engine.validate.texts import strings_in
 from perdure.engine.whole_file import write_whole
-from perdure.errors import AccessDeniedError, DamageError, InvalidUriError, NodeNotFoundError
-from perdure.model import RequestContext, Role, Uri
+from perdure.errors import (
+    AccessDeniedError,
+    BrokenNodeError,
+    DamageError,
+    InvalidUriError,
+    NodeNotFoundError,
+)
+from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.storage.history import Event, History
 
 LEAST = 12
@@ -171,6 +182,12 @@ class Forgotten:
     plan: ErasurePlan | None = None
     """What would be erased, or was."""
     erased: Erased | None = None
+    hidden: Hidden = NOTHING_HIDDEN
+    """What of it was hidden elsewhere, by place."""
+    also: tuple[str, ...] = ()
+    """Other memories that said the same: archived too, or without that statement now."""
+    left: tuple[str, ...] = ()
+    """Memories that say it among other things that somebody wrote; they are left alone."""
 
 
 _SUFFIX = ".json"
@@ -280,7 +297,23 @@ class Planner:
         id_, begun = secrets.token_hex(8), self._history.position()
         found = self.places(self.trace(spans), self._files(spans))
         owners = tuple(self._owners(owner, found))
-        return Task(id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun)
+        task = Task(id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun)
+        learned = spans_of(self._learned_too(task), self._nodes)
+        return replace(task, spans=(*task.spans, *learned))
+
+    def _learned_too(self, task: Task) -> list[Uri]:
+        """Return what was learned, and says nothing but what is erased."""
+        targets = self.targets(task)
+        places = {target.place for target in targets}
+        found = []
+        for user in self._users(task) if targets else ():
+            finder = self._finder(task, user)
+            for place in self._nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
+                with suppress(BrokenNodeError):
+                    stored = self._nodes.load(place) if place not in places else None
+                    if stored and support_of(stored.node) and finder.is_all(stored.node.content):
+                        found.append(place)
+        return found
 
     def _files(self, spans: Iterable[Span]) -> tuple[str, ...]:
         return tuple(text.key for text in texts_in(spans, self._nodes))
@@ -302,7 +335,82 @@ class Planner:
     def _is_kept(self, cid: CID) -> bool:
         return self._history.store.is_kept(cid)
 
-    def plan(self, task: Task, ctx: RequestContext) -> ErasurePlan:
+    # ------------------------------------------------------------ sessions that quote it
+    def targets(self, task: Task) -> list[Target]:
+        """Return the memories and sessions that go, each with all that it ever said."""
+        if task.owner_space:
+            return []
+        said: dict[Uri, list[str]] = defaultdict(list)
+        for event in self.trace(task.spans).versions:
+            folder, _, name = event.key.rpartition("/")
+            place = self.place(folder) if name == CONTENT and event.cid is not None else None
+            if place is not None and place.is_node and event.cid is not None:
+                data = self._history.store.get(event.cid) or b""
+                said[place].append(frontmatter.split(data.decode(errors="replace"))[1])
+        return [self._target(place, texts) for place, texts in said.items()]
+
+    def _target(self, place: Uri, texts: Sequence[str]) -> Target:
+        with suppress(BrokenNodeError):
+            stored = self._nodes.load(place)
+            if stored is not None:
+                return Target.of(stored.node, *texts)
+        return Target.of(ContextNode(uri=str(place)), *texts)
+
+    def events_of_users(self, task: Task) -> list[Event]:
+        """Return what ever was in sessions, and in what was learned, of users whose things go."""
+        below = tuple(f"{self._nodes.folder(place).key}/" for place in self._quotable(task))
+        return [event for event in self._history.changes() if event.key.startswith(below)]
+
+    def _quotable(self, task: Task) -> Iterator[Uri]:
+        if task.owner_space:
+            return
+        for user in self._users(task):
+            for session, _ in sessions_of(self._nodes, task.account_id, user):
+                yield session
+            for place in self._nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
+                with suppress(BrokenNodeError):
+                    stored = self._nodes.load(place)
+                    if stored is not None and support_of(stored.node):
+                        yield place
+
+    def _users(self, task: Task) -> set[str]:
+        names = (each.partition(":") for each in task.owners)
+        of_tasks = {name for kind, _, name in names if kind == "user"}
+        return of_tasks | {task.actor.partition("/")[0]}
+
+    def quoting(self, task: Task) -> frozenset[CID]:
+        """Return the contents of sessions, none of them in use, that say what is erased.
+
+        What was hidden by an erasure that was interrupted can't be read, and is among them.
+        """
+        living = {event.key: event.cid for event in self._history.changes()}
+        former = {event.cid: event.key for event in self.events_of_users(task)}
+        lists = [self._finder(task, user) for user in self._users(task)] if former else []
+        return frozenset(
+            cid
+            for cid, key in former.items()
+            if cid is not None and self._is_kept(cid) and self._quotes(cid, key, lists)
+        ) - set(living.values())
+
+    def _quotes(self, cid: CID, key: str, lists: Iterable[ForgottenList]) -> bool:
+        data = self._history.store.get(cid)
+        if data is None:
+            return True
+        texts = [data.decode(errors="replace")]
+        if key.endswith(".json"):
+            with suppress(ValueError, RecursionError):
+                texts = list(strings_in(json.loads(texts[0])))
+        return any(each.says(text) for each in lists for text in texts)
+
+    def _finder(self, task: Task, user: str) -> ForgottenList:
+        """Return what tells the words that are erased: by the list, and by what history has."""
+        known = load(self._nodes, task.account_id, user)
+        targets = self.targets(task)
+        kept = known.only([str(target.place) for target in targets]).entries
+        found = (known.entry(str(each.place), each.texts, each.quotes) for each in targets)
+        return known.of((*kept, *found))
+
+    def plan(self, task: Task, ctx: RequestContext, hidden: Collection[str] = ()) -> ErasurePlan:
         self.is_nothing(task)
         found = self.trace(task.spans)
         contents = dict.fromkeys(sorted(filter(self._is_kept, found.contents)))
@@ -319,7 +427,11 @@ class Planner:
             size,
             self.kept(found, task.account_id),
             found.moved,
-            tuple(quoting(self._nodes, Uri(task.account_id), said, self._gone(task))),
+            tuple(
+                each
+                for each in quoting(self._nodes, Uri(task.account_id), said, self._gone(task))
+                if each.uri not in hidden
+            ),
             tuple(self._leading(places, ctx)),
             self._derived.told(task.account_id, task.owners, places),
             tuple(self._derived.elsewhere(contents)),

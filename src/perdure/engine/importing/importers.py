@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -55,6 +56,7 @@ class State(Enum):
     CHANGED = "changed"
     SAME = "same"
     REFUSED = "refused"
+    FORGOTTEN = "forgotten"
 
 
 class Verbs(Protocol):
@@ -328,6 +330,10 @@ class MemoryImporter:
         dry_run: bool,
     ) -> State:
         clean = safe(content, metadata, self._secrets)
+        forgotten = of_caller(self._nodes, self._memory.caller)
+        if forgotten.is_all(clean.content):
+            return State.FORGOTTEN
+        clean = replace(clean, content=forgotten.masked(clean.content).text)
         state = stand(item, clean.content, before)
         if state is not State.SAME and not dry_run:
             self._memory.save(
@@ -408,7 +414,10 @@ class SessionImporter:
     def put(self, item: Conversation, *, dry_run: bool) -> State:
         """Keep a whole conversation."""
         place, ctx = self._place(item)
-        state = self._state(item, place, ctx)
+        forgotten = of_caller(self._nodes, ctx)
+        if forgotten.hides_session(place):
+            return State.FORGOTTEN
+        state = self._state(item, place, ctx, forgotten)
         if not dry_run and (state is not State.SAME or self._learn):
             project = self._memory.project_at(item.cwd) if item.cwd else self._memory.project
             done = self._memory.commit_session(
@@ -442,10 +451,12 @@ class SessionImporter:
         caller = self._memory.caller
         return Uri(caller.account_id, ("sessions", name)), replace(caller, session_id=name)
 
-    def _state(self, item: Conversation, place: Uri, ctx: RequestContext) -> State:
+    def _state(
+        self, item: Conversation, place: Uri, ctx: RequestContext, forgotten: ForgottenList
+    ) -> State:
         """Say how the messages stand to those that are there; `NodeExistsError` if they differ."""
         before = self._sessions.messages(place, ctx)
-        said = Screened(read_messages(item.messages).messages).after(before)
+        said = Screened(read_messages(item.messages).messages, forgotten).after(before)
         if not same(before, said):
             raise NodeExistsError(
                 f"the session {place.name[:80]!a} is there with other messages. It was left alone. "
@@ -466,7 +477,7 @@ class SessionImporter:
         wanted: dict[str, JSON] = {
             SOURCE: item.source,
             SOURCE_ID: item.source_id[:MAX_CONTENT],
-            "title": title.text,
+            "title": of_caller(self._nodes, ctx).masked(title.text).text,
             "source_created_at": item.created_at,
             "cwd": cleaned_line(item.cwd[:MAX_OVERVIEW], "folder", SecretPolicy.MASK).text,
             "branch": first.metadata.get("branch")

@@ -148,9 +148,11 @@ class Imported:
             self.more += 1
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Return by kind how many items are new, changed, the same, and refused."""
+        """Return by kind how many items are new, changed, the same, refused, and forgotten."""
+        forgot = any(counts[State.FORGOTTEN] for counts in self.counts.values())
+        states = [state for state in State if forgot or state is not State.FORGOTTEN]
         return {
-            kind: {state.value: counts[state] for state in State}
+            kind: {state.value: counts[state] for state in states}
             for kind, counts in self.counts.items()
         }
 

@@ -87,6 +87,8 @@ class Remembered:
     """Statements that ended."""
     doubted: tuple[str, ...] = ()
     """Statements that may be outdated since now; both are kept."""
+    lifted: int = 0
+    """How many things that say so were forgotten before, and are not any more."""
 
 
 def remember(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from perdure.engine.recall.times import EventReference, Span
 
 _TABLE = table(__file__, "questions.txt")
-_STOP_WORDS = frozenset(_TABLE["STOP_WORDS"].split())
+STOP_WORDS = frozenset(_TABLE["STOP_WORDS"].split())
 _WORD = re.compile(r"[^\W_]+")
 _QUOTED = re.compile('["\u201c]([^"\u201c\u201d]{1,200})["\u201d]')
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+(?:\s[A-Z][\w'-]+)*")
@@ -95,4 +95,4 @@ def around(event: "EventReference", date: datetime) -> "Span":
 
 def content_words(text: str) -> tuple[str, ...]:
     words = tuple(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
-    return tuple(word for word in words if word not in _STOP_WORDS) or words
+    return tuple(word for word in words if word not in STOP_WORDS) or words

@@ -138,6 +138,8 @@ class HintKind(Enum):
     """The index of a past state could not be stored."""
     QUARANTINED = "quarantined"
     """A foreign file was moved out of a derived folder."""
+    FORGOTTEN = "forgotten"
+    """Something was kept back, because the user forgot it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,10 @@ class RecallResult:
     """Whether vectors took part; if not, only words were compared."""
     left_out: int = 0
     """How many hits did not fit into the budget of tokens."""
+    kept_back: int = 0
+    """How many statements that the question is about are kept back: the user forgot them."""
+    says_forgotten: bool = False
+    """Whether the question itself says something that the user forgot."""
     hints: tuple[Hint, ...] = ()
     trace: tuple[Step, ...] = ()
     context: str = ""

@@ -103,6 +103,8 @@ class SessionCommit:
     """How many messages of a last answer the new ones replaced; history keeps them."""
     left_out: tuple[LeftOut, ...] = ()
     """What of the given messages can't be kept: images, reasoning, empty messages, odd keys."""
+    hidden: int = 0
+    """How many sentences of them are kept back, because the user forgot them."""
 
     @property
     def masked(self) -> int:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine.answering import Answering
+from perdure.engine.forgotten import of_caller
 from perdure.engine.learn.evidence import evidence_of, verified
 from perdure.engine.learn.policies import Known, policy_for
 from perdure.engine.parts import Parts
@@ -160,6 +161,7 @@ class Saving:
             archived.masked,
             archived.replaced,
             archived.left_out,
+            archived.hidden,
         )
 
     def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
@@ -253,6 +255,8 @@ class Saving:
         return [self._plan(candidate, ahead, ctx) for candidate in candidates]
 
     def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
+        if of_caller(self._nodes, ctx).says(candidate.content):
+            return Planned(candidate, Outcome.FILTERED, "The user forgot it.")
         policy = policy_for(candidate.category, ahead, self._learning.judge, self._clock)
         try:
             plan = policy.plan(candidate, ctx)

@@ -22,7 +22,7 @@ from perdure.engine.validate.texts import (
 )
 from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory
-from perdure.model.transcript import Message
+from perdure.model.transcript import Message, is_hidden_form
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
@@ -249,11 +249,12 @@ def kept(message: Message) -> Kept:
 def common(before: Sequence[Message], said: Sequence[Message]) -> int:
     """Return how many messages are the same in both, counted from the first.
 
-    What was kept when fewer secrets were known counts as if it were masked today.
+    What was kept when fewer secrets were known counts as if it were masked today; so does what
+    is hidden in a kept message, because its user forgot it.
     """
     count = 0
     for old, new in zip(before, said, strict=False):
-        if old != new and kept(old).message != new:
+        if old != new and not is_hidden_form(old, new) and kept(old).message != new:
             break
         count += 1
     return count

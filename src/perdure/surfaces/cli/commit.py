@@ -219,6 +219,8 @@ def _tell_left_out(done: SessionCommit) -> None:
         out.mention(f"not kept of message {each.message + 1}: {what}")
     if len(done.left_out) > _MOST_FAULTS:
         out.mention(f"and {len(done.left_out) - _MOST_FAULTS:,} more")
+    if done.hidden:
+        out.mention(f"kept back, because you forgot it: {counted(done.hidden, 'sentence')}")
 
 
 def _tell_failures(done: SessionCommit) -> None:
@@ -244,7 +246,7 @@ def _name(memory: Memory, uri: str) -> str:
 # ---------------------------------------------------------------- for programs
 def _json(done: SessionCommit, left_out: Iterable[str], *, dry_run: bool) -> dict[str, object]:
     return {
-        **picked(done, "session=session_id uris messages added replaced"),
+        **picked(done, "session=session_id uris messages added replaced hidden"),
         "dry_run": dry_run,
         "left_out": list(left_out),
         "not_kept": [

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import BinaryIO, TypedDict, Unpack
 
 import click
@@ -52,7 +53,8 @@ def forget_command(
     """Put away what nobody is to find; or erase it.
 
     NODE may be a folder, sessions/ID or users/ID: all that is in it goes. Without --erase it is
-    archived, and `perdure unarchive` brings it back. With --erase its files, all its versions and
+    archived, its words are hidden in your sessions, also in those to come, and `perdure unarchive`
+    brings it back. With --erase its files, all its versions and
     all that was derived from them are removed, and a signed receipt says so. users/ID is a person,
     with their sessions.
     """
@@ -72,14 +74,31 @@ def forget_command(
 def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
     done = memory.forget(node, reason=options["reason"], dry_run=options["dry_run"])
     if as_json:
-        out.json({"archived": list(done.archived), "before": list(done.before)})
+        out.json({**picked(done, "archived before also left"), "hidden": asdict(done.hidden)})
         return
     said = "would be archived" if options["dry_run"] else "is archived"
     for each in done.archived:
         out.line(f"{shown(each)} {said}")
     for each in done.before:
         out.line(f"{shown(each)} was archived before")
+    _tell_hidden(done, dry_run=options["dry_run"])
     out.mention("`perdure unarchive NODE` brings it back; --erase removes it for good")
+
+
+def _tell_hidden(done: Forgotten, *, dry_run: bool) -> None:
+    """Say where else its words were, and are hidden now."""
+    hidden, would = done.hidden, "would be " if dry_run else ""
+    where = [
+        f"{counted(hidden.sentences, 'sentence')} in {counted(hidden.messages, 'message')}",
+        counted(hidden.titles, "title"),
+    ]
+    said = " and ".join(each for each in where if not each.startswith("0 "))
+    if said:
+        out.line(f"{would}hidden: {said} of {counted(hidden.sessions, 'session')}")
+    for uri in done.also:
+        out.line(f"{would}archived, or without it: {shown(uri)}, which said the same")
+    for uri in done.left:
+        out.line(f"stays: {shown(uri)} says it too, among other things")
 
 
 def _erase(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
@@ -119,6 +138,7 @@ def _tell_plan(would: Forgotten, *, as_json: bool) -> None:
     else:
         for line in planned(would.plan):
             out.line(line)
+        _tell_hidden(would, dry_run=True)
 
 
 def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
@@ -128,10 +148,12 @@ def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
         return
     if as_json:
         plan = None if done.plan is None else plan_json(done.plan)
-        out.json({"erased": erased_json(erased), "plan": plan})
+        hidden = asdict(done.hidden)
+        out.json({"erased": erased_json(erased), "plan": plan, "hidden": hidden})
         return
     for line in told_of(erased):
         out.line(line)
+    _tell_hidden(done, dry_run=False)
     out.line(f"receipt {shown(options['receipt'] or str(erased.path))}")
 
 

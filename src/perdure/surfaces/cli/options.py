@@ -308,6 +308,12 @@ def mention_masked(notes: "Iterable[Note]") -> None:
     mention_number_masked(len(places), places)
 
 
+def mention_lifted(number: int) -> None:
+    """Print that what was forgotten is said again."""
+    if number:
+        out.mention("it was forgotten before, and is not any more")
+
+
 def mention_number_masked(number: int, places: list[str]) -> None:
     if number:
         were = "was" if number == 1 else "were"

@@ -219,7 +219,7 @@ def _highlighted(line: str, words: re.Pattern[str] | None) -> str:
 
 def _json(result: RecallResult, *, explain: bool) -> dict[str, object]:
     answer: dict[str, object] = {
-        **picked(result, "query semantic index_lag left_out"),
+        **picked(result, "query semantic index_lag left_out kept_back"),
         "hints": [picked(hint, "kind text") for hint in result.hints],
         "hits": [picked(hit, _OF_A_HIT) for hit in result.hits],
     }

@@ -4,7 +4,12 @@ import click
 
 from perdure import Memory, Remembered
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_project_memory
+from perdure.surfaces.cli.options import (
+    ONE_OBJECT,
+    as_json,
+    mention_lifted,
+    with_project_memory,
+)
 from perdure.surfaces.telling import shown_words
 
 
@@ -46,6 +51,7 @@ def tell(done: Remembered, *, as_json: bool) -> None:
                 "merged_with": done.merged_with,
                 "replaced": list(done.replaced),
                 "doubted": list(done.doubted),
+                "lifted": done.lifted,
             }
         )
         return
@@ -56,3 +62,4 @@ def tell(done: Remembered, *, as_json: bool) -> None:
         out.line(f"no longer holds: {shown_words(each)}")
     for each in done.doubted:
         out.line(f"may be outdated: {shown_words(each)}")
+    mention_lifted(done.lifted)

@@ -15,12 +15,13 @@ from perdure.surfaces.cli.options import (
     TakesText,
     as_json,
     masked_json,
+    mention_lifted,
     mention_masked,
     piped,
     with_meta,
     with_project_memory,
 )
-from perdure.surfaces.telling import version_line
+from perdure.surfaces.telling import picked, version_line
 
 _CATEGORY = "note"
 
@@ -68,12 +69,14 @@ def save_command(  # noqa: PLR0913 - one for each option
     if as_json:
         answer = {"uri": saved, "version": saved.version, "written": saved.written}
         masked = masked_json(saved.masked)
-        out.json({**answer, "created": saved.created, "changed": saved.changed, "masked": masked})
+        more = picked(saved, "created changed lifted")
+        out.json({**answer, **more, "masked": masked})
     else:
         out.line(version_line(saved, saved.version))
     if not saved.written:
         out.mention("it is known already; nothing was written")
     mention_masked(saved.masked)
+    mention_lifted(saved.lifted)
     if saved.changed:
         name = memory.name(saved)
         out.mention(f"it was not kept to the letter, for safety: `perdure read {name}` shows it")

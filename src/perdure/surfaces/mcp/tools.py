@@ -3,6 +3,8 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +14,7 @@ from perdure import (
     Claim,
     ContextNode,
     Entry,
+    Forgotten,
     Former,
     HintKind,
     Hit,
@@ -25,7 +28,7 @@ from perdure import (
     tokens_in,
 )
 from perdure.app import open_memory
-from perdure.errors import ClosedError, InvalidValueError
+from perdure.errors import BrokenNodeError, ClosedError, InvalidValueError
 from perdure.harness.projects import slug_at
 from perdure.model import RequestContext
 from perdure.model.speech import marked
@@ -36,6 +39,7 @@ from perdure.surfaces.mcp.refusing import without_paths
 from perdure.surfaces.telling import counted, gist, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
+_FORGOTTEN = HintKind.FORGOTTEN
 _MOST_NOTES = 3
 _LONGEST_NOTE = 160
 _LONGEST_GIST = 120
@@ -137,8 +141,10 @@ class Tools:
 
     def _recalled(self, result: RecallResult, hits: Sequence[Answer]) -> Answer:
         notes = list(self._notes(result))
+        kept_back = "".join(f" {each.text}." for each in result.hints if each.kind is _FORGOTTEN)
+        text = marked(f"{result.context}\n{kept_back}".strip()) if result.context else NOTHING
         return {
-            "text": marked(result.context) if result.context else NOTHING,
+            "text": text if result.context else f"{NOTHING}{kept_back}",
             "hits": hits,
             "left_out": result.left_out,
             "index_lag": result.index_lag,
@@ -146,8 +152,9 @@ class Tools:
         }
 
     def _notes(self, result: RecallResult) -> Iterator[str]:
-        """Yield what a model should know; that no embedding model is installed is for people."""
-        hints = [hint.text for hint in result.hints if hint.kind is not HintKind.NO_MODEL]
+        """Yield what else a model should know; that no model is installed is for people."""
+        passed_over = {HintKind.NO_MODEL, _FORGOTTEN}
+        hints = [hint.text for hint in result.hints if hint.kind not in passed_over]
         for text in hints[:_MOST_NOTES]:
             yield shortened(without_paths(text, self._environ), _LONGEST_NOTE)
 
@@ -165,6 +172,7 @@ class Tools:
             "changed": saved.changed,
             **({} if saved.written else {"same_as": str(saved)}),
             **({} if old is None else {"replaced": _gist(old)}),
+            **({"lifted": saved.lifted} if saved.lifted else {}),
         }
 
     def _read(
@@ -191,13 +199,18 @@ class Tools:
 
     def _forget(self, memory: Memory, *, uri: str, reason: str, delete: bool) -> Answer:
         found = memory.deletable(uri)
+        done = Forgotten()
+        with suppress(BrokenNodeError) if delete else nullcontext():
+            done = memory.forget(found.uri, reason=reason)
+        hidden = {name: count for name, count in asdict(done.hidden).items() if count}
+        more = {"hidden": hidden, "also": list(done.also), "says_it_too": list(done.left)}
+        told = {name: value for name, value in more.items() if value}
         if delete:
             memory.delete(found.uri, reason=reason)
             undo = f"perdure read {found.name} --at MOMENT shows what it said"
-            return {"uri": found.uri, "state": "deleted", "changed": True, "undo": undo}
-        changed = bool(memory.forget(found.uri, reason=reason).archived)
-        undo = f"perdure unarchive {found.name}"
-        return {"uri": found.uri, "state": "archived", "changed": changed, "undo": undo}
+            return {"uri": found.uri, "state": "deleted", "changed": True, "undo": undo, **told}
+        undo, changed = f"perdure unarchive {found.name}", bool(done.archived)
+        return {"uri": found.uri, "state": "archived", "changed": changed, "undo": undo, **told}
 
     def _history(self, memory: Memory, *, uri: str, limit: int) -> Answer:
         found, place = memory.history(uri), memory.uri(uri)
@@ -219,6 +232,7 @@ def _kept(memory: Memory, text: str, replaces: str, *, kind: str, scope: str) ->
         "merged_with": done.merged_with,
         "replaced": list(done.replaced),
         "may_be_outdated": list(done.doubted),
+        "lifted": done.lifted,
     }
     return {
         "uri": done.uri,

@@ -1,0 +1,342 @@
+"""Hiding what was forgotten wherever it was kept: in sessions, and in what was learned from them.
+
+The list of what a user forgot, what is hidden and what is archived change in one commit. So whoever
+is killed anywhere leaves all of it done, or nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from itertools import groupby
+
+from perdure.context.draft import Draft, Marks
+from perdure.context.files import CONTENT
+from perdure.context.nodes import Nodes
+from perdure.context.reading import NodeReader, Stored
+from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
+from perdure.engine.learn.evidence import Support, as_metadata, support_of
+from perdure.engine.learn.statements import statements, without
+from perdure.engine.sessions import Beginnings, learned_from, said_in
+from perdure.errors import BrokenNodeError
+from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
+from perdure.model.transcript import HIDDEN, Said, abstract_of, is_hidden_form, parse, section
+from perdure.model.values import JSON
+
+_TITLE = "title"
+_OWNER_DEPTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What was hidden, counted by place."""
+
+    statements: int = 0
+    """Statements that are on the list of what was forgotten."""
+    memories: int = 0
+    """Other memories that said the same, and are archived or lost that statement."""
+    sentences: int = 0
+    messages: int = 0
+    titles: int = 0
+    sessions: int = 0
+
+    def __add__(self, other: "Hidden") -> "Hidden":
+        names = [each.name for each in fields(self)]
+        return Hidden(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+NOTHING_HIDDEN = Hidden()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A place that is forgotten, with all that it says or said."""
+
+    place: Uri
+    texts: tuple[str, ...] = ()
+    quotes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, node: ContextNode, *earlier: str) -> "Target":
+        """Return a node with its statements, and with what they rest on."""
+        if "memories" not in node.place.path:
+            return cls(node.place)
+        texts = (node.content, *earlier)
+        said = tuple(dict.fromkeys(each.text for text in texts for each in statements(text)))
+        return cls(node.place, said, tuple(_quotes(support_of(node).values())))
+
+
+def _quotes(found: Iterable[Support]) -> Iterator[str]:
+    for mention in (mention for each in found for mention in each.mentions):
+        yield from (each.quote for each in mention.evidence if each.quote)
+        if mention.wording:
+            yield mention.wording
+
+
+@dataclass(slots=True)
+class Hiding:
+    """Plans what is hidden, for one commit."""
+
+    nodes: Nodes
+    ctx: RequestContext
+    erased: bool = False
+    """Keep no hash of a single word."""
+    changed: set[str] = field(default_factory=set)
+    """The URIs of what is hidden in."""
+    left: set[str] = field(default_factory=set)
+    """The URIs of other memories that say it among other things, and are left alone."""
+    clean: dict[str, int] = field(default_factory=dict)
+    """Nodes of sessions, with their versions, that have nothing to hide."""
+
+    def plan(self, draft: Draft, targets: Iterable[Target]) -> Hidden:
+        """Put what was forgotten on the lists of its users, and hide it wherever they have it."""
+        by_user: dict[str, list[Target]] = defaultdict(list)
+        for target in targets:
+            by_user[self._user(target.place)].append(target)
+        total = Hidden()
+        for user, of_user in by_user.items():
+            total += self._plan_user(draft, user, of_user)
+        return total
+
+    def _user(self, place: Uri) -> str:
+        """Return whose list a place belongs on: its user's, else the caller's."""
+        session = self.nodes.reach.session_owner(place) if place.session else ""
+        kind, _, name = (session or place.owner_space).partition(":")
+        return name if kind == "user" else self.ctx.user_id
+
+    def _plan_user(self, draft: Draft, user: str, targets: list[Target]) -> Hidden:
+        account = targets[0].place.account
+        total = Hidden()
+
+        def change(known: ForgottenList) -> ForgottenList:
+            nonlocal total
+            found = [*self._entries(known, targets)]
+            finder = known.of(found)
+            new = (entry for entry in found if entry not in known.entries)
+            statements = sum(len(entry.words) for entry in new)
+            gone = {target.place for target in targets}
+            said: set[str] = set()
+            total = Hidden(
+                statements=statements, memories=self._memories(draft, user, finder, gone)
+            )
+            total += self._sessions(draft, account, user, finder, gone, said)
+            done = (known.completed(each, said, erased=self.erased) for each in found)
+            return known.added(*done)
+
+        changed(draft, account, user, change)
+        return total
+
+    def _entries(self, known: ForgottenList, targets: Iterable[Target]) -> Iterator[Entry]:
+        for target in targets:
+            place = target.place
+            if place.session:
+                place = Uri(place.account, place.path[:_OWNER_DEPTH])
+            entry = known.entry(str(place), target.texts, target.quotes)
+            if place.session or entry.sentences:
+                yield entry
+
+    # ------------------------------------------------------------ sessions
+    def _sessions(  # noqa: PLR0913, PLR0917 - what, whose, and where not
+        self,
+        draft: Draft,
+        account: str,
+        user: str,
+        finder: ForgottenList,
+        gone: Collection[Uri],
+        said: set[str],
+    ) -> Hidden:
+        total = Hidden()
+        for session, stored in sessions_of(self.nodes, account, user):
+            new: dict[str, ContextNode] = {}
+            for each in stored:
+                node = each.node
+                if node.place in gone or self.clean.get(node.uri) == node.version:
+                    continue
+                masked = finder.masked(node.content)
+                title = node.metadata.get(_TITLE)
+                titled = finder.masked(title) if isinstance(title, str) else None
+                if masked.hidden or (titled and titled.hidden):
+                    said.update(hidden_sentences(node.content, finder))
+                    more = {_TITLE: titled.text} if titled and titled.hidden else {}
+                    new[node.uri] = _rewritten(node, masked.text, more)
+                    total += Hidden(sentences=masked.hidden, titles=len(more))
+                else:
+                    self.clean[node.uri] = node.version
+            if new:
+                self.changed.update(new)
+                messages = write_session(draft, self.nodes, session, stored, new, self.ctx)
+                total += Hidden(messages=messages, sessions=1)
+        return total
+
+    # ------------------------------------------------------------ other memories
+    def _memories(
+        self, draft: Draft, user: str, finder: ForgottenList, gone: Collection[Uri]
+    ) -> int:
+        """Archive memories that say nothing else; take the statement out of what was learned."""
+        account = next(iter(gone)).account
+        count = 0
+        for place in list(self.nodes.walk(Uri(account, ("users", user, "memories")))):
+            stored = _active(self.nodes, place)
+            if place in gone or stored is None:
+                continue
+            if finder.is_all(stored.node.content):
+                self.nodes.plan_archive(draft, place)
+            elif (node := _without(stored.node, finder)) is not None:
+                draft.write(node, stored)
+            else:
+                self.left |= {str(place)} if finder.says(stored.node.content) else set()
+                continue
+            self.changed.add(str(place))
+            count += 1
+        return count
+
+
+def hide(
+    nodes: Nodes,
+    targets: Sequence[Target],
+    ctx: RequestContext,
+    before: Hiding | None = None,
+    *,
+    erased: bool = False,
+) -> Hidden:
+    """Hide what was forgotten, until a look finds nothing; return what was hidden.
+
+    A session that came while others were looked at is seen by the next look; one that comes after
+    the list is written goes by the list.
+    """
+    total, clean = Hidden(), before.clean if before else {}
+    while True:
+        counted = Hidden()
+
+        def plan(draft: Draft) -> None:
+            nonlocal counted
+            counted = Hiding(nodes, ctx, erased, clean=clean).plan(draft, targets)
+
+        nodes.archive_nodes(plan, ctx)
+        total += counted
+        if replace(counted, statements=0) == Hidden():
+            return total
+
+
+def _without(node: ContextNode, finder: ForgottenList) -> ContextNode | None:
+    """Return a node without the statements that were learned, and forgotten; None if none was."""
+    support, content = support_of(node), node.content
+    for each in reversed(statements(content)):
+        if each.cid in support and finder.is_all(each.text):
+            content = without(content, each)
+            del support[each.cid]
+    quoted = finder.value(as_metadata(support)["statements"])
+    if content == node.content and quoted == as_metadata(support)["statements"]:
+        return None
+    abstract = finder.masked(node.abstract).text
+    return node.revised(content=content, abstract=abstract, metadata={"statements": quoted})
+
+
+def _active(nodes: NodeReader, place: Uri) -> Stored | None:
+    with suppress(BrokenNodeError):
+        stored = nodes.load(place)
+        if stored is not None and stored.meta.status is NodeStatus.ACTIVE:
+            return stored
+    return None
+
+
+# ---------------------------------------------------------------- the sessions of a user
+def sessions_of(nodes: NodeReader, account: str, user: str) -> Iterator[tuple[Uri, list[Stored]]]:
+    """Yield the sessions of a user, archived ones too, each with its nodes."""
+    below = nodes.walk(Uri(account, ("sessions",)))
+    for session, places in groupby(below, key=lambda place: Uri(account, place.path[:2])):
+        if nodes.reach.session_owner(session) != f"user:{user}":
+            continue
+        stored: list[Stored] = []
+        for place in places:
+            with suppress(BrokenNodeError):
+                found = nodes.load(place)
+                stored += [found] if found is not None else []
+        stored.sort(key=lambda each: (len(each.node.uri), each.node.uri))  # messages, messages-2
+        yield session, stored
+
+
+def _rewritten(node: ContextNode, content: str, metadata: Mapping[str, JSON]) -> ContextNode:
+    return node.revised(content=content, abstract=abstract_of(content), metadata=metadata)
+
+
+def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
+    draft: Draft,
+    nodes: Nodes,
+    session: Uri,
+    stored: Iterable[Stored],
+    new: Mapping[str, ContextNode],
+    ctx: RequestContext,
+) -> int:
+    """Let nodes of a session be written; return how many messages change.
+
+    How far it was learned from stays.
+    """
+    before = [each.node for each in stored]
+    for each in stored:
+        if each.node.uri in new:
+            draft.write(new[each.node.uri], each, status=each.meta.status)
+    was, will = said_in(before), said_in([new.get(node.uri, node) for node in before])
+    marks = Marks(nodes)
+    mark = marks.read(session, replace(ctx, session_id=session.name))
+    learned = learned_from(mark, was)
+    if learned:
+        marks.moved(session, mark, Beginnings(will).mark(learned))(draft)
+    return sum(old != now for old, now in zip(was, will, strict=False))
+
+
+# ---------------------------------------------------------------- lifting
+def plan_lift(draft: Draft, nodes: Nodes, uris: Iterable[str], ctx: RequestContext) -> None:
+    """Let what was forgotten at some places hold again; what history has of it is shown again."""
+    by_user: dict[tuple[str, str], list[str]] = defaultdict(list)
+    hiding = Hiding(nodes, ctx)
+    for uri in uris:
+        place = Uri.parse(uri)
+        name = str(Uri(place.account, place.path[:_OWNER_DEPTH])) if place.session else uri
+        by_user[place.account, hiding._user(place)].append(name)  # noqa: SLF001 - it is one of us
+    for (account, user), names in by_user.items():
+        before, after = changed(draft, account, user, lambda known: known.without(names))  # noqa: B023 - called at once
+        if before.entries != after.entries:
+            _show_again(draft, nodes, account, user, after, ctx)
+
+
+def _show_again(  # noqa: PLR0913, PLR0917 - as above
+    draft: Draft,
+    nodes: Nodes,
+    account: str,
+    user: str,
+    forgotten: ForgottenList,
+    ctx: RequestContext,
+) -> None:
+    for session, stored in sessions_of(nodes, account, user):
+        new: dict[str, ContextNode] = {}
+        for each in stored:
+            content = (
+                _shown_again(nodes, each.node, forgotten) if HIDDEN in each.node.content else ""
+            )
+            if content and content != each.node.content:
+                new[each.node.uri] = _rewritten(each.node, content, {})
+        if new:
+            write_session(draft, nodes, session, stored, new, ctx)
+
+
+def _shown_again(nodes: NodeReader, node: ContextNode, forgotten: ForgottenList) -> str:
+    """Return the text of a node of a session with what is not forgotten any more, from history."""
+    texts = nodes.backend.earlier(nodes.file(node.place, CONTENT))
+    earlier: dict[tuple[int, int], list[Said]] = defaultdict(list)
+    for each in (said for text in texts for said in parse(text)):
+        earlier[each.index, each.piece].append(each)
+    content = node.content
+    for said in parse(content):
+        if HIDDEN not in said.message.content:
+            continue
+        known = [
+            each.message
+            for each in earlier[said.index, said.piece]
+            if is_hidden_form(said.message, each.message)
+        ]
+        least = min(known, key=lambda each: each.content.count(HIDDEN), default=said.message)
+        shown = replace(said.message, content=forgotten.masked(least.content).text)
+        old, new = (section(said.index, said.piece, each) for each in (said.message, shown))
+        content = content.replace(old, new, 1)
+    return content
