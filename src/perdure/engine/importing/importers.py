@@ -19,6 +19,7 @@ from perdure.engine.importing.contract import (
     Statement,
 )
 from perdure.engine.importing.reading import digest, stable_name, stable_slug
+from perdure.engine.projects import Projects
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.sessions import Screened, SessionEnd, Sessions, clean_title
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
@@ -61,9 +62,9 @@ class Verbs(Protocol):
     """The verbs of `Memory` that importers call."""
 
     caller: RequestContext
-    project: str
 
-    def project_at(self, folder: str) -> str: ...
+    @property
+    def projects(self) -> Projects: ...
 
     def save(
         self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
@@ -410,7 +411,7 @@ class SessionImporter:
         place, ctx = self._place(item)
         state = self._state(item, place, ctx)
         if not dry_run and (state is not State.SAME or self._learn):
-            project = self._memory.project_at(item.cwd) if item.cwd else self._memory.project
+            project = self._memory.projects.enter(item.cwd) if item.cwd else None
             done = self._memory.commit_session(
                 item.messages, session_id=place.name, project=project, extract=self._learn
             )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from perdure import Entry, Memory, SessionInfo
-from perdure.app.projects import project_slug
+from perdure.app.projects import identity_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.options import (
@@ -58,7 +58,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     change, and the title or the abstract. Sessions have their title, day and size, newest first.
     """
     reading = memory if at is None else memory.at(at)
-    of = None if project is None else project_slug(project)
+    of = None if project is None else memory.projects.at(identity_named(project))
     found = reading.list(folder, archived=archived, project=of)
     if of is None and memory.name(memory.uri(folder)) == _SESSIONS and not archived:
         _tell_sessions(found, reading.sessions(), as_json=as_json)
