@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +17,9 @@ from perdure.app import import_memory
 from perdure.harness.projects import identity_at, resolve_project
 from perdure.model.aliases import Aliases, Identity
 from tests.engine.killing import killed
+from tests.harness.conftest import git
 
 ASKED = [{"role": "user", "content": "Always moor the harbour boats before noon."}]
-
-
-def git(folder: Path, *words: str) -> None:
-    command = ("git", "-c", "user.email=ana@example.com", "-c", "user.name=Ana", *words)
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
 
 def repository(folder: Path, remote: str = "") -> Path:
@@ -84,6 +79,7 @@ def test_a_fork_with_another_remote_is_another_project(memory: Memory, tmp_path:
     fork = shutil.copytree(top, tmp_path / "fork")
     git(top, "remote", "add", "origin", "git@github.com:ana/harbour.git")
     save(tmp_path / "home", top, "The harbour has a crane.")  # it took the first name over
+    save(tmp_path / "home", repository(tmp_path / "b"), "The harbour has a mole.")
 
     git(fork, "remote", "add", "origin", "git@github.com:ben/harbour.git")
 
@@ -176,6 +172,14 @@ def test_sessions_are_split_off_with_what_rests_on_them_alone(memory: Memory) ->
         evidence=[perdure.Cited("s1", 0, "harbour on Mondays")],
         session_id="s1",
     )
+    for session, quote in (("s1", "deploy the harbour"), ("s2", "harbour wall")):
+        memory.remember(
+            "The harbour opens in June.",
+            kind="decision",
+            project="one",
+            evidence=[perdure.Cited(session, 0, quote)],
+            session_id=session,
+        )
     memory.save("The harbour is old.", category="note", slug="old", project="one")
 
     done = memory.projects.split("one", "two", sessions=["s1"])
@@ -185,6 +189,8 @@ def test_sessions_are_split_off_with_what_rests_on_them_alone(memory: Memory) ->
     assert done.sessions == 1
     assert any("May" in text for text in texts_in(memory, "two"))
     assert not any("May" in text for text in texts_in(memory, "one"))
+    assert any("June" in text for text in texts_in(memory, "one"))
+    assert [memory.read(uri).content for uri in done.stayed] == ["- The harbour opens in June.\n"]
     with pytest.raises(perdure.InvalidValueError, match="no session 's1' is in 'one'"):
         memory.projects.split("one", "three", sessions=["s1"])
     with pytest.raises(ProjectError, match="was not merged into"):
@@ -243,6 +249,17 @@ def test_archived_memories_stay_archived_and_come_back_to_the_merged_project(
     assert texts_in(memory, "two") == {"The harbour has a crane."}
     memory.unarchive("decision/wall")
     assert memory.read("decision/wall").project == "two"
+
+
+def test_what_is_written_under_an_old_name_is_found(memory: Memory) -> None:
+    """A process that was started before a merge may not know of it."""
+    memory.save("The harbour has a wall.", category="decision", slug="wall", project="one")
+    memory.save("The harbour has a crane.", category="decision", slug="crane", project="two")
+    memory.projects.merge("one", "two")
+    memory.save("The harbour is old.", category="note", slug="old", metadata={"project": "one"})
+
+    assert "The harbour is old." in texts_in(memory, "two")
+    assert len(texts_in(memory, "one")) == 3
 
 
 def test_a_member_changes_only_their_own(memory: Memory) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from perdure.agents.pending import session_file
 from perdure.engine.whole_file import write_whole
 from perdure.errors import StorageError
 
@@ -20,8 +21,7 @@ class Shown:
     """The keys of what one session was shown, in a small file. If it is lost, it is empty."""
 
     def __init__(self, folder: Path, agent: str, session_id: str) -> None:
-        name = sha256(json.dumps([agent, session_id]).encode()).hexdigest()[:32]
-        self._path = folder / f"{name}.json"
+        self._path = session_file(folder, agent, session_id)
         self._keys: list[str] = []
         self._hinted = 0.0
         with suppress(OSError, ValueError, TypeError, KeyError):

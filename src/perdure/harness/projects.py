@@ -43,7 +43,12 @@ class Checkout(NamedTuple):
 
     common: Path
     """The folder of the repository itself, which all its worktrees share."""
-    is_worktree: bool
+    own: Path
+    """The folder in it of this working tree; in the first one, the same."""
+
+    @property
+    def is_worktree(self) -> bool:
+        return self.own != self.common
 
     @property
     def main(self) -> Path | None:
@@ -61,15 +66,45 @@ def checkout_at(root: Path) -> Checkout | None:
     """Return the checkout whose top this folder is; None if it is none."""
     found = root / ".git"
     if found.is_dir():
-        return Checkout(found, is_worktree=False)
+        return Checkout(found, found)
     said = (text_in(found) or "").strip()
     if not said.startswith(_GITDIR):
         return None
     own = Path(root, said.removeprefix(_GITDIR).strip())
     shared = (text_in(own / "commondir") or "").strip()
     if not shared:  # a submodule, or a repository that is kept elsewhere
-        return Checkout(own, is_worktree=False)
-    return Checkout(Path(own, shared).resolve(), is_worktree=True)
+        return Checkout(own, own)
+    return Checkout(Path(own, shared).resolve(), own)
+
+
+def head_at(cwd: str) -> tuple[str, str]:
+    """Return the branch and the commit that a folder has checked out; "" where git has none.
+
+    Git is not run: a hook may wait for this.
+    """
+    try:
+        checkout = checkout_at(Path(project_root(cwd)))
+    except ProjectError:
+        return "", ""
+    if checkout is None:
+        return "", ""
+    head = (text_in(checkout.own / "HEAD") or "").strip()
+    ref = head.removeprefix("ref:").strip()
+    if ref != head:
+        safe = re.fullmatch(r"refs/(?!.*\.\.)[^\0]+", ref)
+        head = (text_in(checkout.common / ref) or "").strip() if safe else ""
+        head = head or _packed(checkout.common / "packed-refs", ref)
+    commit = head if re.fullmatch("[0-9a-f]{40,64}", head) else ""
+    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else "", commit
+
+
+def _packed(path: Path, ref: str) -> str:
+    with suppress(OSError), path.open("rb") as file:
+        for line in file:
+            commit, _, name = line.decode(errors="replace").strip().partition(" ")
+            if name == ref:
+                return commit
+    return ""
 
 
 def text_in(path: Path) -> str | None:

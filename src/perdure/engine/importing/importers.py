@@ -472,6 +472,8 @@ class SessionImporter:
             "cwd": cleaned_line(item.cwd[:MAX_OVERVIEW], "folder", SecretPolicy.MASK).text,
             "branch": first.metadata.get("branch")
             or cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text,
+            "commit": first.metadata.get("commit")
+            or cleaned_line(item.commit[:MAX_ABSTRACT], "commit", SecretPolicy.MASK).text,
         }
         told = first.metadata
         new = {name: each for name, each in wanted.items() if each and told.get(name) != each}
