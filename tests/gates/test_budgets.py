@@ -15,16 +15,16 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_932,
+    "agents": 1_942,
     "app": 3_071,
     "artifacts": 7_235,
     "context": 3_188,
-    "engine": 23_090,
-    "harness": 1_044,
+    "engine": 23_148,
+    "harness": 1_079,
     "index": 4_219,
-    "model": 2_372,
+    "model": 2_378,
     "process": 546,
-    "storage": 4_888,
+    "storage": 4_891,
     "surfaces": 6_609,
     "testing": 4_218,
 }
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_906
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_018

@@ -5,8 +5,7 @@ the text as it may be put before a model. So whoever starts up again and again, 
 see them, needs neither read nor check each of them anew, as long as its file is the same.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 
 from perdure.context.reading import Stored
@@ -50,32 +49,43 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
     else:
         return records
     first, *others = records
-    return [replace(first, payload={**first.payload, **note}), *others]
+    return [first.with_payload(note), *others]
 
 
+KnownRecords = Callable[[Sequence[str]], Mapping[str, IndexRecord]]
+"""Returns the records that an index has, by their ids."""
 LASTING, OF_PERSON = 2, 3
 """In place of `always`: for the briefing only, what may last, and what is about the person."""
 _PERSONAL = frozenset({"preference", "pattern", "rule"})
 
 
-def with_lasting(records: list[IndexRecord], node: ContextNode) -> list[IndexRecord]:
+def with_lasting(
+    records: list[IndexRecord], node: ContextNode, known: KnownRecords | None = None
+) -> list[IndexRecord]:
     """Return the records of a session; each message says how likely it is to last.
 
-    Those of a project that are likely enough are found for its briefing.
+    Those of a project that are likely enough are found for its briefing. What the `known` records
+    say of the same text is not found out again.
     """
     if not node.place.session:
         return records
-    return [_lasting(record, node.project) for record in records]
+    of_users = [record.id for record in records if record.payload.get("role") == "user"]
+    before = known(of_users) if known is not None and of_users else {}
+    return [_lasting(record, node.project, before.get(record.id)) for record in records]
 
 
-def _lasting(record: IndexRecord, project: str) -> IndexRecord:
+def _lasting(record: IndexRecord, project: str, before: IndexRecord | None) -> IndexRecord:
     if record.payload.get("role") != "user":
         return record
-    best = max((each.score for each in scored(record.text)), default=0.0)
-    more: dict[str, JSON] = {"lasting": round(best, 3)} if best else {}
+    if before is not None and before.text == record.text:
+        told = before.payload.get("lasting", 0.0)
+        best = told if isinstance(told, float) else 0.0
+    else:
+        best = round(max((each.score for each in scored(record.text)), default=0.0), 3)
+    more: dict[str, JSON] = {"lasting": best} if best else {}
     if project and best >= fitted().threshold:
         more |= {NOTED: project, "always": LASTING, "updated_at": record.payload["date"]}
-    return replace(record, payload={**record.payload, **more}) if more else record
+    return record.with_payload(more) if more else record
 
 
 def note_of(stored: Stored) -> dict[str, JSON]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -19,7 +19,6 @@ from perdure.engine.importing.contract import (
     Statement,
 )
 from perdure.engine.importing.reading import digest, stable_name, stable_slug
-from perdure.engine.projects import Projects
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.sessions import Screened, SessionEnd, Sessions, clean_title
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
@@ -43,6 +42,9 @@ from perdure.model import (
 from perdure.model.messages import read_messages
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, shortened
 
+if TYPE_CHECKING:
+    from perdure.engine.projects import Projects
+
 SOURCE = "source"
 SOURCE_ID = "source_id"
 SOURCE_DIGEST = "source_digest"
@@ -64,7 +66,7 @@ class Verbs(Protocol):
     caller: RequestContext
 
     @property
-    def projects(self) -> Projects: ...
+    def projects(self) -> "Projects": ...
 
     def save(
         self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
