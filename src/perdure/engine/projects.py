@@ -5,7 +5,8 @@ keep the names of the projects that they were merged from, so that a merge can b
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -75,14 +76,12 @@ class Projects:
 
     def list(self) -> tuple[ProjectInfo, ...]:
         """Return all projects, the one with the newest session first."""
-        aliases, found = self.aliases(), dict[str, ProjectInfo]()
+        aliases, found = self.aliases(), defaultdict[str, list[ContextNode]](list)
         for stored in self._stored():
-            node = stored.node
-            if node.status is NodeStatus.ACTIVE and (name := node.project):
-                known = found.get(name) or ProjectInfo(name, aliases.names(name), 0, 0, None)
-                found[name] = _counted(known, node)
-        by_name = sorted(found.values(), key=lambda each: each.name)
-        return tuple(sorted(by_name, key=lambda each: -each.last.timestamp() if each.last else 0))
+            if stored.node.status is NodeStatus.ACTIVE and stored.node.project:
+                found[stored.node.project].append(replace(stored.node, content=""))
+        listed = (_info(name, aliases.names(name), found[name]) for name in sorted(found))
+        return tuple(sorted(listed, key=lambda each: -each.last.timestamp() if each.last else 0))
 
     def at(self, folder: str | Identity) -> str:
         """Return the project of a folder or an identity; "" for none."""
@@ -178,15 +177,15 @@ class Projects:
                 f"{folder!a} is not a part of {old!a}, or all of it. Nothing was changed. "
                 "Fix: name a folder in it, or sessions; `perdure projects name` renames all of it."
             )
-        place = os.path.realpath(folder)
-        there = {
-            node.place.session
-            for node in (stored.node for stored in self._stored())
-            if identity and node.project == old and _is_first(node)
-            if self._is_in(node.metadata.get("cwd"), identity, place)
+        place, known = os.path.realpath(folder), dict(self._folders(old))
+        if unknown := sorted(sessions - known.keys()):
+            raise InvalidValueError(
+                f"no session {unknown[0][:80]!a} is in {old!a}. Nothing was changed. "
+                "Fix: `perdure list sessions` names them."
+            )
+        chosen = sessions | {
+            each for each, cwd in known.items() if identity and self._is_in(cwd, identity, place)
         }
-        chosen = sessions | there
-        self._demand(sessions, old)
         stayed: list[str] = []
 
         def change(aliases: Aliases) -> Aliases:
@@ -206,9 +205,9 @@ class Projects:
         done = self._change(change, _of(old, split), new)
         return replace(done, stayed=tuple(stayed))
 
-    def _is_in(self, cwd: JSON, identity: Identity, place: str) -> bool:
+    def _is_in(self, cwd: str, identity: Identity, place: str) -> bool:
         """Whether a session worked in a folder, or in the same folder of another checkout."""
-        if not isinstance(cwd, str) or not cwd:
+        if not cwd:
             return False
         there = self._identify(cwd)
         same = there.slug == identity.slug and _is_below(there.within, identity.within)
@@ -240,15 +239,12 @@ class Projects:
             )
         return identity
 
-    def _demand(self, sessions: frozenset[str], project: str) -> None:
-        for each in sorted(sessions):
-            first = Uri(self._caller.account_id, ("sessions", each, _FIRST))
-            stored = self._reader.load(self._reader.reach.seen(str(first), self._caller))
-            if stored is None or stored.node.project != project:
-                raise InvalidValueError(
-                    f"no session {each[:80]!a} is in {project!a}. Nothing was changed. "
-                    "Fix: `perdure list sessions` names them."
-                )
+    def _folders(self, project: str) -> Iterator[tuple[str, str]]:
+        """Yield the sessions of a project, each with the folder that it worked in, if any."""
+        for stored in self._stored():
+            node = stored.node
+            if node.project == project and node.place.session and node.place.name == _FIRST:
+                yield node.place.session, str(node.metadata.get("cwd") or "")
 
     def _change(
         self,
@@ -259,26 +255,29 @@ class Projects:
         """Write the table, and the nodes that are given other metadata, in one commit."""
         nodes = self._nodes()
         file = aliases_file(self._caller.account_id, self._caller.user_id, nodes.root)
-        done = Reassigned(project, 0, 0)
+        moved: list[Uri] = []
 
         def plan(draft: Draft) -> None:
-            nonlocal done
-            done = Reassigned(project, 0, 0)
+            moved.clear()
             found = said_at(file, nodes.backend.read)
             aliases = Aliases.parse(found if isinstance(found, str) else "", file.key)
             after = change(aliases)
             for stored in self._stored(nodes):
                 metadata = choose(stored.node)
-                if metadata is not None and self._may_change(stored.node):
-                    node = replace(stored.node, metadata=metadata, version=stored.meta.version + 1)
-                    draft.write(node, stored, status=stored.meta.status, dated=False)
-                    done = _added(done, stored.node)
+                if metadata is not None:
+                    with suppress(AccessDeniedError):  # what is another's stays
+                        moved.append(nodes.reach.changed(stored.node.uri, self._caller))
+                        node = replace(
+                            stored.node, metadata=metadata, version=stored.meta.version + 1
+                        )
+                        draft.write(node, stored, status=stored.meta.status, dated=False)
             if after != aliases:
                 draft.put(file, after.text(), found)
 
         nodes.because("projects").write(plan, self._caller)
         self._settle()
-        return done
+        sessions = {place.session for place in moved if place.session}
+        return Reassigned(project, len(sessions), sum(not place.session for place in moved))
 
     def _stored(self, reader: NodeReader | None = None) -> Iterator[Stored]:
         """Yield every node that the caller may see, active or archived."""
@@ -289,13 +288,6 @@ class Projects:
                     stored = reader.load(place)
                     if stored is not None:
                         yield stored
-
-    def _may_change(self, node: ContextNode) -> bool:
-        try:
-            self._reader.reach.changed(node.uri, self._caller)
-        except AccessDeniedError:
-            return False
-        return True
 
 
 def former(node: ContextNode) -> tuple[str, ...]:
@@ -312,22 +304,12 @@ def _of(project: str, choose: Choice) -> Choice:
     return lambda node: choose(node) if node.project == project else None
 
 
-def _is_first(node: ContextNode) -> bool:
-    return bool(node.place.session) and node.place.name == _FIRST
-
-
 def _is_below(path: str, folder: str) -> bool:
     return not folder or path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
-def _counted(info: ProjectInfo, node: ContextNode) -> ProjectInfo:
-    if not node.place.session:
-        return replace(info, memories=info.memories + 1)
-    last = node.updated_at if info.last is None else max(info.last, node.updated_at)
-    return replace(info, sessions=info.sessions + _is_first(node), last=last)
-
-
-def _added(done: Reassigned, node: ContextNode) -> Reassigned:
-    if node.place.session:
-        return replace(done, sessions=done.sessions + _is_first(node))
-    return replace(done, memories=done.memories + 1)
+def _info(name: str, identities: tuple[str, ...], nodes: Sequence[ContextNode]) -> ProjectInfo:
+    last = max((node.updated_at for node in nodes if node.place.session), default=None)
+    sessions = {node.place.session for node in nodes} - {""}
+    memories = sum(not node.place.session for node in nodes)
+    return ProjectInfo(name, identities, len(sessions), memories, last)
