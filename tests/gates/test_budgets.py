@@ -19,13 +19,13 @@ BUDGETS = {
     "app": 3_071,
     "artifacts": 7_235,
     "context": 3_188,
-    "engine": 23_130,
+    "engine": 23_123,
     "harness": 1_079,
     "index": 4_219,
     "model": 2_378,
     "process": 546,
     "storage": 4_891,
-    "surfaces": 6_609,
+    "surfaces": 6_614,
     "testing": 4_218,
 }
 
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_000
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_998

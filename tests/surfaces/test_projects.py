@@ -43,3 +43,12 @@ def test_a_project_that_is_not_there_is_refused(two: Path) -> None:
 
     assert isinstance(error, ProjectError)
     assert "`perdure projects` lists them" in str(error)
+
+
+def test_a_list_shows_the_project_where_there_is_one(two: Path) -> None:
+    heads, first, _ = told("list", "decision").splitlines()
+
+    assert heads.split()[:4] == ["name", "version", "updated", "project"]
+    assert first.split()[3] == "one"
+    told("write", "note/free", "Of no project.")
+    assert "project" not in told("list", "note").splitlines()[0]

@@ -130,15 +130,30 @@ class Readable:
         """Return all names that what belongs to a project may have: stale writers use old ones."""
         return (project, *self._aliases.names(project)) if project else ("",)
 
-    def _searched(self, project: str, projects: Searched | None) -> tuple[str, ...] | None:
-        """Return the projects that a recall searches, "" for none; None for all of them."""
+    def _question(  # noqa: PLR0913, PLR0917 - as `recall`
+        self,
+        text: str,
+        limits: tuple[int, int | None],
+        valid_at: datetime | date | str | None,
+        filters: Mapping[str, JSON] | None,
+        project: str,
+        projects: Searched | None,
+    ) -> Question:
         if projects not in {None, "own", "all"}:
             raise InvalidValueError(
                 f'projects is {str(projects)[:80]!a}. Fix: use "own", "all" or None.'
             )
-        if projects == "all" or (projects is None and not project):
-            return None
-        return tuple(dict.fromkeys((*self._names(project), "")))
+        project = self._named(project)
+        is_all = projects == "all" or (projects is None and not project)
+        return Question(
+            text=text,
+            top_k=limits[0],
+            budget_tokens=limits[1],
+            valid_at=None if valid_at is None else _moment(valid_at),
+            filters=filters,
+            project=project,
+            projects=None if is_all else tuple(dict.fromkeys((*self._names(project), ""))),
+        )
 
     def tree(self, folder: str = "") -> Entry:
         """Return a folder with all that is below it; `/` is the whole account."""
@@ -285,9 +300,8 @@ class Memory(Readable):
         a budget, `context` is Markdown for a prompt: the caller's profile, then what is of the
         project, then the rest.
         """
-        project = self.project if project is None else self._named(project)
-        limits, searched = (top_k, budget_tokens), self._searched(project, projects)
-        question = _question(query, limits, valid_at, filters, project, searched)
+        limits, of = (top_k, budget_tokens), self.project if project is None else project
+        question = self._question(query, limits, valid_at, filters, of, projects)
         if at is not None:
             return self._past(at).recall(question, self.caller)
         return Answering(self._parts).recall(question, self.caller)
@@ -946,30 +960,9 @@ class PastMemory(Readable):
         projects: Searched | None = None,
     ) -> RecallResult:
         """Return what memory had to say to a question then; all else is as in the present."""
-        project = self.project if project is None else self._named(project)
-        limits, searched = (top_k, budget_tokens), self._searched(project, projects)
-        question = _question(query, limits, valid_at, filters, project, searched)
+        limits, of = (top_k, budget_tokens), self.project if project is None else project
+        question = self._question(query, limits, valid_at, filters, of, projects)
         return self._past.recall(question, self.caller)
-
-
-def _question(  # noqa: PLR0913, PLR0917 - as `recall`
-    text: str,
-    limits: tuple[int, int | None],
-    valid_at: datetime | date | str | None,
-    filters: Mapping[str, JSON] | None,
-    project: str,
-    projects: tuple[str, ...] | None,
-) -> Question:
-    top_k, budget_tokens = limits
-    return Question(
-        text=text,
-        top_k=top_k,
-        budget_tokens=budget_tokens,
-        valid_at=None if valid_at is None else _moment(valid_at),
-        filters=filters,
-        project=project,
-        projects=projects,
-    )
 
 
 def _moment(when: datetime | date | str) -> datetime:

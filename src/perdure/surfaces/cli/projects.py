@@ -14,10 +14,10 @@ _CHANGED = "project sessions memories stayed"
 @click.group("projects", invoke_without_command=True)
 @click.pass_context
 def projects_command(context: click.Context) -> None:
-    """List, name, merge, split and move projects; without more, list them.
+    """List, name, merge, split and move projects.
 
     A project is what a repository or folder belongs to. It is found by the git remote, else the
-    oldest commit, else the path of a folder.
+    oldest commit, else the path of a folder. Without a command, they are listed.
     """
     if context.invoked_subcommand is None:
         context.invoke(list_)
