@@ -15,7 +15,7 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_942,
+    "agents": 1_941,
     "app": 3_071,
     "artifacts": 7_235,
     "context": 3_188,
@@ -40,4 +40,4 @@ def test_every_package_has_a_budget() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_998
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_997

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from perdure.agents.shown import session_file
 from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
@@ -106,12 +106,6 @@ class Pending:
 
     def _path(self, waiting: Waiting) -> Path:
         return session_file(self._folder, waiting.agent, waiting.session_id)
-
-
-def session_file(folder: Path, agent: str, session_id: str) -> Path:
-    """Return the file that is about one session of an agent, whatever its id is made of."""
-    named = json.dumps([agent, session_id])
-    return folder / (sha256(named.encode()).hexdigest()[:32] + _SUFFIX)
 
 
 def _read(path: Path) -> Waiting | None:

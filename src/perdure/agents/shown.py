@@ -7,7 +7,6 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from perdure.agents.pending import session_file
 from perdure.engine.whole_file import write_whole
 from perdure.errors import StorageError
 
@@ -59,6 +58,12 @@ class Shown:
             for other in self._path.parent.iterdir():
                 if other.stat().st_mtime < time.time() - _KEPT_SECONDS:
                     other.unlink()
+
+
+def session_file(folder: Path, agent: str, session_id: str) -> Path:
+    """Return the file that is about one session of an agent, whatever its id is made of."""
+    named = json.dumps([agent, session_id])
+    return folder / (sha256(named.encode()).hexdigest()[:32] + ".json")
 
 
 def key_of(text: str) -> str:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from perdure.agents.pending import session_file
+from perdure.agents.shown import session_file
 from perdure.engine.importing.contract import Finding, Item, Resumable
 from perdure.engine.importing.sources import Entry, guarded, opened
 from perdure.engine.sessions import SessionEnd
