@@ -227,7 +227,7 @@ def _kept(data: Data, memory: Memory, name: str) -> list[tuple[int, int, float]]
         parts = memory._parts  # noqa: SLF001 - a briefing as of then
         index = parts.present(memory.caller.account_id).following.index
         now = datetime.fromisoformat(session["started"])
-        made = brief(parts.reader, index, memory.caller, slug_of(session["project"]), now=now)
+        made = brief(parts.reader, index, memory.caller, (slug_of(session["project"]),), now=now)
         useful = [
             is_useful(data, Uri.parse(item.uri).session, item.message, item.text)
             for item in made.items

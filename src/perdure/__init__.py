@@ -18,6 +18,7 @@ fix it.
     history, blame, restore, rewind                     every version
     import_from, export                                 from and to other programs and machines
     status, doctor, lint, repair, index, outbox, log    upkeep
+    projects                                            name, merge, split and move projects
     for_caller, tenants                                 users, agents and accounts
 """
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
+    from perdure.engine.projects import ProjectInfo, Projects, Reassigned
     from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
@@ -93,6 +95,7 @@ else:
             "engine.lint": "Problem",
             "engine.llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
+            "engine.projects": "ProjectInfo Projects Reassigned",
             "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
@@ -162,10 +165,13 @@ __all__ = [
     "Pending",
     "Planned",
     "Problem",
+    "ProjectInfo",
+    "Projects",
     "Proof",
     "Proven",
     "Provenance",
     "Quote",
+    "Reassigned",
     "RecallResult",
     "Remembered",
     "Repaired",
@@ -218,13 +224,13 @@ def open(  # noqa: PLR0913 - a name for each
     Close the memory, or use it in a `with`.
     """
     from perdure.app import caller_for, open_memory  # noqa: PLC0415 - see exports
-    from perdure.app.projects import project_slug  # noqa: PLC0415 - see exports
+    from perdure.app.projects import identity_named  # noqa: PLC0415 - see exports
 
     named = {} if home is None else {"PERDURE_HOME": str(Path(home).expanduser().absolute())}
     environ = {**os.environ, **named}
     caller = caller_for(environ, account=account, user=user, agent=agent)
-    slug = project_slug(project) if project else ""
-    return open_memory(environ, caller, backend=backend, project=slug)
+    identity = identity_named(project) if project else ""
+    return open_memory(environ, caller, backend=backend, project=identity)
 
 
 def open_async(  # noqa: PLR0913 - as `open`

@@ -283,6 +283,7 @@ KINDS = {
                 "GEMINI_API_KEY": "made-up",
             },
             _EVENTS | {"session-end"},
+            small=('2.5-flash"\n', '2.5-flash",\n    "compressionThreshold": 0.01\n'),
         ),
         Kind(
             "opencode",

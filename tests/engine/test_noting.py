@@ -9,9 +9,12 @@ import pytest
 import perdure
 from perdure.context.files import CONTENT, META
 from perdure.engine.memory import Memory
+from perdure.engine.noting import with_lasting
 from perdure.errors import DamageError
 from perdure.index.account.schema import SHOWN_FILES, Notes, read_notes
 from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import ContextNode, IndexRecord
+from perdure.model.record import Level
 from perdure.model.values import JSON
 
 ME = "ctx://local/users/ana/memories"
@@ -127,3 +130,39 @@ def test_what_is_no_index_has_no_notes(tmp_path: Path) -> None:
     (tmp_path / "x.sqlite").write_bytes(b"nonsense" * 999)
 
     assert read_notes(tmp_path / "x.sqlite", "ours", 10) is None
+
+
+def test_what_may_last_is_the_same_whether_it_was_known_or_is_found_out(memory: Memory) -> None:
+    said = [
+        {"role": "user", "content": f"From now on, always run step {n} before a release."}
+        for n in range(3)
+    ]
+    with memory:
+        memory.append("s", said[:2], project="ours", extract=False)
+        memory.append("s", said[2:], project="ours", extract=False)  # two of them are known
+        grown = memory._parts.present("local").following.index.stamps("local")
+        memory.index.rebuild()
+        assert memory._parts.present("local").following.index.stamps("local") == grown
+
+
+def test_a_text_that_changed_is_judged_again(memory: Memory) -> None:
+    node = ContextNode(uri="ctx://local/sessions/s/messages", content="x", owner_space="user:ana")
+
+    def record(text: str) -> IndexRecord:
+        filters: dict[str, JSON] = {"account_id": "local", "owner_space": "user:ana"}
+        return IndexRecord(
+            id="1",
+            uri=node.uri,
+            level=Level.CONTENT,
+            text=text,
+            filters=filters,
+            payload={"role": "user"},
+        )
+
+    rule, other = record("From now on, never push to main."), record("Look at line 3 again.")
+    (found,) = with_lasting([rule], node)
+    (known,) = with_lasting([rule], node, lambda _: {"1": found.with_payload({"lasting": 0.111})})
+    (again,) = with_lasting([rule], node, lambda _: {"1": other})
+
+    assert known.payload["lasting"] == 0.111  # and not found out again
+    assert again == found

@@ -8,6 +8,7 @@ import pytest
 
 from perdure.engine.building import Made
 from perdure.engine.indexing import Following, Indexer
+from perdure.engine.noting import KnownRecords
 from perdure.engine.summaries import Beginning
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.memo import VectorMemo
@@ -155,8 +156,13 @@ def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None
 
             overtaken = False
 
-            def make(self, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
-                made = super().make(places, beginning)
+            def make(
+                self,
+                places: Iterable[Uri],
+                beginning: Beginning | None = None,
+                known: KnownRecords | None = None,
+            ) -> Made:
+                made = super().make(places, beginning, known)
                 if not self.overtaken:
                     self.overtaken = True
                     of(context).save("Likes giraffes.", category="preference", slug="zebra")

@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_950,
-    "app": 3_061,
+    "agents": 1_959,
+    "app": 3_070,
     "artifacts": 7_235,
-    "context": 3_171,
-    "engine": 23_343,
-    "harness": 1_028,
+    "context": 3_200,
+    "engine": 23_745,
+    "harness": 1_079,
     "index": 4_222,
-    "model": 2_282,
+    "model": 2_412,
     "process": 546,
-    "storage": 4_888,
-    "surfaces": 6_539,
+    "storage": 4_891,
+    "surfaces": 6_664,
     "testing": 4_218,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_975
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_739

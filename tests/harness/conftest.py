@@ -109,9 +109,12 @@ def vaulted(tmp_path: Path) -> Machine:
     return make_machine(tmp_path, "vault")
 
 
-def git(folder: Path, *arguments: str) -> None:
-    """Run the real git, as nobody in particular."""
+def git(folder: Path, *arguments: str) -> str:
+    """Run the real git, as nobody in particular; return what it prints."""
     ours = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     who = ("-c", "user.name=Ana", "-c", "user.email=ana@example.com")
     command = ("git", *who, *arguments)
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, env=os.environ | ours)
+    done = subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, env=os.environ | ours, text=True
+    )
+    return done.stdout.strip()

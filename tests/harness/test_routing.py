@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from perdure.errors import ConfigError, ProjectError, StorageSelectionError
 from perdure.harness import Project, project_locator, projects, remote_of, resolve_project
-from perdure.harness.projects import identity_of, slug_of_identity, without_secrets
+from perdure.harness.projects import head_at, identity_of, slug_of_identity, without_secrets
 from perdure.model.uri import SLUG, slug_of
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.memory import MemoryBackend
@@ -279,6 +279,24 @@ class TestWorktrees:
         git(tmp_path / "store.git", "worktree", "add", "-q", "../two", "-b", "two")
 
         assert slug_at(tmp_path / "one") == slug_at(tmp_path / "two") == slug_at(top)
+
+    def test_each_has_its_own_branch_and_commit(self, tmp_path: Path) -> None:
+        top = repository(tmp_path / "repo")
+        git(top, "worktree", "add", "-q", "../elsewhere", "-b", "one/two")
+        git(tmp_path / "elsewhere", "commit", "-q", "--allow-empty", "-m", "more")
+
+        def asked(folder: Path) -> tuple[str, str]:
+            return git(folder, "branch", "--show-current"), git(folder, "rev-parse", "HEAD")
+
+        folders = (top, tmp_path / "elsewhere")
+        assert [head_at(str(each)) for each in folders] == [asked(each) for each in folders]
+        git(top, "pack-refs", "--all")
+        assert [head_at(str(each)) for each in folders] == [asked(each) for each in folders]
+        git(top, "checkout", "-q", "--detach")
+        assert head_at(str(top)) == ("", asked(top)[1])
+        (top / ".git" / "HEAD").write_text("ref: refs/../../config\n")
+        assert head_at(str(top)) == ("", "")
+        assert head_at(str(tmp_path / "gone")) == head_at(str(tmp_path)) == ("", "")
 
     def test_a_submodule_is_a_project_of_its_own(self, tmp_path: Path) -> None:
         repository(tmp_path / "library", "https://github.com/ana/library")

@@ -234,10 +234,10 @@ def recalled_at_start(cwd: str, shown: Shown) -> str:
     What the project's own instructions say is left out. What it has is not shown again later.
     """
     from perdure.app import caller_for, open_memory
-    from perdure.harness.projects import slug_at
+    from perdure.harness.projects import identity_at
 
     shown.clear()
-    project = slug_at(cwd) if cwd else ""
+    project = identity_at(cwd) if cwd else ""
     caller = caller_for(os.environ, role="member")
     with open_memory(os.environ, caller, project=project) as memory:
         found = memory.briefing(known=_instructions(cwd))
@@ -264,9 +264,9 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     from perdure.engine.briefing import relevant_lines
     from perdure.engine.learn.net import prompt_hint
     from perdure.engine.learn.prose import words_key
-    from perdure.harness.projects import slug_at
+    from perdure.harness.projects import identity_at
 
-    project = slug_at(cwd) if cwd else ""
+    project = identity_at(cwd) if cwd else ""
     caller = caller_for(os.environ, role="member")
     with open_memory(os.environ, caller, project=project) as memory:
         result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from perdure.agents.shown import session_file
 from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
@@ -106,8 +106,7 @@ class Pending:
                     yield Path(entry.path)
 
     def _path(self, waiting: Waiting) -> Path:
-        named = json.dumps([waiting.agent, waiting.session_id])
-        return self._folder / (sha256(named.encode()).hexdigest()[:32] + _SUFFIX)
+        return session_file(self._folder, waiting.agent, waiting.session_id)
 
 
 def _read(path: Path) -> Waiting | None:
@@ -201,7 +200,7 @@ def keep(context: "Context", waiting: Waiting) -> None:
 
     What was added since the last time is read alone. If that can't be told, all of it is read.
     """
-    from perdure.engine.importing.contract import Resumable
+    from perdure.engine.importing.contract import Resumable, Selective
     from perdure.engine.importing.importers import SessionImporter
     from perdure.engine.importing.importing import FORMATS
     from perdure.engine.importing.sources import Source
@@ -214,7 +213,11 @@ def keep(context: "Context", waiting: Waiting) -> None:
         _keep_growing(importer, waiting, format_, home)
         return
     with closing(Source(Path(waiting.transcript))) as source:
-        for item in _conversations(waiting, format_.items(source), home):
+        if isinstance(format_, Selective):
+            items = format_.session(source, waiting.session_id)
+        else:
+            items = format_.items(source)
+        for item in _conversations(waiting, items, home):
             _put(importer, item)
 
 
@@ -257,8 +260,6 @@ def _conversations(
 
     for item in items:
         if isinstance(item, Conversation) and (item.messages or item.state):
-            if waiting.agent == "opencode" and item.source_id != waiting.session_id:
-                continue  # its database has all sessions
             _refuse_another(waiting, item)
             yield item
         elif isinstance(item, Finding) and item.refused:
@@ -276,6 +277,10 @@ def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
 
 def _put(importer: "SessionImporter", item: "Conversation") -> "Conversation":
     """Keep a conversation; who went back in it and took another way has it under another name."""
+    from perdure.harness.projects import head_at
+
+    branch, commit = head_at(item.cwd) if item.cwd else ("", "")
+    item = replace(item, branch=item.branch or branch, commit=item.commit or commit)
     number = 1
     while item.messages:
         named = item if number == 1 else replace(item, source_id=f"{item.source_id}.{number}")

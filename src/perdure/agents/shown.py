@@ -20,8 +20,7 @@ class Shown:
     """The keys of what one session was shown, in a small file. If it is lost, it is empty."""
 
     def __init__(self, folder: Path, agent: str, session_id: str) -> None:
-        name = sha256(json.dumps([agent, session_id]).encode()).hexdigest()[:32]
-        self._path = folder / f"{name}.json"
+        self._path = session_file(folder, agent, session_id)
         self._keys: list[str] = []
         self._hinted = 0.0
         self._prompts = 0
@@ -70,6 +69,12 @@ class Shown:
             for other in self._path.parent.iterdir():
                 if other.stat().st_mtime < time.time() - _KEPT_SECONDS:
                     other.unlink()
+
+
+def session_file(folder: Path, agent: str, session_id: str) -> Path:
+    """Return the file that is about one session of an agent, whatever its id is made of."""
+    named = json.dumps([agent, session_id])
+    return folder / (sha256(named.encode()).hexdigest()[:32] + ".json")
 
 
 def key_of(text: str) -> str:

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
+from perdure.agents.shown import session_file
 from perdure.engine.importing.contract import Finding, Item, Resumable
 from perdure.engine.importing.sources import Entry, guarded, opened
 from perdure.engine.sessions import SessionEnd
@@ -51,7 +52,7 @@ class Readings:
     def get(self, agent: str, session_id: str) -> Reading | None:
         """Return how far a session was read; None if nothing says so."""
         try:
-            said = json.loads(self._path(agent, session_id).read_bytes())
+            said = json.loads(session_file(self._folder, agent, session_id).read_bytes())
             end = SessionEnd(**said.pop("end"))
             reading = Reading(**said, end=end)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -63,12 +64,10 @@ class Readings:
         return reading if is_one and isinstance(reading.state, dict) else None
 
     def put(self, agent: str, session_id: str, reading: Reading) -> None:
-        write_whole(self._path(agent, session_id), json.dumps(asdict(reading)).encode())
+        write_whole(
+            session_file(self._folder, agent, session_id), json.dumps(asdict(reading)).encode()
+        )
         self._forget_oldest()
-
-    def _path(self, agent: str, session_id: str) -> Path:
-        named = json.dumps([agent, session_id])
-        return self._folder / (sha256(named.encode()).hexdigest()[:32] + ".json")
 
     def _forget_oldest(self) -> None:
         with suppress(OSError):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
+    from perdure.model.aliases import Identity
 
 
 class Context:
@@ -205,7 +206,7 @@ class Context:
     def memory(self) -> "Memory":
         return self.memory_for(self.request)
 
-    def memory_for(self, caller: RequestContext, project: str = "") -> "Memory":
+    def memory_for(self, caller: RequestContext, project: "Identity | str" = "") -> "Memory":
         """Return the memory for a caller; the last one to close closes these parts too."""
         from perdure.engine.memory import Memory
 
@@ -239,10 +240,10 @@ class Context:
             except (PerdureError, OSError) as error:
                 self._unfinished = f"what was to be erased is not erased yet: {error}"
 
-    def project_at(self, folder: str) -> str:
-        from perdure.harness.projects import slug_at
+    def identify(self, folder: str) -> "Identity":
+        from perdure.harness.projects import identity_at
 
-        return slug_at(folder)
+        return identity_at(folder)
 
     def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session; a model is asked only for what it is on for."""
@@ -291,7 +292,7 @@ def open_memory(
     caller: "RequestContext",
     *,
     backend: str | None = None,
-    project: str = "",
+    project: "Identity | str" = "",
 ) -> "Memory":
     """Open the memory that this user configured, for a caller."""
     context = open_context(environ, backend=backend)

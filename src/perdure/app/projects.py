@@ -18,9 +18,10 @@ from perdure.harness import (
     state_mode,
 )
 from perdure.harness.plans import Plan, PlanText, list_plans, resolve_active_plan
-from perdure.harness.projects import project_locator, project_root
+from perdure.harness.projects import identity_at, project_locator, project_root
 from perdure.harness.repo_registry import Repo, list_repos
 from perdure.harness.state import LOCAL, marked_mode
+from perdure.model.aliases import Identity
 from perdure.model.uri import slug_of
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
@@ -39,16 +40,18 @@ def open_project(environ: Mapping[str, str], cwd: str) -> Project:
     return resolve_project(cwd, select_backend(load_config(environ).storage))
 
 
-def project_slug(project: Path | str) -> str:
-    """Return the slug of a project: of the name given, or of the project a folder is in.
+def identity_named(project: Path | str) -> Identity:
+    """Return the identity of a project: of the name given, or of the project a folder is in.
 
-    A path, and a text that begins with `.` or `~` or has a slash, is a folder. It is "" for a
-    folder in no project, and for "".
+    A path, and a text that begins with `.` or `~` or has a slash, is a folder. It is empty for a
+    folder in no project, and for "". `ProjectError` if there is no such folder.
     """
     text = str(project)
     if isinstance(project, str) and text[:1] not in {".", "~"} and os.sep not in text:
-        return slug_of(text)
-    return resolve_project(str(Path(text).expanduser().absolute()), None).slug
+        return Identity(slug_of(text))
+    folder = str(Path(text).expanduser().absolute())
+    project_root(folder)
+    return identity_at(folder)
 
 
 def _selected(config: Config) -> StorageBackend:

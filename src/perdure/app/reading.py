@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from perdure.app.opening import ACCOUNT, history_folder, user_name
 from perdure.config import SQLITE, Config, load_config
+from perdure.context.aliases import read_aliases
 from perdure.context.outbox.schema import waiting_uris
 from perdure.index.account.schema import FORMAT, Notes, read_notes
+from perdure.model.aliases import Aliases
 from perdure.storage import select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
 
@@ -28,6 +30,9 @@ class Reading(NamedTuple):
     def owners(self) -> frozenset[str]:
         """Whose notes are shown unasked: the user's, the agent's, and what all share."""
         return frozenset({f"user:{self.user}", f"agent:{AGENT}", f"account:{ACCOUNT}"})
+
+    def aliases(self) -> Aliases:
+        return read_aliases(self.backend, ACCOUNT, self.user)
 
     def notes(self, project: str, most: int) -> Notes | None:
         """Return the notes for a project, of the index that is furthest; None without an index."""

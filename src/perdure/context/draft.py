@@ -42,9 +42,15 @@ class Draft:
         *,
         status: NodeStatus = NodeStatus.ACTIVE,
         files: Files = _NOTHING,
+        dated: bool = True,
     ) -> None:
-        """Let a node be written in place of what is stored, or of `files` that are no node."""
+        """Let a node be written in place of what is stored, or of `files` that are no node.
+
+        If it is not `dated`, it keeps the time of its last update: what it says did not change.
+        """
         final = self._final(node, stored, status)
+        if not dated:
+            final = replace(final, updated_at=node.updated_at)
         title = final.title
         before = files if stored is None else stored.files
         texts = texts_of(final, _content_file(final, stored, title), before)

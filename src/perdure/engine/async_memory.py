@@ -122,10 +122,6 @@ class AsyncMemory(Mirror):
     def caller(self) -> RequestContext:
         return self._inner.caller
 
-    @property
-    def project(self) -> str:
-        return self._inner.project
-
     async def __aenter__(self) -> Self:
         if not isinstance(self._opening, Memory):
             self._given = await asyncio.to_thread(self._opening)

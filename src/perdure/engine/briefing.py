@@ -107,18 +107,18 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     reader: NodeReader,
     index: KeptIndex,
     ctx: RequestContext,
-    project: str,
+    names: Sequence[str],
     *,
     known: str = "",
     budget: int = BUDGET,
     now: datetime | None = None,
 ) -> Briefing:
-    """Return the briefing for a project; without one, only what is about the person.
+    """Return the briefing for a project by its names; without one, what is about the person.
 
     What `known` says already, such as the project's CLAUDE.md, is left out.
     """
     now = now or datetime.now(UTC)
-    projects = tuple(dict.fromkeys((project, "")))
+    projects = tuple(dict.fromkeys((*names, "")))
     confirming = Confirming(reader, ctx, projects)
     found: list[BriefingItem] = []
     ends: list[_End] = []

@@ -1,6 +1,6 @@
 """Nodes and folders as one caller sees them, now or as of a state: names, entries, relations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -36,12 +36,12 @@ class Entry:
         """How many nodes are below."""
         return sum((each.node is not None) + each.nodes for each in self.below)
 
-    def of_project(self, project: str) -> "Iterator[Entry]":
-        """Yield the nodes of a project: this one, and those below."""
-        if self.node is not None and self.node.project == project:
+    def of_projects(self, names: Collection[str]) -> "Iterator[Entry]":
+        """Yield the nodes of some projects: this one, and those below."""
+        if self.node is not None and self.node.project in names:
             yield self
         for each in self.below:
-            yield from each.of_project(project)
+            yield from each.of_projects(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from perdure.context.files import META
 from perdure.context.reading import NodeReader
@@ -34,6 +35,9 @@ from perdure.index.memo import VectorMemo
 from perdure.model import IndexRecord, Uri
 from perdure.model.record import OWNER_SPACE
 from perdure.storage.history import History
+
+if TYPE_CHECKING:
+    from perdure.engine.noting import KnownRecords
 
 FEW = 200
 """So many places are indexed while somebody waits; more is left to a worker."""
@@ -75,12 +79,17 @@ class Indexer:
         if self._memo is not None:
             self._memo.demand()
 
-    def make(self, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
+    def make(
+        self,
+        places: Iterable[Uri],
+        beginning: Beginning | None = None,
+        known: "KnownRecords | None" = None,
+    ) -> Made:
         """Return what an index should hold of these places as they are now.
 
         Where no node is in use, that is nothing. A folder has the summary of what is in it.
         """
-        made = self._read(places, beginning)
+        made = self._read(places, beginning, known)
         if self._memo is not None:
             self._embed(made, self._memo)
         return made
@@ -98,19 +107,26 @@ class Indexer:
                 self._embed(made, self._memo)
             yield made
 
-    def _read(self, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
+    def _read(
+        self,
+        places: Iterable[Uri],
+        beginning: Beginning | None = None,
+        known: "KnownRecords | None" = None,
+    ) -> Made:
         """Return the records of places, without their vectors."""
         made = Made()
         for place in places:
             uri = str(place)
             try:
-                made.records[uri] = self._records(place, made, beginning)
+                made.records[uri] = self._records(place, made, beginning, known)
             except (BrokenNodeError, InvalidValueError) as error:
                 made.failed[uri] = error
                 made.records[uri] = []
         return made
 
-    def _records(self, place: Uri, made: Made, beginning: Beginning | None) -> list[IndexRecord]:
+    def _records(
+        self, place: Uri, made: Made, beginning: Beginning | None, known: "KnownRecords | None"
+    ) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place, beginning)
         try:
@@ -123,7 +139,7 @@ class Indexer:
 
         made.read[place] = stored.files
         records = with_note(records_of(stored.node, str(stored.cid)), stored)
-        return with_lasting(records, stored.node)
+        return with_lasting(records, stored.node, known)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
         """Give all records their vectors: together, or one node after another if that fails."""
@@ -301,7 +317,7 @@ class Following:
         unlogged: set[str] = set()
         beginnings = self._firsts.after(places)
         for batch in batched(places, BATCH):
-            made = self.indexer.make(batch, beginnings)
+            made = self.indexer.make(batch, beginnings, partial(self.index.read, account_id))
             records |= made.records
             failed |= made.failed
             unlogged |= self.logged.unlogged(made, now)

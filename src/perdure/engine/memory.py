@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from perdure.artifacts import CID, IndexState
+from perdure.context.aliases import read_aliases
 from perdure.context.files import CONTENT, FORGOTTEN
 from perdure.engine.answering import Answering, Lag, lag_of
 from perdure.engine.browse import Browser, Edges, Entry
@@ -27,6 +28,7 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
+from perdure.model.aliases import Aliases, Identity
 from perdure.model.uri import OF_THE_PERSON, slug_of
 from perdure.model.values import JSON, encodable, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
     from perdure.engine.past import Pasts
+    from perdure.engine.projects import Projects
     from perdure.engine.provenance import Provenance
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Rewound
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
     from perdure.storage import Locator
 
 
-Projects = Literal["own", "all"]
+Searched = Literal["own", "all"]
 """Which projects a recall searches."""
 
 
@@ -113,8 +116,47 @@ class Readable:
         found = self._browser.entries(folder, archived=archived)[1]
         if project is None:
             return found
-        slug = _slug(project)
-        return tuple(node for each in found for node in each.of_project(slug))
+        names = self._names(self._named(project))
+        return tuple(node for each in found for node in each.of_projects(names))
+
+    @property
+    def _aliases(self) -> Aliases:
+        reader, who = self._browser.reader, (self.caller.account_id, self.caller.user_id)
+        return read_aliases(reader.backend, *who, reader.root)
+
+    def _named(self, project: str) -> str:
+        """Return the project that a name stands for, which may be a former one."""
+        slug = slug_of(encodable(project, "project"))
+        return self._aliases.project(slug) if slug else ""
+
+    def _names(self, project: str) -> tuple[str, ...]:
+        """Return all names that what belongs to a project may have: stale writers use old ones."""
+        return (project, *self._aliases.names(project)) if project else ("",)
+
+    def _question(  # noqa: PLR0913, PLR0917 - as `recall`
+        self,
+        text: str,
+        limits: tuple[int, int | None],
+        valid_at: datetime | date | str | None,
+        filters: Mapping[str, JSON] | None,
+        project: str,
+        projects: Searched | None,
+    ) -> Question:
+        if projects not in {None, "own", "all"}:
+            raise InvalidValueError(
+                f'projects is {str(projects)[:80]!a}. Fix: use "own", "all" or None.'
+            )
+        project = self._named(project)
+        is_all = projects == "all" or (projects is None and not project)
+        return Question(
+            text=text,
+            top_k=limits[0],
+            budget_tokens=limits[1],
+            valid_at=None if valid_at is None else _moment(valid_at),
+            filters=filters,
+            project=project,
+            projects=None if is_all else tuple(dict.fromkeys((*self._names(project), ""))),
+        )
 
     def tree(self, folder: str = "") -> Entry:
         """Return a folder with all that is below it; `/` is the whole account."""
@@ -141,10 +183,11 @@ class Memory(Readable):
     memories on the same store, from `for_caller`, stay open.
     """
 
-    def __init__(self, parts: "Parts", caller: RequestContext, project: str = "") -> None:
+    def __init__(
+        self, parts: "Parts", caller: RequestContext, project: Identity | str = ""
+    ) -> None:
         super().__init__(caller)
-        self.project = project
-        """The project whose memories come first; empty for none."""
+        self._identity = Identity(project) if isinstance(project, str) else project
         self._open_parts: Parts | None = parts
         self._edits: list[Edits] = []
         parts.retain()
@@ -159,9 +202,18 @@ class Memory(Readable):
     def _browser(self) -> Browser:
         return Browser(self._parts.reader, self._parts.relation_reader, self.caller)
 
-    def project_at(self, folder: str) -> str:
-        """Return the slug of the project that a folder belongs to; "" for none."""
-        return self._parts.project_at(folder)
+    @property
+    def project(self) -> str:
+        """The project whose memories come first; empty for none."""
+        return self._aliases.project(self._identity) if self._identity.slug else ""
+
+    @property
+    def projects(self) -> "Projects":
+        """The caller's projects: which there are, and naming, merging, splitting, moving them."""
+        from perdure.engine.projects import Projects
+
+        parts = self._parts
+        return Projects(parts.reader, lambda: parts.nodes, self.caller, parts.identify, self.settle)
 
     def for_caller(
         self,
@@ -183,7 +235,7 @@ class Memory(Readable):
             if agent is not None:
                 caller = replace(caller, agent_id=agent)
         self._demand_standing(caller)
-        return Memory(self._parts, caller, self.project if project is None else project)
+        return Memory(self._parts, caller, self._identity if project is None else project)
 
     def _demand_standing(self, caller: RequestContext) -> None:
         """Refuse to act for a caller who reaches more than this one does."""
@@ -241,7 +293,7 @@ class Memory(Readable):
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
         project: str | None = None,
-        projects: Projects | None = None,
+        projects: Searched | None = None,
     ) -> RecallResult:
         """Return what memory has to say to a question, now or as of a state.
 
@@ -251,9 +303,8 @@ class Memory(Readable):
         a budget, `context` is Markdown for a prompt: the caller's profile, then what is of the
         project, then the rest.
         """
-        project = self.project if project is None else _slug(project)
-        limits, searched = (top_k, budget_tokens), _searched(project, projects)
-        question = _question(query, limits, valid_at, filters, project, searched)
+        limits, of = (top_k, budget_tokens), self.project if project is None else project
+        question = self._question(query, limits, valid_at, filters, of, projects)
         if at is not None:
             return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
         return self._kept_back(Answering(self._parts).recall(question, self.caller))
@@ -307,7 +358,7 @@ class Memory(Readable):
             self._parts.reader,
             present.following.index,
             self.caller,
-            self.project,
+            self._names(self.project),
             known=known,
             budget=budget_tokens,
         )
@@ -364,7 +415,7 @@ class Memory(Readable):
             category=category,
             slug=slug,
             metadata=metadata or {},
-            project=self._project_for(category) if project is None else _slug(project),
+            project="" if project is None and category in OF_THE_PERSON else self._of(project),
             mask=mask_secrets,
             replace_learned=replace_learned,
         )
@@ -390,10 +441,12 @@ class Memory(Readable):
         return count
 
     def _of(self, project: str | None) -> str:
-        return self.project if project is None else _slug(project)
-
-    def _project_for(self, category: str) -> str:
-        return "" if category in OF_THE_PERSON else self.project
+        """Return the project of what is written: the one that is named, or the memory's own."""
+        if project is not None:
+            return self._named(project)
+        if self._identity.is_repository:
+            self.projects.note(self._identity)
+        return self.project
 
     def commit_session(  # noqa: PLR0913 - as `save`
         self,
@@ -497,7 +550,7 @@ class Memory(Readable):
         statement = NewStatement(
             text,
             kind,
-            self.project if project is None else project,
+            self._of(project),
             tuple(
                 self.uri(each) if "/" in each and " " not in each else encodable(each, "replaces")
                 for each in replaces
@@ -544,7 +597,7 @@ class Memory(Readable):
 
         found = self._review.find(candidate)
         quote = Cited(found.session_id, found.message, found.text)
-        project = found.project or self.project
+        project = self._of(found.project or None)
         statement = NewStatement(text or found.text, kind or found.kind, project, evidence=(quote,))
         return self._remember(statement, found.session_id, found.text)
 
@@ -989,48 +1042,12 @@ class PastMemory(Readable):
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
         project: str | None = None,
-        projects: Projects | None = None,
+        projects: Searched | None = None,
     ) -> RecallResult:
         """Return what memory had to say to a question then; all else is as in the present."""
-        project = self.project if project is None else _slug(project)
-        limits, searched = (top_k, budget_tokens), _searched(project, projects)
-        question = _question(query, limits, valid_at, filters, project, searched)
+        limits, of = (top_k, budget_tokens), self.project if project is None else project
+        question = self._question(query, limits, valid_at, filters, of, projects)
         return self._past.recall(question, self.caller)
-
-
-def _question(  # noqa: PLR0913, PLR0917 - as `recall`
-    text: str,
-    limits: tuple[int, int | None],
-    valid_at: datetime | date | str | None,
-    filters: Mapping[str, JSON] | None,
-    project: str,
-    projects: tuple[str, ...] | None,
-) -> Question:
-    top_k, budget_tokens = limits
-    return Question(
-        text=text,
-        top_k=top_k,
-        budget_tokens=budget_tokens,
-        valid_at=None if valid_at is None else _moment(valid_at),
-        filters=filters,
-        project=project,
-        projects=projects,
-    )
-
-
-def _slug(project: str) -> str:
-    return slug_of(encodable(project, "project"))
-
-
-def _searched(project: str, projects: Projects | None) -> tuple[str, ...] | None:
-    """Return the projects that a recall searches, "" for none; None for all of them."""
-    if projects not in {None, "own", "all"}:
-        raise InvalidValueError(
-            f'projects is {str(projects)[:80]!a}. Fix: use "own", "all" or None.'
-        )
-    if projects == "all" or (projects is None and not project):
-        return None
-    return tuple(dict.fromkeys((project, "")))
 
 
 def _moment(when: datetime | date | str) -> datetime:

@@ -6,13 +6,13 @@ see them, needs neither read nor check each of them anew, as long as its file is
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate, groupby
 
 from perdure.context.reading import Stored
 from perdure.engine.learn.net import LIKELY, scored
+from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.recall.packing import RULES, entry
 from perdure.engine.recall.result import hit_of
@@ -53,66 +53,88 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
     else:
         return records
     first, *others = records
-    return [replace(first, payload={**first.payload, **note}), *others]
+    return [first.with_payload(note), *others]
 
 
 _LONGEST_END = 240
 """Characters that are kept of what the user asked last."""
+KnownRecords = Callable[[Sequence[str]], Mapping[str, IndexRecord]]
+"""Returns the records that an index has, by their ids."""
 LASTING, OF_PERSON = 2, 3
 """In place of `always`: for the briefing only, what may last, and what is about the person."""
 _PERSONAL = frozenset({"preference", "pattern", "rule"})
 
 
-def with_lasting(records: list[IndexRecord], node: ContextNode) -> list[IndexRecord]:
+def with_lasting(
+    records: list[IndexRecord], node: ContextNode, known: KnownRecords | None = None
+) -> list[IndexRecord]:
     """Return the records of a session; each says how likely its sentences are to last.
 
     In a project, the first record of a message has those that are likely enough, and the last
-    message of the user that it is: that is what the briefing is made of.
+    message of the user that it is: that is what the briefing is made of. What the `known` records
+    say of the same text is not found out again.
     """
     if not node.place.session:
         return records
+    spoken = [at for at, each in enumerate(records) if each.payload.get("role") == "user"]
+    before = known([records[at].id for at in spoken]) if known is not None and spoken else {}
     made = list(records)
-    spoken = [at for at, record in enumerate(records) if "message" in record.payload]
-    last, asked = -1, ""
-    for _, group in groupby(spoken, key=lambda at: records[at].payload["message"]):
-        spots = list(group)
-        is_users = records[spots[0]].payload.get("role") == "user"
-        if is_users and (first := _mark(made, spots, node.project)):
-            last, asked = spots[0], first
-    if node.project and asked:
-        ended = shortened(" ".join(asked.split()), _LONGEST_END)
-        made[last] = _noted(made[last], node.project, {"ended": ended})
+    groups = groupby(spoken, key=lambda at: records[at].payload["message"])
+    messages = [list(spots) for _, spots in groups]
+    for spots in messages:
+        _mark(made, spots, node.project, before)
+    if node.project:
+        texts = ((spots[0], _own_words(records, spots)) for spots in reversed(messages))
+        last, asked = next((each for each in texts if each[1]), (-1, ""))
+        if asked:
+            ended = shortened(" ".join(asked.split()), _LONGEST_END)
+            made[last] = _noted(made[last], node.project, {"ended": ended})
     return made
 
 
-def _mark(records: list[IndexRecord], spots: Sequence[int], project: str) -> str:
-    """Score the sentences of a message that is in the records at `spots`, and note the best.
+def _own_words(records: Sequence[IndexRecord], spots: Sequence[int]) -> str:
+    """Return the first sentence of the prose in a message; empty if it has none."""
+    found = sentences("\n".join(records[at].text for at in spots))
+    return found[0].text if found else ""
 
-    Return the first of them; empty if it has no prose of the user.
-    """
-    ends = [*accumulate(len(records[at].text) + 1 for at in spots)]
-    found = scored("\n".join(records[at].text for at in spots))
-    best = dict.fromkeys(spots, 0.0)
+
+def _mark(
+    records: list[IndexRecord],
+    spots: Sequence[int],
+    project: str,
+    before: Mapping[str, IndexRecord],
+) -> None:
+    """Score the sentences of a message that is in the records at `spots`, and note the best."""
+    known = [before.get(records[at].id) for at in spots]
+    if all(old and old.text == records[at].text for at, old in zip(spots, known, strict=True)):
+        scores = [old.payload.get("lasting", 0.0) for old in known if old]
+        lasting = known[0].payload.get("sentences") if known[0] else None
+    else:
+        scores, lasting = _scores([records[at].text for at in spots])
+    for at, score in zip(spots, scores, strict=True):
+        if score:
+            records[at] = records[at].with_payload({"lasting": score})
+    if project and lasting:
+        records[spots[0]] = _noted(records[spots[0]], project, {"sentences": lasting})
+
+
+def _scores(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
+    """Return the best score in each passage of a message, and its sentences that may last."""
+    ends = [*accumulate(len(text) + 1 for text in texts)]
+    best = [0.0] * len(texts)
     lasting: list[JSON] = []
-    for each in found:
-        at = spots[bisect_right(ends, each.sentence.start)]
-        best[at] = max(best[at], each.score)
+    for each in scored("\n".join(texts)):
+        at = bisect_right(ends, each.sentence.start)
+        best[at] = max(best[at], round(each.score, 3))
         score = each.score + (rule_for(each.sentence.plain) is not None)
         if score >= LIKELY:
             lasting.append([each.sentence.text, each.kind, round(score, 3)])
-    for at, score in best.items():
-        if score:
-            payload = {**records[at].payload, "lasting": round(score, 3)}
-            records[at] = replace(records[at], payload=payload)
-    if project and lasting:
-        records[spots[0]] = _noted(records[spots[0]], project, {"sentences": lasting})
-    return found[0].sentence.text if found else ""
+    return list(best), lasting
 
 
 def _noted(record: IndexRecord, project: str, more: Mapping[str, JSON]) -> IndexRecord:
     when = record.payload["date"]
-    payload = {NOTED: project, "always": LASTING, "updated_at": when, **more}
-    return replace(record, payload={**record.payload, **payload})
+    return record.with_payload({NOTED: project, "always": LASTING, "updated_at": when, **more})
 
 
 def note_of(stored: Stored) -> dict[str, JSON]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
+    from perdure.model.aliases import Identity
     from perdure.storage.wrappers.recorded import Recorded
 
 
@@ -72,8 +73,8 @@ class Parts(Protocol):
     def home(self) -> Path:
         """The folder of the config, the history and all that is derived."""
 
-    def project_at(self, folder: str) -> str:
-        """Return the slug of the project of a folder; "" for none."""
+    def identify(self, folder: str) -> "Identity":
+        """Return the identity of a folder's project; an empty one for none."""
 
     @property
     def recorded(self) -> "Recorded":

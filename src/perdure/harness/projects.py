@@ -5,11 +5,13 @@ import json
 import os
 import re
 from contextlib import suppress
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from perdure.errors import NotTextError, ProjectError, explain_reading
+from perdure.model.aliases import Aliases, Identity
 from perdure.model.uri import SLUG, check_slug, slugify
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.confined import DIRECTORY, FILE, opened, read_all
@@ -41,7 +43,12 @@ class Checkout(NamedTuple):
 
     common: Path
     """The folder of the repository itself, which all its worktrees share."""
-    is_worktree: bool
+    own: Path
+    """The folder in it of this working tree; in the first one, the same."""
+
+    @property
+    def is_worktree(self) -> bool:
+        return self.own != self.common
 
     @property
     def main(self) -> Path | None:
@@ -59,15 +66,45 @@ def checkout_at(root: Path) -> Checkout | None:
     """Return the checkout whose top this folder is; None if it is none."""
     found = root / ".git"
     if found.is_dir():
-        return Checkout(found, is_worktree=False)
+        return Checkout(found, found)
     said = (text_in(found) or "").strip()
     if not said.startswith(_GITDIR):
         return None
     own = Path(root, said.removeprefix(_GITDIR).strip())
     shared = (text_in(own / "commondir") or "").strip()
     if not shared:  # a submodule, or a repository that is kept elsewhere
-        return Checkout(own, is_worktree=False)
-    return Checkout(Path(own, shared).resolve(), is_worktree=True)
+        return Checkout(own, own)
+    return Checkout(Path(own, shared).resolve(), own)
+
+
+def head_at(cwd: str) -> tuple[str, str]:
+    """Return the branch and the commit that a folder has checked out; "" where git has none.
+
+    Git is not run: a hook may wait for this.
+    """
+    try:
+        checkout = checkout_at(Path(project_root(cwd)))
+    except ProjectError:
+        return "", ""
+    if checkout is None:
+        return "", ""
+    head = (text_in(checkout.own / "HEAD") or "").strip()
+    ref = head.removeprefix("ref:").strip()
+    if ref != head:
+        safe = re.fullmatch(r"refs/(?!.*\.\.)[^\0]+", ref)
+        head = (text_in(checkout.common / ref) or "").strip() if safe else ""
+        head = head or _packed(checkout.common / "packed-refs", ref)
+    commit = head if re.fullmatch("[0-9a-f]{40,64}", head) else ""
+    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else "", commit
+
+
+def _packed(path: Path, ref: str) -> str:
+    with suppress(OSError), path.open("rb") as file:
+        for line in file:
+            commit, _, name = line.decode(errors="replace").strip().partition(" ")
+            if name == ref:
+                return commit
+    return ""
 
 
 def text_in(path: Path) -> str | None:
@@ -152,30 +189,37 @@ class Project(NamedTuple):
     """`repository`, `worktree` of one, or a `folder` that is none."""
 
 
-def resolve_project(cwd: str, backend: StorageBackend | None) -> Project:
+_NO_ALIASES = Aliases()
+
+
+def resolve_project(
+    cwd: str, backend: StorageBackend | None, aliases: Aliases = _NO_ALIASES
+) -> Project:
     """Return the project of a folder; `ProjectError` if there is no such folder.
 
     Its name is `slug` in `.harness/project.json`; else it is made of the git remote, the oldest
     commit, or the path of a folder that is no repository, never of a folder's name alone. All
     worktrees and clones of a repository are one project. The home folder and what is in the
-    temporary folder are none, unless they are repositories: their slug is empty.
+    temporary folder are none, unless they are repositories: their slug is empty. `aliases` lead
+    from there to the project that the user made of it.
     """
     root = project_root(cwd)
     checkout = checkout_at(Path(root))
-    slug = _slug(Path(root), checkout)
+    slug = aliases.project(_identity(cwd, Path(root), checkout))
     tracked = WORKTREE if checkout is not None and checkout.is_worktree else REPOSITORY
     place = None if backend is None or not slug else project_locator(backend, slug)
     return Project(slug, place, backend, root, FOLDER if checkout is None else tracked)
 
 
-def slug_at(cwd: str) -> str:
-    """Return the slug of the project of a folder, also of one that is gone; "" for none."""
+def identity_at(cwd: str) -> Identity:
+    """Return the identity of a folder's project, also of a folder that is gone; "" for none."""
     try:
-        return resolve_project(cwd, None).slug
+        root = project_root(cwd)
     except ProjectError:
         folder = Path(os.path.normpath(cwd))
         known = folder.is_absolute() and not _is_nobodys(folder)
-        return _told_apart(folder.name, str(folder)) if known else ""
+        return Identity(_told_apart(folder.name, str(folder)) if known else "")
+    return _identity(cwd, Path(root), checkout_at(Path(root)))
 
 
 def project_locator(backend: StorageBackend, slug: str) -> Locator:
@@ -223,19 +267,26 @@ def _is_top(folder: Path) -> bool:
 
 
 # ---------------------------------------------------------------- names
-def _slug(root: Path, checkout: Checkout | None) -> str:
-    """Return the name of a project: as configured, by its repository, by its path; "" for none."""
+def _identity(cwd: str, root: Path, checkout: Checkout | None) -> Identity:
+    """Return what tells a project: as configured, by its repository, by its path; "" for none."""
+    below = Path(os.path.realpath(cwd)).relative_to(root).as_posix()
+    within = "" if below == "." else below
     tops = [root] if checkout is None or checkout.main is None else [root, checkout.main]
     for top in tops:
         if (named := _configured(top / HARNESS / SETTINGS)) is not None:
-            return named
+            return Identity(named, within)
     if checkout is None:
-        return "" if _is_nobodys(root) else _told_apart(root.name, str(root))
-    if identity := identity_of(checkout.remote):
-        return slug_of_identity(identity)
-    if root_commit := first_commit(checkout.common):
-        return f"git-{root_commit[:12]}"
-    return _told_apart((checkout.main or checkout.common).name, str(checkout.common))
+        return Identity("" if _is_nobodys(root) else _told_apart(root.name, str(root)), within)
+    first = cache(partial(_root_identity, checkout.common))
+    if remote := identity_of(checkout.remote):
+        return Identity(slug_of_identity(remote), within, first)
+    by_path = _told_apart((checkout.main or checkout.common).name, str(checkout.common))
+    return Identity(first() or by_path, within, first)
+
+
+def _root_identity(common: Path) -> str:
+    found = first_commit(common)
+    return f"git-{found[:12]}" if found else ""
 
 
 def _is_nobodys(folder: Path) -> bool:

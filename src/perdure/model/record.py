@@ -64,10 +64,16 @@ class IndexRecord:
 
     def with_vector(self, vector: bytes) -> "IndexRecord":
         """Return the same record with a vector. All else was checked, and is not again."""
+        return self._with("vector", vector)
+
+    def with_payload(self, more: Mapping[str, JSON]) -> "IndexRecord":
+        """Return the same record with more in its payload; as `with_vector`."""
+        return self._with("payload", frozen({**self.payload, **more}, "payload"))
+
+    def _with(self, field_: str, value: object) -> "IndexRecord":
         record = object.__new__(IndexRecord)
         for name in _FIELDS:
-            object.__setattr__(record, name, getattr(self, name))
-        object.__setattr__(record, "vector", vector)
+            object.__setattr__(record, name, value if name == field_ else getattr(self, name))
         return record
 
 

@@ -121,8 +121,8 @@ _STRUCTURE = re.compile(
     rf"{_QUOTE}[\w.-]{{1,30}}{_QUOTE}|&(?:amp;)*#?\w+;|\\n|\b(?:true|false|null|\d+)\b"
 )
 _LONGEST_STRUCTURE = 1_000
-_CUT_VALUE = re.compile(rf"\A[\w%/.:-]*{_QUOTE}[\s\]}},]*\Z")
-"""The rest of a value whose beginning was cut off, as of an address."""
+_CUT_VALUE = re.compile(rf"\A(?:[\s\w\"'&;#:>\\]{{0,40}}ctx:\\*/)?[\w%/.:-]*{_QUOTE}[\s\]}},]*\Z")
+"""The rest of a value whose beginning was cut off, as of an address, with the rest of its name."""
 _OPENED_JSON = re.compile(r"[\[{]\s*\\*[\"'&][^\n]*\Z")
 _CLOSED_JSON = re.compile(r"\A\\*(?:[\"']|&quot;)[\s\]},]*")
 

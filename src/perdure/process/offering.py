@@ -27,7 +27,7 @@ def offered(context: Context, candidate: object) -> tuple[list[dict[str, object]
     cwd, phase, _ = asked(context)
     try:
         reading = open_to_read(os.environ)
-        project = resolve_project(cwd, None).slug
+        project = resolve_project(cwd, None, reading.aliases()).slug
     except (StorageSelectionError, StorageError, ProjectError) as error:
         return [], str(error)
     copy = dict(candidate) if isinstance(candidate, Mapping) else {"body": candidate}

@@ -26,7 +26,7 @@ def recalled(context: Context, query: str | None, limit: int | None) -> Recalled
     phase = phase_named(name)
     try:
         reading = open_to_read(os.environ)
-        project = resolve_project(cwd, None).slug
+        project = resolve_project(cwd, None, reading.aliases()).slug
         scope = Scope(reading, project, phase, phase.budget if limit is None else limit)
         if query is None or not query.strip():
             return _unasked(scope)

@@ -9,7 +9,6 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import NamedTuple, Self
 
@@ -41,7 +40,11 @@ class Syncing:
     """A way to sync `total` descriptors, with threads if they are many; a context ends those."""
 
     def __init__(self, total: int) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS) if total >= _WORTH_THREADS else None
+        self._threads = None
+        if total >= _WORTH_THREADS:
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 8 ms of a hook
+
+            self._threads = ThreadPoolExecutor(_THREADS)
 
     def __enter__(self) -> Self:
         return self
@@ -66,9 +69,9 @@ class Syncing:
         try:
             _sync_each(left, sync)
         finally:
-            wait(at_work)  # all of them: the caller closes what they sync
-        for done in at_work:
-            done.result()
+            failures = [done.exception() for done in at_work]  # the caller closes what they sync
+        for failure in filter(None, failures):
+            raise failure
 
 
 def _sync_each(descriptors: Sequence[int], sync: Callable[[int], None]) -> None:

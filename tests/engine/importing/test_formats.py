@@ -1,12 +1,20 @@
 """What each format takes from its files, and what it leaves."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perdure.engine.importing.contract import Conversation, Entity, Finding, Item, Statement
+from perdure.engine.importing.contract import (
+    Conversation,
+    Entity,
+    Finding,
+    Item,
+    Selective,
+    Statement,
+)
 from perdure.engine.importing.importing import FORMATS, detected
 from perdure.engine.importing.reading import MOST_OF_A_FAILURE, call
 from perdure.engine.importing.sources import Source
@@ -423,6 +431,21 @@ def test_opencode_is_read_from_its_database(tmp_path: Path) -> None:
         (one,) = items_of(in_path(FORMATS["opencode"], path))
         assert isinstance(one, Conversation)
         assert said(one) == OPENCODE_SAID
+
+
+def test_one_session_of_a_database_is_read_alone(tmp_path: Path) -> None:
+    samples.opencode_database(tmp_path / "opencode.db")
+    with closing(sqlite3.connect(tmp_path / "opencode.db")) as database:
+        database.execute("insert into session values ('ses_9', null, '/srv', 'Other', 0, 0)")
+        database.commit()
+    format_ = FORMATS["opencode"]
+    assert isinstance(format_, Selective)
+
+    with closing(Source(tmp_path / "opencode.db")) as source:
+        found = [list(format_.session(source, name)) for name in ("ses_1", "ses_9", "ses_0", None)]
+
+    names = [[each.source_id for each in items_of(each)] for each in found]
+    assert names == [["ses_1"], ["ses_9"], [], ["ses_1", "ses_9"]]
 
 
 def test_a_database_of_another_program_is_a_finding(tmp_path: Path) -> None:

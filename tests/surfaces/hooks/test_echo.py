@@ -50,10 +50,14 @@ def emitted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emitted]:
 
 
 def _of_hooks(home: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    prompt = f"Which port has the {ECHO} database?"
-    for agent in ("claude-code", "codex", "cursor"):
-        for event in ("session-start", "user-prompt-submit"):
-            said = hooks.Said(session_id="x", cwd=str(folder), prompt=prompt)
+    prompts = (
+        f"Which port has the {ECHO} database?",
+        f"From now on, never touch the {ECHO} database without a backup.",
+    )
+    events = [("session-start", ""), *(("user-prompt-submit", each) for each in prompts)]
+    for agent in ("claude-code", "codex", "gemini-cli", "opencode", "cursor"):
+        for event, prompt in events:
+            said = hooks.Said(session_id=prompt[:5], cwd=str(folder), prompt=prompt)
             answer = hooks._answered(hooks.Wishes(event=event, agent=agent), home, said)
             yield f"{agent} {event}", json.dumps(answer)
             inner: Any = answer.get("hookSpecificOutput", {})
@@ -81,9 +85,20 @@ def gemini(kind: str, text: str) -> bytes:
     return as_lines([samples.CHAT[0], samples.gemini("1", kind, [{"text": text}])])
 
 
-def opencode(text: str) -> dict[str, bytes]:
+def gemini_failure(text: str) -> bytes:
+    call = {"name": "recall", "args": {}, "status": "error", "resultDisplay": text}
+    return as_lines([samples.CHAT[0], samples.gemini("1", "gemini", "Look.", toolCalls=[call])])
+
+
+def opencode(text: str, place: str = "msg_1/prt_0") -> dict[str, bytes]:
     part = {"type": "text", "text": text}
-    return {**samples.OPENCODE, "storage/part/msg_1/prt_0.json": as_json(part)}
+    return {**samples.OPENCODE, f"storage/part/{place}.json": as_json(part)}
+
+
+def opencode_failure(text: str) -> dict[str, bytes]:
+    state = {"status": "error", "input": {}, "error": text}
+    part = {"type": "tool", "tool": "perdure_recall", "state": state}
+    return {**samples.OPENCODE, "storage/part/msg_2/prt_1.json": as_json(part)}
 
 
 def codex_result(text: str) -> list[dict[str, Any]]:
@@ -148,8 +163,19 @@ WRAPPERS: dict[str, tuple[str, Callable[[str], dict[str, bytes]]]] = {
     "Gemini CLI, user": ("gemini-cli", lambda text: {"s.jsonl": gemini("user", text)}),
     "Gemini CLI, model": ("gemini-cli", lambda text: {"s.jsonl": gemini("gemini", text)}),
     "Gemini CLI, info": ("gemini-cli", lambda text: {"s.jsonl": gemini("info", text)}),
-    "opencode": ("opencode", opencode),
+    "Gemini CLI, failure": ("gemini-cli", lambda text: {"s.jsonl": gemini_failure(text)}),
+    "opencode, user": ("opencode", opencode),
+    "opencode, assistant": ("opencode", partial(opencode, place="msg_2/prt_2")),
+    "opencode, summary": ("opencode", partial(opencode, place="msg_3/prt_0")),
+    "opencode, failure": ("opencode", opencode_failure),
 }
+
+
+DROPPED = (
+    *("Claude Code, reminder", "Claude Code, result"),
+    *("Codex, developer", "Codex, system", "Gemini CLI, info"),
+)
+"""What of a transcript is kept in no case."""
 
 
 def quoted(text: str) -> str:
@@ -181,7 +207,7 @@ def echo_in(wrapper: str, text: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_what_was_emitted_is_never_kept(emitted: Emitted, wrapper: str) -> None:
-    for name, text in emitted:
+    for text, name in {text: name for name, text in emitted}.items():  # each once
         for escape in ESCAPES:
             assert echo_in(wrapper, escape(text)) == [], (name, escape)
             assert echo_in(wrapper, escape(json.dumps(text))) == [], (name, escape)
@@ -201,8 +227,23 @@ def test_a_part_of_what_was_emitted_is_never_kept(
     assert echo_in(wrapper, text[:cut]) == [], name
 
 
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_wherever_it_is_cut_it_is_not_said(emitted: Emitted, escape: Callable[[str], str]) -> None:
+    step = 2 if escape is str else 17
+    for text in {escape(text) for _, text in emitted}:
+        for cut in range(0, len(text), step):
+            for part in (text[:cut], text[cut:]):
+                for role in ("user", "assistant") if ECHO in part else ():
+                    speech = speech_of(role, part)
+                    assert speech.kind not in SAID or ECHO not in speech.text, part
+
+
 def test_there_is_something_to_keep_out(emitted: Emitted) -> None:
     """So that these tests can fail."""
     assert sum(ECHO in text for _, text in emitted) == len(emitted) - 4  # those only name a note
+    assert sum("possibly lasting" in text for _, text in emitted) == 10  # two of each agent
+    for wrapper in WRAPPERS:
+        if wrapper not in DROPPED:
+            assert echo_in(wrapper, f"I like the {ECHO}."), wrapper
     assert echo_in("Claude Code, user", f"I like the {ECHO}.") == [("user", f"I like the {ECHO}.")]
     assert speech_of("user", f"I like the {ECHO}.").kind in SAID

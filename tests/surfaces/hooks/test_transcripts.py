@@ -19,6 +19,7 @@ from perdure.model import Uri
 from perdure.model.transcript import HIDDEN
 from perdure.testing.suite import examples
 from tests.engine.importing.samples import code_line, codex_message, codex_meta, result, used
+from tests.harness.conftest import git
 from tests.surfaces.hooks.calling import (
     SESSION,
     call,
@@ -263,6 +264,24 @@ class TestWhatIsLostOrWrong:
         with pytest.raises(Exception, match="no plain file"):
             hook(context, path)
         assert log(tmp_path) == ""
+
+
+def test_a_session_has_the_branch_and_the_commit_it_began_at(
+    context: Context, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "-b", "main", "repo")
+    git(tmp_path / "repo", "commit", "-q", "--allow-empty", "-m", "begin")
+    first = git(tmp_path / "repo", "rev-parse", "HEAD")
+    lines = [{**each, "cwd": str(tmp_path / "repo")} for each in talk(4)]
+    path = write(tmp_path / f"{SESSION}.jsonl", lines[:2])
+    hook(context, path)
+    git(tmp_path / "repo", "commit", "-q", "--allow-empty", "-m", "more")
+    write(path, lines[2:], "a")
+    hook(context, path)
+
+    node = context.memory.read(f"sessions/claude-code-{SESSION}/messages")
+    assert (node.metadata["branch"], node.metadata["commit"]) == ("main", first)
+    assert node.project == f"git-{first[:12]}"
 
 
 class TestKilled:

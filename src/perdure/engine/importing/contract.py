@@ -61,6 +61,7 @@ class Conversation(Item):
     """The folder in which the agent worked, as it recorded it."""
     branch: str = ""
     """The branch of the repository there."""
+    commit: str = ""
     state: JSON = field(default=None, repr=False, compare=False)
     """What `Resumable.resume` needs to read on behind the end."""
 
@@ -119,6 +120,14 @@ class Resumable(Protocol):
 
 
 class NotResumableError(InvalidValueError): ...
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A format whose files hold many sessions, of which one can be read alone."""
+
+    def session(self, source: Source, session_id: str | None) -> Iterator[Item | Finding]:
+        """Yield what one session says; with None, all of them."""
 
 
 @runtime_checkable

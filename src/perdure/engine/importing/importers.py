@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -43,6 +43,9 @@ from perdure.model import (
 from perdure.model.messages import read_messages
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, shortened
 
+if TYPE_CHECKING:
+    from perdure.engine.projects import Projects
+
 SOURCE = "source"
 SOURCE_ID = "source_id"
 SOURCE_DIGEST = "source_digest"
@@ -63,9 +66,9 @@ class Verbs(Protocol):
     """The verbs of `Memory` that importers call."""
 
     caller: RequestContext
-    project: str
 
-    def project_at(self, folder: str) -> str: ...
+    @property
+    def projects(self) -> "Projects": ...
 
     def save(
         self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
@@ -419,7 +422,7 @@ class SessionImporter:
             return State.FORGOTTEN
         state = self._state(item, place, ctx, forgotten)
         if not dry_run and (state is not State.SAME or self._learn):
-            project = self._memory.project_at(item.cwd) if item.cwd else self._memory.project
+            project = self._memory.projects.enter(item.cwd) if item.cwd else None
             done = self._memory.commit_session(
                 item.messages, session_id=place.name, project=project, extract=self._learn
             )
@@ -482,6 +485,8 @@ class SessionImporter:
             "cwd": cleaned_line(item.cwd[:MAX_OVERVIEW], "folder", SecretPolicy.MASK).text,
             "branch": first.metadata.get("branch")
             or cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text,
+            "commit": first.metadata.get("commit")
+            or cleaned_line(item.commit[:MAX_ABSTRACT], "commit", SecretPolicy.MASK).text,
         }
         told = first.metadata
         new = {name: each for name, each in wanted.items() if each and told.get(name) != each}

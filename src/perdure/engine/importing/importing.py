@@ -8,7 +8,6 @@ from pathlib import Path
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
-from perdure.engine.exporting import is_export
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -171,6 +170,8 @@ def import_from(
 
     `progress` is called with the bytes that were read, and all bytes.
     """
+    from perdure.engine.exporting import is_export  # noqa: PLC0415 - 40 ms that no hook needs
+
     if name is None and is_export(path):
         raise UnreadableSourceError(
             f"{str(path)!a} is a whole memory. Fix: `perdure import`, where there is none yet."

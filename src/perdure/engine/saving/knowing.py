@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import lru_cache
 from heapq import nlargest
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
 from perdure.engine.learn.evidence import merges_as_metadata, merges_of
-from perdure.engine.learn.policies import Known
 from perdure.engine.recall.planning import content_words
 from perdure.engine.saving.outcome import Change
 from perdure.errors import AccessDeniedError, BrokenNodeError, NodeNotFoundError
@@ -25,6 +25,9 @@ from perdure.model import (
     WritePlan,
 )
 from perdure.model.record import ACCOUNT, OWNER_SPACE
+
+if TYPE_CHECKING:
+    from perdure.engine.learn.policies import Known
 
 _NEAR = 8
 """So many nodes are looked at that may speak of the same."""
@@ -85,7 +88,7 @@ class KnownNodes:
 class Ahead:
     """What will be known once some plans are carried out, all of them at once."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: "Known") -> None:
         self._known = known
         self._base: dict[str, ContextNode | None] = {}
         self._planned: dict[str, ContextNode] = {}

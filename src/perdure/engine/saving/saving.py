@@ -7,13 +7,13 @@ learned from. So who is stopped anywhere goes on where the mark stands, and noth
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
 from perdure.engine.learn.evidence import evidence_of, verified
-from perdure.engine.learn.policies import Known, policy_for
 from perdure.engine.parts import Parts
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.engine.saving.outcome import Change, Learning, Outcome, Planned, SessionCommit
@@ -29,6 +29,9 @@ from perdure.errors import (
 from perdure.model import CandidateMemory, RequestContext, WritePlan
 from perdure.model.transcript import Message
 from perdure.model.uri import OF_THE_PERSON
+
+if TYPE_CHECKING:
+    from perdure.engine.learn.policies import Known
 
 AT_ONCE = 200
 """So many new messages are learned from at a time; what was learned then is kept at once."""
@@ -112,7 +115,7 @@ class Saving:
     def __init__(
         self,
         nodes: Nodes,
-        known: Known,
+        known: "Known",
         learning: Learning,
         *,
         wishes: Wishes | None = None,
@@ -255,6 +258,8 @@ class Saving:
         return [self._plan(candidate, ahead, ctx) for candidate in candidates]
 
     def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
+        from perdure.engine.learn.policies import policy_for  # noqa: PLC0415 - 16 ms if none is
+
         if of_caller(self._nodes, ctx).says(candidate.content):
             return Planned(candidate, Outcome.FILTERED, "The user forgot it.")
         policy = policy_for(candidate.category, ahead, self._learning.judge, self._clock)

@@ -65,6 +65,7 @@ SECTIONS = {
         "install": _command("install", "Tell a coding agent of memory, in its own config."),
     },
     "Projects": {
+        "projects": _command("projects", "List, name, merge, split and move projects."),
         "plan": _command("plan", "Begin, show and finish the plans of a project."),
         "queue": _command("queue", "Say what is to do: the plans of all registered repositories."),
         "repo": _command("repo", "Register, list and unregister repositories."),

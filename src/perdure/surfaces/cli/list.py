@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from perdure import Entry, Memory, SessionInfo
-from perdure.app.projects import project_slug
+from perdure.app.projects import identity_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.options import (
@@ -32,6 +32,8 @@ from perdure.surfaces.telling import (
 
 _LEAST_GIST = 20
 _SESSIONS = "sessions"
+_PROJECT = 3
+"""The column of the project."""
 _OF_SESSIONS = "id title date messages bytes project?"
 _BROKEN = " (an edit by hand broke it; `perdure repair` says how)"
 
@@ -58,7 +60,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     change, and the title or the abstract. Sessions have their title, day and size, newest first.
     """
     reading = memory if at is None else memory.at(at)
-    of = None if project is None else project_slug(project)
+    of = None if project is None else memory.projects.at(identity_named(project))
     found = reading.list(folder, archived=archived, project=of)
     if of is None and memory.name(memory.uri(folder)) == _SESSIONS and not archived:
         _tell_sessions(found, reading.sessions(), as_json=as_json)
@@ -66,7 +68,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     if as_json:
         out.json(*map(entry_json, found))
         return
-    heads = ("name", "version", "updated", "what it says")
+    heads = ("name", "version", "updated", "project", "what it says")
     if not _tell_fitted(heads, [(*_row(each), gist_of(each)) for each in found]):
         name = memory.name(memory.uri(folder))
         out.mention(f"nothing {'archived ' if archived else ''}is in {name}")
@@ -93,27 +95,30 @@ def _tell_sessions(
         *(_session_row(entries[uri], each) for uri, each in known.items()),
         *((*_row(entry), "", gist_of(entry)) for entry in others),
     ]
-    heads = ("name", "date", "messages", "size", "title")
+    heads = ("name", "date", "messages", "project", "size", "title")
     if not _tell_fitted(heads, rows):
         out.mention(f"nothing is in {_SESSIONS}")
 
 
 def _tell_fitted(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Print a table whose last column is cut to the terminal; say whether it has rows."""
+    if not any(row[_PROJECT] for row in rows):  # then there is no such column
+        heads, *rows = [(*row[:_PROJECT], *row[_PROJECT + 1 :]) for row in (heads, *rows)]
     columns = zip(heads[:-1], *(row[:-1] for row in rows), strict=False)
     room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
     return out.table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows))
 
 
-def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, str, str, str, str]:
-    size = sized(info.bytes)
-    return f"{entry.name}/", local_date(info.date), str(info.messages), size, shown(info.title)
+def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, ...]:
+    told = str(info.messages), info.project, sized(info.bytes), shown(info.title)
+    return f"{entry.name}/", local_date(info.date), *told
 
 
-def _row(entry: Entry) -> tuple[str, str, str]:
+def _row(entry: Entry) -> tuple[str, str, str, str]:
     if entry.node is None:
-        return f"{entry.name}/", "", ""
-    return entry.name, str(entry.node.version), local_date(entry.node.updated_at)
+        return f"{entry.name}/", "", "", ""
+    node = entry.node
+    return entry.name, str(node.version), local_date(node.updated_at), node.project
 
 
 def gist_of(entry: Entry) -> str:

@@ -20,6 +20,7 @@ from perdure.errors import (
     ProjectError,
 )
 from perdure.model import RequestContext, Role
+from perdure.model.aliases import Identity
 from perdure.model.values import JSON
 from perdure.surfaces import out
 from perdure.surfaces.telling import counted, picked, shown
@@ -194,21 +195,21 @@ def project_option(command: Command) -> Command:
     )(command)
 
 
-def project_in(options: dict[str, Any]) -> str:
+def project_in(options: dict[str, Any]) -> Identity:
     """Take the project out of a command's options: the one named, or that of this folder."""
-    from perdure.app.projects import project_slug
+    from perdure.app.projects import identity_named
 
     named = options.pop("project")
     if named is not None:
-        return project_slug(named)
+        return identity_named(named)
     try:
-        return project_slug(".")
+        return identity_named(".")
     except (ProjectError, OSError):  # this folder was removed
-        return ""
+        return Identity("")
 
 
 @contextmanager
-def opened(caller: RequestContext, project: str = "") -> "Iterator[Memory]":
+def opened(caller: RequestContext, project: Identity | str = "") -> "Iterator[Memory]":
     """Open the memory for a caller; what else happened in it is printed at the end."""
     with open_memory(os.environ, caller, project=project) as memory:
         try:

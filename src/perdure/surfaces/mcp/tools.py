@@ -29,7 +29,7 @@ from perdure import (
 )
 from perdure.app import open_memory
 from perdure.errors import BrokenNodeError, ClosedError, InvalidValueError
-from perdure.harness.projects import slug_at
+from perdure.harness.projects import identity_at
 from perdure.model import RequestContext
 from perdure.model.speech import marked
 from perdure.model.uri import KINDS
@@ -89,7 +89,7 @@ class Tools:
             if self._is_closed:
                 raise ClosedError("the server is ending. Fix: start it again.")
             if self._opened is None:
-                project = slug_at(str(Path.cwd()))
+                project = identity_at(str(Path.cwd()))
                 self._opened = open_memory(self._environ, self._caller, project=project)
             return self._opened
 

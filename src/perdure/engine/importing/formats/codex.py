@@ -73,6 +73,7 @@ class Codex:
                 updated_at=session.last,
                 cwd=session.cwd,
                 branch=session.branch,
+                commit=session.commit,
                 state=session.state,
             )
 
@@ -83,7 +84,7 @@ class _Session:
     def __init__(self, state: Mapping[str, JSON]) -> None:
         self.id, self.began = text_of(state.get("id")), text_of(state.get("began"))
         self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
-        self.last = ""
+        self.last = self.commit = ""
         self.messages: list[Said] = []
         tools = mapping_of(state.get("tools"))
         self._tools = {name: text_of(tool) for name, tool in tools.items()}
@@ -108,7 +109,9 @@ class _Session:
             self.id = self.id or text_of(payload.get("id"))
             self.began = self.began or time_of(payload.get("timestamp") or time)
             self.cwd = self.cwd or text_of(payload.get("cwd"))
-            self.branch = self.branch or text_of(mapping_of(payload.get("git")).get("branch"))
+            git = mapping_of(payload.get("git"))
+            self.branch = self.branch or text_of(git.get("branch"))
+            self.commit = self.commit or text_of(git.get("commit_hash"))
         elif (one := self._said(payload, time)) is not None:
             self.messages.append(one)
             self.last = one.get("time", self.last)

@@ -28,7 +28,7 @@ Object = Mapping[str, object]
 _SQLITE = b"SQLite format 3\0"
 _SESSIONS = (
     "select id, directory, title, time_created, time_updated from session"
-    " where parent_id is null order by id"
+    " where parent_id is null and (?1 is null or id = ?1) order by id"
 )
 _PARTS = (
     "select m.data, p.data from message m join part p on p.message_id = m.id"
@@ -46,16 +46,23 @@ class OpenCode:
         )
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        for entry in _databases(source):
-            yield from self._database(source, entry)
+        yield from self.session(source, None)
         sessions = [each for each in source.entries if _is_session(each)]
         yield from each_file(source, sessions, _Files(source, self.name).read)
 
-    def _database(self, source: Source, entry: Entry) -> Iterator[Item | Finding]:
+    def session(self, source: Source, session_id: str | None) -> Iterator[Item | Finding]:
+        """Yield one session of the databases; with None, all of them."""
+        for entry in _databases(source):
+            yield from self._database(source, entry, session_id)
+
+    def _database(
+        self, source: Source, entry: Entry, session_id: str | None
+    ) -> Iterator[Item | Finding]:
         path = source.path / entry.name if source.is_folder else source.path
         try:
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-                for name, folder, title, began, last in database.execute(_SESSIONS).fetchall():
+                sessions = database.execute(_SESSIONS, (session_id,)).fetchall()
+                for name, folder, title, began, last in sessions:
                     parts = database.execute(_PARTS, (name,))
                     found = ((_parsed(first), _parsed(second)) for first, second in parts)
                     times = {"created": began, "updated": last}
