@@ -305,10 +305,6 @@ INSTALLED = {
 """What `perdure install` adds where there was nothing."""
 
 
-def clients(
-    *, fail: frozenset[str] | set[str] = frozenset(), because: str = ""
-) -> pytest.MarkDecorator:
-    """Let a test run with each agent; with some it is known to fail, until that is fixed."""
-    broken = pytest.mark.xfail(reason=because, strict=True)
-    each = [pytest.param(name, marks=[broken] if name in fail else []) for name in KINDS]
-    return pytest.mark.parametrize("client", each, indirect=True)
+def clients() -> pytest.MarkDecorator:
+    """Let a test run with each agent."""
+    return pytest.mark.parametrize("client", KINDS, indirect=True)

@@ -7,7 +7,7 @@ import pytest
 
 from perdure import INTRODUCTION
 from perdure.surfaces.mcp.schema import TOOLS
-from tests.clients.clients import KINDS, Client, clients
+from tests.clients.clients import Client, clients
 from tests.clients.conftest import NewClient
 from tests.clients.models import Call
 
@@ -119,7 +119,7 @@ def test_gemini_cli_keeps_what_was_said_before_it_compacts(new_client: NewClient
     assert "state_snapshot" not in json.dumps(found["hits"])
 
 
-@clients(fail=set(KINDS), because="sessions keep what was forgotten")
+@clients()
 def test_what_a_tool_forgot_is_in_no_later_request(client: Client) -> None:
     named = {"category": "health", "slug": "allergy"}
     kept = Call("remember", {"text": "Ana is allergic to penicillin.", **named})

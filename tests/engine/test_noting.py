@@ -156,7 +156,7 @@ def test_a_text_that_changed_is_judged_again(memory: Memory) -> None:
             level=Level.CONTENT,
             text=text,
             filters=filters,
-            payload={"role": "user"},
+            payload={"role": "user", "message": 0},
         )
 
     rule, other = record("From now on, never push to main."), record("Look at line 3 again.")

@@ -57,10 +57,7 @@ class Review:
         self._ctx = ctx
 
     def pending(self, most: int, project: str = "") -> list[Pending]:
-        """Return the candidates of the newest sessions of a project or of all, each once.
-
-        The likeliest come first.
-        """
+        """Return the candidates of a project's newest sessions or of all, the likeliest first."""
         decided = self._decided()
         infos = list_sessions(self._reader, self._ctx)
         newest = [info.id for info in infos if project in {"", info.project}][:MOST_SESSIONS]
