@@ -14,15 +14,16 @@ import re
 import sqlite3
 import statistics
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import perdure
-from perdure import Hit, Memory
+from perdure import Memory
 from perdure.engine.briefing import brief, relevant_lines
-from perdure.model import Uri
 from perdure.model.speech import Kind, speech_of
 from perdure.model.uri import slug_of
 
@@ -67,17 +68,18 @@ class Data(NamedTuple):
 
 
 # ---------------------------------------------------------------- recall
-def recalled(data: Data, memory: Memory, question: Question) -> list[Hit]:
-    """Return the hits for a question that were said before it, each message once."""
+def recalled(data: Data, memory: Memory, question: Question) -> list[tuple[Place, ...]]:
+    """Return what each hit rests on, of what was said before the question; each message once."""
     hits = memory.recall(question.text, top_k=DEPTH, project=question.project).hits
-    found: dict[Place, Hit] = {}
+    found: dict[object, tuple[Place, ...]] = {}
     for hit in hits:
-        if hit.session_id and data.is_before(hit.session_id, question):
-            found.setdefault((hit.session_id, hit.message_indexes[0]), hit)
+        places = tuple(each for each in hit.evidence if data.is_before(each[0], question))
+        if places:
+            found.setdefault(places[0] if hit.session_id else (hit.uri, hit.snippet), places)
     return list(found.values())
 
 
-def searched(data: Data, question: Question) -> list[Place]:
+def searched(data: Data, question: Question) -> list[tuple[Place, ...]]:
     """Return what FTS5 finds in the user's messages of the same project."""
     db = sqlite3.connect(":memory:")
     db.execute(
@@ -95,12 +97,12 @@ def searched(data: Data, question: Question) -> list[Place]:
     words = dict.fromkeys(re.findall(r"[a-z0-9_]{2,}", question.text.lower()))
     query = " OR ".join(f'"{word}"' for word in list(words)[:60]) or '"xxxx"'
     asked = "SELECT session, at FROM said WHERE said MATCH ? ORDER BY rank LIMIT 50"
-    return [(name, int(at)) for name, at in db.execute(asked, (query,))]
+    return [((name, int(at)),) for name, at in db.execute(asked, (query,))]
 
 
-def shares(found: Sequence[Place], question: Question) -> tuple[float, float]:
-    gold = question.gold
-    return tuple(len(gold & set(found[:top])) / len(gold) for top in (5, 10))  # type: ignore[return-value]
+def shares(found: Sequence[tuple[Place, ...]], question: Question) -> tuple[float, float]:
+    five, ten = (question.gold.intersection(chain(*found[:top])) for top in (5, 10))
+    return len(five) / len(question.gold), len(ten) / len(question.gold)
 
 
 def tell(name: str, figures: Sequence[tuple[float, float]]) -> None:
@@ -109,16 +111,19 @@ def tell(name: str, figures: Sequence[tuple[float, float]]) -> None:
 
 
 def measure_recall(data: Data, memory: Memory) -> None:
-    ours, plain, wrong = [], [], 0
+    ours, plain, first = [], [], Counter[str]()
     for question in data.questions():
-        hits = recalled(data, memory, question)
-        places = [(hit.session_id, hit.message_indexes[0]) for hit in hits]
-        ours.append(shares(places, question))
+        found = recalled(data, memory, question)
+        ours.append(shares(found, question))
         plain.append(shares(searched(data, question), question))
-        wrong += sum(data.sessions[name]["project"] != question.project for name, _ in places[:10])
+        for name, at in chain(*found[:10]):
+            session = data.sessions[name]
+            message = session["messages"][at]
+            first["wrong project"] += session["project"] != question.project
+            first[speech_of(message["role"], message["content"]).kind.value] += 1
     tell("Perdure, in the project", ours)
     tell("FTS5, the project's user messages", plain)
-    print(f"of the wrong project in the first ten: {wrong}")
+    print(f"the first ten rest on {dict(first)}")
 
 
 # ---------------------------------------------------------------- at a prompt
@@ -138,9 +143,10 @@ def prompted(data: Data, memory: Memory, question: Question, project: str) -> Pr
     lines = relevant_lines(found.hits, found.words, lambda _: False)[1:]
     texts = {line.key for line in lines}
     places = {
-        (hit.session_id, hit.message_indexes[0])
+        place
         for hit in found.hits
-        if hit.session_id and any(text in " ".join(hit.snippet.split()) for text in texts)
+        if any(text in " ".join(hit.snippet.split()) for text in texts)
+        for place in hit.evidence
     }
     stated = {
         (name, at)
@@ -168,13 +174,14 @@ def stems(text: str) -> set[str]:
     }
 
 
-def is_useful(data: Data, session: str, message: int | None, text: str) -> bool:
+def is_useful(data: Data, evidence: Sequence[Place], text: str) -> bool:
     has = stems(text)
-    for item in data.labels.get(session, {"items": ()})["items"]:
-        wanted = stems(item["quote"]), stems(item["statement"])
-        enough = any(len(want & has) >= MOST_OF * len(want) for want in wanted)
-        if message in item["messages"] and enough:
-            return True
+    for session, message in evidence:
+        for item in data.labels.get(session, {"items": ()})["items"]:
+            wanted = stems(item["quote"]), stems(item["statement"])
+            enough = any(len(want & has) >= MOST_OF * len(want) for want in wanted)
+            if message in item["messages"] and enough:
+                return True
     return False
 
 
@@ -228,14 +235,9 @@ def _kept(data: Data, memory: Memory, name: str) -> list[tuple[int, int, float]]
         index = parts.present(memory.caller.account_id).following.index
         now = datetime.fromisoformat(session["started"])
         made = brief(parts.reader, index, memory.caller, (slug_of(session["project"]),), now=now)
-        useful = [
-            is_useful(data, Uri.parse(item.uri).session, item.message, item.text)
-            for item in made.items
-        ]
+        useful = [is_useful(data, item.evidence, item.text) for item in made.items]
         found.append((sum(useful), len(useful), len(made.text) / 4))
-    memory.commit_session(
-        session["messages"], session_id=name, project=session["project"], extract=False
-    )
+    memory.commit_session(session["messages"], session_id=name, project=session["project"])
     return found
 
 

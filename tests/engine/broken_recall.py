@@ -154,7 +154,7 @@ def filters_no_passages(patch: Patch) -> None:
 
 
 def gives_more_than_was_asked_for(patch: Patch) -> None:
-    patch.setattr(recalling, "_first", lambda hits, _most: hits)
+    patch.setattr(recalling, "islice", lambda hits, _most: hits)
 
 
 # ---------------------------------------------------------------- what is told

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
 from perdure.agents.shown import Shown
 from perdure.errors import InvalidValueError, StorageError
+
+if TYPE_CHECKING:
+    from perdure import Hit
 
 SECONDS = 5.0
 """So long a hook may take; agents wait for it."""
@@ -270,7 +274,7 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     caller = caller_for(os.environ, role="member")
     with open_memory(os.environ, caller, project=project) as memory:
         result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")
-    news = [hit for hit in result.hits if not known or hit.session_id != known]
+    news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
     goes_on = shown.prompted() >= _OPENING_PROMPTS
     lines = relevant_lines(news, result.words, lambda text: text in shown, goes_on=goes_on)
     shown.add(line.key for line in lines)
@@ -279,6 +283,11 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     if hint and shown.may_hint(words_key(hint)):
         told.append(hint)
     return "\n".join(told)
+
+
+def _is_of(hit: "Hit", session: str) -> bool:
+    """Whether a hit is of a session, or rests on nothing else."""
+    return session == hit.session_id or {session} == {name for name, _ in hit.evidence}
 
 
 def is_worth_asking(prompt: str) -> bool:

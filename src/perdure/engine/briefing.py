@@ -11,9 +11,11 @@ from math import exp, log
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
+from perdure.engine.learn.evidence import Support, support_of
 from perdure.engine.learn.net import scored
 from perdure.engine.learn.prose import words_key
 from perdure.engine.learn.rules import rule_for
+from perdure.engine.learn.statements import cid_of, plain
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.recall.recalling import Confirming
 from perdure.engine.recall.result import Hit
@@ -21,7 +23,7 @@ from perdure.engine.validate.texts import presentable_line
 from perdure.errors import NodeNotFoundError
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
-from perdure.model import ContextNode, RequestContext, SeedHit
+from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import parse
 from perdure.model.values import JSON, read_moment, shortened
@@ -38,7 +40,7 @@ _LEAST = 0.33
 _BREVITY = 0.4
 """A line is worth less the longer it is: its score by its tokens to this power."""
 _STATED = 2.0
-"""The score of what was kept on purpose: it comes before what was only noticed."""
+"""The score of what was kept on purpose; what a rule kept has less, what was only noticed least."""
 _ORDER = ("rule", "decision", "rejected", "fact", "command", "task", "preference")
 _TITLES = {
     "rule": "Rules",
@@ -78,6 +80,8 @@ class BriefingItem:
     """The message of the session, from 0; None for a memory."""
     score: float = _STATED
     pinned: bool = False
+    evidence: tuple[tuple[str, int], ...] = ()
+    """The messages that it rests on, each as session id and index."""
 
     @property
     def id(self) -> str:
@@ -153,14 +157,19 @@ def _filters(
 def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
     """Yield the sentences of a message that are likely to last."""
     date = read_moment(hit.payload.get("date"))
-    age = max(0.0, (now - date).total_seconds() / _DAY_SECONDS) if date else 0.0
     for text, kind, score in _rows(hit.payload.get("sentences")):
         if score < _LEAST or _REFERRING.search(text) or len(text) > _LONGEST:
             continue
         kind_shown = kind if kind in _TITLES else "fact"
         line = " ".join(text.split())
-        worth = score * 0.5 ** (age / _HALF_LIFE)
-        yield BriefingItem(kind_shown, line, hit.uri, date, message, worth)
+        worth = score * _recency(date, now)
+        evidence = ((Uri.parse(hit.uri).session, message),)
+        yield BriefingItem(kind_shown, line, hit.uri, date, message, worth, evidence=evidence)
+
+
+def _recency(date: datetime | None, now: datetime) -> float:
+    age = max(0.0, (now - date).total_seconds() / _DAY_SECONDS) if date else 0.0
+    return float(0.5 ** (age / _HALF_LIFE))
 
 
 def _rows(given: JSON) -> Iterator[tuple[str, str, float]]:
@@ -188,9 +197,16 @@ def _kept(node: ContextNode, now: datetime) -> Iterator[BriefingItem]:
     stated = _STATEMENT.findall(node.content) or [node.abstract or node.content]
     dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
     date = next((each for each in dates if each), node.updated_at)
+    support = support_of(node)
     for each in stated:
         line = shortened(" ".join(each.split()), _LONGEST)
-        yield BriefingItem(str(kind), line, node.uri, date, pinned=pinned)
+        rests_on = support.get(cid_of(each), Support(by="user"))
+        score = _STATED
+        if not rests_on.by:
+            likely = max((found.score for found in scored(plain(each))), default=0.0)
+            score = 1 + likely * _recency(date, now)
+        evidence = tuple(mention.key for mention in rests_on.mentions)
+        yield BriefingItem(str(kind), line, node.uri, date, None, score, pinned, evidence)
 
 
 def _kind_of(category: str) -> str:

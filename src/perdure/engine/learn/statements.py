@@ -10,6 +10,8 @@ from datetime import date
 from typing import Final
 
 from perdure.engine.learn.evidence import cid_of as content_cid
+from perdure.engine.learn.evidence import support_of
+from perdure.model import ContextNode
 
 WHITE: Final = " \t\r\n"
 
@@ -87,6 +89,13 @@ def statements(content: str) -> list[Statement]:
         return []
     first = content.index(text)
     return [Statement.read(text, content.rfind("\n", 0, first) + 1, first + len(text))]
+
+
+def evidence_in(node: ContextNode, passage: str) -> tuple[tuple[str, int], ...]:
+    """Return the messages that the statements in a passage of a node rest on."""
+    support = support_of(node)
+    found = (support[each.cid] for each in statements(passage) if each.cid in support)
+    return tuple(dict.fromkeys(mention.key for each in found for mention in each.mentions))
 
 
 def item(text: str, since: date | None = None, doubted: date | None = None) -> str:

@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
 from perdure.context.relations import RelationReader
+from perdure.engine.learn.statements import evidence_in
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
@@ -22,6 +24,7 @@ from perdure.errors import (
 )
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.memo import embed
+from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
 from perdure.model.record import (
     ACCOUNT,
@@ -145,7 +148,7 @@ class Recaller:
         )
         confirmed = confirming.hits(ranking.candidates)
         ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
-        hits = tuple(_first(ordered, question.top_k))
+        hits = tuple(islice(_distinct(ordered), question.top_k))
         steps = (_plan_step(asked), *ranking.steps, *holding.steps(), confirming.step())
         packed = self._packed(question, hits, confirming)
         return RecallResult(
@@ -307,6 +310,8 @@ def _says(content: str, snippet: str) -> bool:
 def _hit(candidate: Candidate, stored: Stored) -> Hit:
     payload = candidate.hit.payload
     message = payload.get("message")
+    session = Uri.parse(candidate.hit.uri).session
+    indexes = (message,) if isinstance(message, int) else ()
     return Hit(
         uri=candidate.hit.uri,
         cid=str(stored.cid),
@@ -318,8 +323,10 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         lines=_lines(payload.get("lines")),
         speaker=candidate.speaker,
         role=candidate.role,
-        session_id=Uri.parse(candidate.hit.uri).session,
-        message_indexes=(message,) if isinstance(message, int) else (),
+        session_id=session,
+        message_indexes=indexes,
+        evidence=tuple((session, each) for each in indexes)
+        or evidence_in(stored.node, candidate.hit.text),
         category=stored.node.category,
         owner_space=stored.node.owner_space,
         project=stored.node.project,
@@ -339,8 +346,17 @@ def _lines(value: JSON) -> tuple[int, int] | None:
     return None
 
 
-def _first(hits: Iterator[Hit], most: int) -> Iterator[Hit]:
-    for _, hit in zip(range(most), hits, strict=False):
+def _distinct(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """Yield hits, but for those that say no more than one before that rests on the same message."""
+    shown: dict[tuple[str, int], list[Hit]] = {}
+    for hit in hits:
+        before = [other for each in hit.evidence for other in shown.get(each, ())]
+        if hit.holds and any(
+            set(stems(hit.snippet)) <= set(stems(each.snippet)) for each in before
+        ):
+            continue
+        for each in hit.evidence:
+            shown.setdefault(each, []).append(hit)
         yield hit
 
 

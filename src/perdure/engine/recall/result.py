@@ -38,6 +38,8 @@ class Hit:
     session_id: str = ""
     message_indexes: tuple[int, ...] = ()
     """Which messages of the session it is from, counted from 0."""
+    evidence: tuple[tuple[str, int], ...] = ()
+    """The messages that it rests on, each as session id and index: of a message, itself."""
     category: str = ""
     owner_space: str = ""
     project: str = ""
