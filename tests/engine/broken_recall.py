@@ -24,7 +24,6 @@ from perdure.engine.recall.packing import Packed, Tier
 from perdure.engine.recall.recalling import Confirming, Question, Recaller
 from perdure.engine.recall.result import Hint, Hit, RecallResult
 from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.summaries import Beginning
 from perdure.engine.upkeep import Upkeep
 from perdure.engine.validate import texts
 from perdure.engine.worker import Round, Worker
@@ -404,8 +403,8 @@ def takes_poison_for_an_outage(patch: Patch) -> None:
 def drops_what_has_no_vector(patch: Patch) -> None:
     make = Indexer.make
 
-    def strictly(self: Indexer, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
-        made = make(self, places, beginning)
+    def strictly(self: Indexer, places: Iterable[Uri], *more: Any) -> Made:  # noqa: ANN401 - as given
+        made = make(self, places, *more)
         made.records |= {uri: [] for uri in made.failed}
         return made
 
@@ -687,7 +686,7 @@ def sums_up_what_is_alone(patch: Patch) -> None:
 
 
 def overwrites_what_was_said(patch: Patch) -> None:
-    patch.setattr(sessions, "_said", lambda _: [])
+    patch.setattr(sessions, "said_in", lambda _: [])
 
 
 def reads_every_session(patch: Patch) -> None:

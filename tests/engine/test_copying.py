@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -18,7 +19,6 @@ from perdure.engine import past
 from perdure.engine.building import Made
 from perdure.engine.indexing import Indexer
 from perdure.engine.past import Copying
-from perdure.engine.summaries import Beginning
 from perdure.errors import EmbeddingError
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.filters import root
@@ -199,10 +199,10 @@ def counted(patch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     make = Indexer.make
 
-    def counting(self: Indexer, places: Iterable[Uri], beginning: Beginning | None = None) -> Made:
+    def counting(self: Indexer, places: Iterable[Uri], *more: Any) -> Made:  # noqa: ANN401 - as given
         every = list(places)
         found.append(len(every))
-        return make(self, every, beginning)
+        return make(self, every, *more)
 
     patch.setattr(Indexer, "make", counting)
     return found

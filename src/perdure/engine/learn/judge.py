@@ -86,6 +86,8 @@ _LIGHT, _VERBS, _NEGATIONS = (words_of(each) for each in ("light", "verbs", "neg
 _SYNONYMS = {word: group[0] for group in groups_of("synonyms") for word in group}
 _GROUPS = [frozenset(group) for group in groups_of("exclusive")]
 _LIMITS = words_of("limits")
+_TIMES = ("january", "monday", "mondays", "day", "am")
+"""One word of each group that names times."""
 _MONTHS = next(group for group in _GROUPS if "january" in group)
 
 
@@ -229,7 +231,12 @@ def _is_exclusive(lead: Words, one: Words, other: Words) -> bool:
     """Whether two values exclude each other; "on Mondays" does only where something is then."""
     if len(one) != 1 or len(other) != 1 or not is_other_of_group(one[0], other[0]):
         return False
-    return lead[-1] not in _PREPOSITIONS or "is" in lead or "due" in lead
+    if lead[-1] == "when":
+        return False  # two conditions
+    is_time = any(one[0] in group_of(word) for word in _TIMES)
+    if not is_time or lead[-1] not in _PREPOSITIONS or lead[0] == "every":
+        return True
+    return "is" in lead or "due" in lead
 
 
 def _is_single(lead: Words, one: Words, other: Words, tail: Words) -> bool:
