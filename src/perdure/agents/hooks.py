@@ -141,7 +141,9 @@ def _recalled(wishes: Wishes, home: Path, said: "Said") -> str:
             if Pending(home):  # a process before was killed over these
                 start_draining(home, os.environ)
         shown = Shown(home / "hooks" / "shown", wishes.agent, session)
-        if said.source == "resume" and shown:  # its context has the briefing that it began with
+        if (
+            said.source == "resume" and shown.has_briefing
+        ):  # its context has the briefing that it began with
             return ""
         return recalled_at_start(said.cwd, shown)
     from perdure.model.speech import speech_of
@@ -243,12 +245,11 @@ def recalled_at_start(cwd: str, shown: Shown) -> str:
     from perdure.app import caller_for, open_memory
     from perdure.harness.projects import identity_at
 
-    shown.clear()
     project = identity_at(cwd) if cwd else ""
     caller = caller_for(os.environ, role="member")
     with open_memory(os.environ, caller, project=project) as memory:
         found = memory.briefing(known=_instructions(cwd))
-    shown.add(text for text in (*(item.text for item in found.items), found.last) if text)
+    shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     return found.text
 
 

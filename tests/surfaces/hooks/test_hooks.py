@@ -231,6 +231,16 @@ class TestRecalling:
         assert started("one", "compact")
         assert started("two", "resume")
 
+    def test_a_session_that_had_a_hint_only_gets_its_briefing_when_it_is_resumed(
+        self, home: Path
+    ) -> None:
+        (home / ".perdure").mkdir()
+        said = {"prompt": "From now on, never push to main.", "session_id": "one", "cwd": str(home)}
+        assert heard(home, "user-prompt-submit", said=said)
+        remember(home, "The app project is deployed on Fridays.", "deploys")
+
+        assert "Fridays" in str(heard(home, "session-start", said={**said, "source": "resume"}))
+
     @pytest.mark.parametrize("agent", ["claude-code", "codex"])
     def test_a_session_starts_with_what_is_known_of_its_project(
         self, home: Path, agent: str
