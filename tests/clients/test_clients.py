@@ -74,6 +74,24 @@ def test_the_next_session_is_told(client: Client) -> None:
 
 
 @clients()
+def test_the_first_turn_of_all_says_what_may_last(client: Client) -> None:
+    said = "From now on, never push to main without asking me."
+    (first, *_) = client.run(said, "Noted.").model.turns
+
+    assert f"possibly lasting: {said}" in first.text
+
+
+@clients()
+def test_a_prompt_is_not_told_what_the_briefing_says(client: Client) -> None:
+    """Some agents give hooks the prompt together with the briefing."""
+    client.run("Please note it down.", Call("remember", {"text": FACT}), "Done.")
+    (first, *_) = client.run("Write a limerick about a cat.", "There was a cat.").model.turns
+
+    assert first.text.count(FACT) == 1
+    assert "Possibly relevant" not in first.text
+
+
+@clients()
 def test_every_hook_is_called(client: Client) -> None:
     client.trace()
     ran = client.run("Hello there, agent.", "Hello.")
@@ -86,7 +104,8 @@ def test_the_session_is_kept(client: Client) -> None:
     client.run("The lighthouse blinks every seven seconds.", "I see.")
     found = json.loads(client.perdure("recall", "how often does the lighthouse blink?", "--json"))
 
-    assert "every seven seconds" in json.dumps(found["hits"])
+    hit = next(each for each in found["hits"] if "every seven seconds" in json.dumps(each))
+    assert hit["project"].startswith("git-")
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])

@@ -42,6 +42,7 @@ def test_the_briefing_says_how_the_last_session_ended(memory: Memory) -> None:
 
     assert last.startswith("Last session ~")
     assert last.endswith("today ended at: Now rename the parser module to reader.")
+    assert memory.briefing().last == "Now rename the parser module to reader."
 
 
 def test_a_session_that_goes_on_ended_where_it_ended_last(memory: Memory) -> None:
@@ -116,3 +117,35 @@ def test_a_line_has_neither_list_mark_nor_a_bare_number(memory: Memory) -> None:
 
     (line,) = lines(memory, "How often is the tide gauge read?")
     assert line.text.endswith("user: The tide gauge is read hourly.")
+
+
+def test_a_sentence_that_two_sessions_have_is_one_line(memory: Memory) -> None:
+    for session in ("t", "u"):
+        said = {"role": "user", "content": "Which database keeps the tides of the harbour?"}
+        memory.commit_session([said], session_id=session, extract=False)
+
+    assert len(lines(memory, "Which database has the tides?")) == 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "said", "changed"),
+    [
+        (
+            "Use npm, not yarn, because of its audit.",
+            "No, don't use yarn here, we use npm because of its audit.",
+            "We switched from npm to pnpm.",
+        ),
+        ("We use npm.", "From now on we use npm.", "We switched from npm to pnpm."),
+    ],
+)
+def test_what_was_said_and_changed_since_does_not_come_back(
+    memory: Memory, kept: str, said: str, changed: str
+) -> None:
+    talk = [{"role": "user", "content": text} for text in (said, "Thank you for the tests.")]
+    memory.commit_session(talk, session_id="t", extract=False)
+    memory.remember(kept, kind="decision")
+    memory.remember(changed, kind="decision")
+
+    told = memory.briefing().text
+    assert f"- {changed}" in told
+    assert said not in told

@@ -69,5 +69,5 @@ def test_what_was_shown_is_known_until_it_is_cleared(tmp_path: Path) -> None:
     assert "Use tabs." not in Shown(tmp_path, "codex", "other")
     assert again.may_hint("words")
     assert not again.may_hint("other words")  # so soon
-    again.clear()
+    again.brief([])
     assert "Use tabs." not in Shown(tmp_path, "codex", "s")

@@ -135,24 +135,33 @@ def _answered(wishes: Wishes, home: Path, said: "Said") -> dict[str, object]:
 
 
 def _recalled(wishes: Wishes, home: Path, said: "Said") -> str:
-    if not (home / "histories").is_dir():  # nothing was ever remembered
+    has_memory = (home / "histories").is_dir()
+    is_prompt = wishes.event == "user-prompt-submit"
+    if not has_memory and not (is_prompt and home.is_dir()):  # nothing was ever remembered
         return ""
     session = said.session_id or "unnamed"
-    if wishes.event != "user-prompt-submit":
+    if not is_prompt:
         with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
             if Pending(home):  # a process before was killed over these
                 start_draining(home, os.environ)
         shown = Shown(home / "hooks" / "shown", wishes.agent, session)
-        if said.source == "resume" and shown:  # its context has the briefing that it began with
+        if (
+            said.source == "resume" and shown.has_briefing
+        ):  # its context has the briefing that it began with
             return ""
         return recalled_at_start(said.cwd, shown)
-    if not is_worth_asking(said.prompt):
+    from perdure.model.speech import speech_of
+
+    prompt = speech_of("user", said.prompt).text  # Gemini CLI puts the briefing before it
+    if not is_worth_asking(prompt):
         return ""
     from perdure.engine.importing.reading import stable_name
 
     shown = Shown(home / "hooks" / "shown", wishes.agent, session)
+    if not has_memory:  # its first session may state what lasts
+        return hint_for(prompt, shown)
     known = stable_name(wishes.agent, said.session_id) if said.session_id else ""
-    return recalled_for(said.prompt, said.cwd, known, shown)
+    return recalled_for(prompt, said.cwd, known, shown)
 
 
 def _keep(wishes: Wishes, home: Path, said: "Said") -> None:
@@ -163,7 +172,7 @@ def _keep(wishes: Wishes, home: Path, said: "Said") -> None:
         )
     if not said.transcript:  # it keeps none itself
         return
-    Pending(home).add(Waiting(wishes.agent, said.session_id, said.transcript))
+    Pending(home).add(Waiting(wishes.agent, said.session_id, said.transcript, said.cwd))
     if not wishes.foreground:
         start_draining(home, os.environ)
         return
@@ -240,12 +249,11 @@ def recalled_at_start(cwd: str, shown: Shown) -> str:
     from perdure.app import caller_for, open_memory
     from perdure.harness.projects import identity_at
 
-    shown.clear()
     project = identity_at(cwd) if cwd else ""
     caller = caller_for(os.environ, role="member")
     with open_memory(os.environ, caller, project=project) as memory:
         found = memory.briefing(known=_instructions(cwd))
-    shown.add(item.text for item in found.items)
+    shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     return found.text
 
 
@@ -260,13 +268,13 @@ def _instructions(cwd: str) -> str:
 def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     """Return what memory has to say to a prompt, in a few lines; empty if nothing.
 
-    What was said in the session `known`, and what it was shown, is left out: the agent has it. If
+    What was said in the session `known` or in the prompt itself, and what it was shown, is left
+    out: the agent has it. If
     the user may have said something lasting, one line says so. An agent reaches what its user
     owns, and no more.
     """
     from perdure.app import caller_for, open_memory
     from perdure.engine.briefing import relevant_lines
-    from perdure.engine.learn.net import prompt_hint
     from perdure.engine.learn.prose import words_key
     from perdure.harness.projects import identity_at
 
@@ -276,13 +284,24 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
         result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")
     news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
     goes_on = shown.prompted() >= _OPENING_PROMPTS
-    lines = relevant_lines(news, result.words, lambda text: text in shown, goes_on=goes_on)
+    asked = f" {words_key(prompt)} "
+
+    def is_known(text: str) -> bool:
+        return text in shown or f" {words_key(text)} " in asked
+
+    lines = relevant_lines(news, result.words, is_known, goes_on=goes_on)
     shown.add(line.key for line in lines)
-    hint = "" if result.says_forgotten else prompt_hint(prompt)
-    told = [line.text for line in lines]
-    if hint and shown.may_hint(words_key(hint)):
-        told.append(hint)
-    return "\n".join(told)
+    hint = "" if result.says_forgotten else hint_for(prompt, shown)
+    return "\n".join([*(line.text for line in lines), *([hint] if hint else [])])
+
+
+def hint_for(prompt: str, shown: Shown) -> str:
+    """Return one line if a prompt may state something lasting; empty if not, or shown before."""
+    from perdure.engine.learn.net import prompt_hint
+    from perdure.engine.learn.prose import words_key
+
+    hint = prompt_hint(prompt)
+    return hint if hint and shown.may_hint(words_key(hint)) else ""
 
 
 def _is_of(hit: "Hit", session: str) -> bool:

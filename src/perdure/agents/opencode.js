@@ -27,23 +27,34 @@ const hook = (event, said) =>
     run.stdin.end(JSON.stringify({ ...said, transcript_path: SESSIONS }))
   })
 
+// `opencode run` puts a prompt in quotes.
+const plain = (text) => {
+  const inner = text.slice(1, -1)
+  const isQuoted = text === `"${inner}"` && inner.includes(" ") && !/(?<!\\)"/.test(inner)
+  return isQuoted ? inner.replaceAll('\\"', '"') : text
+}
+
 export const Perdure = async ({ directory: cwd }) => {
   const briefings = new Map() // one for each session, so that its beginning stays the same
   const keeping = new Set()
+  const briefing = (sessionID) => {
+    if (!briefings.has(sessionID)) briefings.set(sessionID, hook("session-start", { session_id: sessionID, cwd }))
+    return briefings.get(sessionID)
+  }
 
   return {
     "chat.message": async ({ sessionID }, { message, parts }) => {
       const said = parts.filter((part) => part.type === "text" && !part.synthetic)
       if (!said.length) return
-      const prompt = said.map((part) => part.text).join("\n")
+      const prompt = said.map((part) => plain(part.text)).join("\n")
+      await briefing(sessionID) // what it says is not said again
       const text = await hook("user-prompt-submit", { session_id: sessionID, cwd, prompt })
       const id = `${parts.at(-1).id}p` // after what was said
       if (text) parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
     },
     "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
       if (!sessionID) return
-      if (!briefings.has(sessionID)) briefings.set(sessionID, hook("session-start", { session_id: sessionID, cwd }))
-      const text = await briefings.get(sessionID)
+      const text = await briefing(sessionID)
       if (text) system.push(text)
     },
     "experimental.session.compacting": async ({ sessionID }) => {

@@ -53,6 +53,8 @@ class Waiting:
     agent: str
     session_id: str
     transcript: str
+    cwd: str = ""
+    """Where the agent works, for a transcript that does not say so."""
     mark: str = field(default_factory=lambda: uuid4().hex)
     """Tells this note from a later one of the same session."""
 
@@ -261,7 +263,7 @@ def _conversations(
     for item in items:
         if isinstance(item, Conversation) and (item.messages or item.state):
             _refuse_another(waiting, item)
-            yield item
+            yield replace(item, cwd=item.cwd or waiting.cwd)
         elif isinstance(item, Finding) and item.refused:
             note(home, f"{waiting.agent}: {item}")
 

@@ -24,13 +24,13 @@ class Shown:
         self._keys: list[str] = []
         self._hinted = 0.0
         self._prompts = 0
+        self.has_briefing = False
+        """Whether its context has a briefing."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             told = json.loads(self._path.read_bytes())
             self._keys, self._hinted = [str(key) for key in told["keys"]], float(told["hinted"])
             self._prompts = int(told["prompts"])
-
-    def __bool__(self) -> bool:
-        return bool(self._keys)
+            self.has_briefing = bool(told["briefed"])
 
     def __contains__(self, key: str) -> bool:
         return key_of(key) in self._keys
@@ -41,17 +41,17 @@ class Shown:
             self._keys = [*self._keys, *new][-_MOST:]
             self._write()
 
+    def brief(self, keys: Iterable[str]) -> None:
+        """Note a briefing, if it says anything; all before it is gone from the context."""
+        self._keys, self._prompts = [key_of(key) for key in keys], 0
+        self.has_briefing = bool(self._keys)
+        self._write()
+
     def prompted(self) -> int:
         """Count one more prompt of the session; return how many there were before."""
         self._prompts += 1
         self._write()
         return self._prompts - 1
-
-    def clear(self) -> None:
-        """Forget all: the session's context was compacted or cleared."""
-        if self._keys or self._prompts:
-            self._keys, self._prompts = [], 0
-            self._write()
 
     def may_hint(self, words: str) -> bool:
         """Return whether a hint may be given now; if so, note that it was."""
@@ -63,7 +63,8 @@ class Shown:
         return True
 
     def _write(self) -> None:
-        told = {"keys": self._keys, "hinted": self._hinted, "prompts": self._prompts}
+        told: dict[str, object] = {"keys": self._keys, "hinted": self._hinted}
+        told |= {"prompts": self._prompts, "briefed": self.has_briefing}
         with suppress(OSError, StorageError):  # on a read-only disk it is shown again
             write_whole(self._path, json.dumps(told).encode())
             for other in self._path.parent.iterdir():

@@ -404,6 +404,18 @@ def test_older_files_of_gemini_cli_are_one_object() -> None:
     assert said(conversation("gemini-cli", "session-1.json", data)) == [("user", "Which port?")]
 
 
+def test_gemini_cli_tells_its_model_where_it_works() -> None:
+    context = "<session_context>\nThis is the Gemini CLI.\n- **Workspace Directories:**\n"
+    context += "  - /srv/app\n  - /srv/lib\n- **Directory Structure:**\n</session_context>"
+    begun = {"$set": {"messages": [samples.gemini("0", "user", [{"text": context}])]}}
+    asked = samples.gemini("1", "user", f"Which port? {context}")
+    lines = (samples.CHAT[0], begun, asked)
+    one = conversation("gemini-cli", "session-1.jsonl", as_lines(lines))
+    pasted = conversation("gemini-cli", "session-1.jsonl", as_lines((samples.CHAT[0], asked)))
+
+    assert (one.cwd, pasted.cwd) == ("/srv/app", "")
+
+
 # ---------------------------------------------------------------- opencode
 OPENCODE_SAID = [
     ("user", "Rename it."),
@@ -421,6 +433,24 @@ def test_opencode_is_read_from_its_files() -> None:
     assert (one.source_id, one.title, one.cwd) == ("ses_1", "Rename", "/srv/app")
     assert said(one) == OPENCODE_SAID
     assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('"Never push \\"main\\" again."', 'Never push "main" again.'),
+        ('"Yes" or "no" to that?', '"Yes" or "no" to that?'),
+        ('"Both" and "all"', '"Both" and "all"'),
+        ('"Rename"', '"Rename"'),
+    ],
+)
+def test_a_prompt_of_opencode_run_is_without_its_quotes(text: str, meant: str) -> None:
+    part = as_json({"type": "text", "text": text})
+    files = {**samples.OPENCODE, "storage/part/msg_1/prt_0.json": part}
+    (one,) = items_of(found_in(FORMATS["opencode"], files))
+
+    assert isinstance(one, Conversation)
+    assert said(one)[0] == ("user", meant)
 
 
 def test_opencode_is_read_from_its_database(tmp_path: Path) -> None:

@@ -93,6 +93,31 @@ def test_what_only_lets_the_agent_go_on_is_none(text: str) -> None:
     assert net.candidates(user(text)) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please forget what I said about the medicine.",
+        "Forget my note about the port.",
+        "Can you forget that I told you about the new job, always?",
+        "Forget everything about what we decided, never use it.",
+    ],
+)
+def test_what_asks_to_forget_is_none(text: str) -> None:
+    assert net.candidates(user(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never forget to run the linter.",
+        "Don't forget: every module must have a test.",
+        "Forget about tabs, always use spaces.",
+    ],
+)
+def test_what_only_has_the_word_stays(text: str) -> None:
+    assert len(net.candidates(user(text))) == 1
+
+
 def test_the_same_words_are_proposed_once() -> None:
     text = "Never commit the generated files."
 

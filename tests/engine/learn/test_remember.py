@@ -77,6 +77,40 @@ def test_what_a_tool_kept_and_a_rule_learns_later_is_one(memory: Memory) -> None
 
 
 @pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (
+            "Run the tests with `make fast` before committing, never the whole suite.",
+            "Run the tests with `make fast` before you commit, never the whole suite.",
+        ),
+        (
+            "Use httpx, not requests, because of its timeouts.",
+            "No, don't use requests here, we use httpx because of its timeouts.",
+        ),
+    ],
+)
+def test_another_form_of_a_verb_or_a_no_before_it_is_no_other_statement(
+    memory: Memory, kept: str, said: str
+) -> None:
+    memory.remember(kept, kind="rule")
+
+    memory.commit_session([{"role": "user", "content": said}], session_id="s")
+
+    assert len(memory.list("pattern")) == 1
+
+
+def test_what_was_turned_around_on_the_same_day_is_not_taken_for_the_same(memory: Memory) -> None:
+    memory.remember("Use httpx, not requests.", kind="rule")
+
+    said = {"role": "user", "content": "Use requests, not httpx."}
+    memory.commit_session([said], session_id="s")
+
+    assert "Use requests, not httpx." in "".join(
+        memory.read(each.uri).content for each in memory.list("pattern")
+    )
+
+
+@pytest.mark.parametrize(
     ("old", "new", "stands"),
     [
         ("We use npm.", "we switched to pnpm", "we switched to pnpm"),

@@ -11,6 +11,7 @@ import pytest
 import perdure
 from perdure.agents.pending import MOST_LOG_BYTES, Pending, Waiting, drain, locked, note
 from perdure.engine.recall.packing import tokens_in
+from perdure.model.speech import marked
 from tests.surfaces.hooks.calling import (
     call,
     ending,
@@ -101,6 +102,25 @@ class TestKeeping:
         call(home, *words, said={**ending(path), "session_id": "0199"})
 
         assert [name for name, _ in kept(home)] == ["codex-0199"]
+
+    def test_a_transcript_that_names_no_folder_is_of_where_the_agent_works(
+        self, home: Path
+    ) -> None:
+        app = home / "app"
+        (app / ".harness").mkdir(parents=True)
+        (app / ".harness" / "project.json").write_text('{"slug": "lighthouse"}')
+        path = home / "session-1.jsonl"
+        lines = [
+            {"sessionId": "9c", "projectHash": "ab", "startTime": "2026-03-02T10:00:00Z"},
+            {"id": "1", "type": "user", "content": "The lamp blinks every seven seconds."},
+        ]
+        path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+        said = {"session_id": "9c", "transcript_path": str(path), "cwd": str(app)}
+        call(home, "stop", "--agent", "gemini-cli", "--foreground", said=said)
+
+        with perdure.open(home=home / ".perdure", user="ana") as memory:
+            (hit,) = memory.recall("how often does the lamp blink?").hits
+        assert hit.project == "lighthouse"
 
     def test_the_transcript_of_another_session_is_left_alone(self, home: Path) -> None:
         path = transcript(home, TABS, "Noted.")
@@ -211,6 +231,16 @@ class TestRecalling:
         assert started("one", "compact")
         assert started("two", "resume")
 
+    def test_a_session_that_had_a_hint_only_gets_its_briefing_when_it_is_resumed(
+        self, home: Path
+    ) -> None:
+        (home / ".perdure").mkdir()
+        said = {"prompt": "From now on, never push to main.", "session_id": "one", "cwd": str(home)}
+        assert heard(home, "user-prompt-submit", said=said)
+        remember(home, "The app project is deployed on Fridays.", "deploys")
+
+        assert "Fridays" in str(heard(home, "session-start", said={**said, "source": "resume"}))
+
     @pytest.mark.parametrize("agent", ["claude-code", "codex"])
     def test_a_session_starts_with_what_is_known_of_its_project(
         self, home: Path, agent: str
@@ -290,6 +320,31 @@ class TestRecalling:
         remember(home, "Say yes, compact, now, please.", "words")
 
         assert heard(home, "user-prompt-submit", said={"prompt": prompt}) == {}
+
+    def test_what_the_prompt_says_itself_is_not_told(self, home: Path) -> None:
+        question = "Which colour is the harbour crane?"
+        path = transcript(home, question, "It is yellow.")
+        call(home, "stop", "--foreground", said=ending(path))
+        asked = {"prompt": f"{question} Look it up.", "cwd": "/srv/app", "session_id": "another"}
+
+        assert "Which colour" not in json.dumps(heard(home, "user-prompt-submit", said=asked))
+
+    def test_a_briefing_that_an_agent_puts_before_a_prompt_is_not_part_of_it(
+        self, home: Path
+    ) -> None:
+        remember(home, "The app project is deployed on Fridays.", "deploys")
+        remember(home, "The app project is deployed by Ana alone.", "deployer")
+        briefing = marked("Rules:\n- The app project is deployed on Fridays.")
+        prompt = f"<hook_context>{briefing}</hook_context>\n\nWrite a limerick about a cat."
+
+        assert heard(home, "user-prompt-submit", said={"prompt": prompt}) == {}
+
+    def test_the_first_prompt_of_all_is_told_what_may_last(self, home: Path) -> None:
+        (home / ".perdure").mkdir()  # as `perdure install` leaves it
+        said = {"prompt": "From now on, never push to main.", "session_id": "one"}
+
+        assert "possibly lasting" in json.dumps(heard(home, "user-prompt-submit", said=said))
+        assert heard(home, "user-prompt-submit", said=said) == {}
 
     @pytest.mark.parametrize("event", ["session-start", "user-prompt-submit"])
     def test_without_memory_nothing_is_told_or_made(self, home: Path, event: str) -> None:

@@ -256,24 +256,44 @@ def _is_single(lead: Words, one: Words, other: Words, tail: Words) -> bool:
     return is_number and has_verb and one[1:] == other[1:]
 
 
+_REPLY = re.compile(r"\A(?:no|yes|ok|okay|actually|sorry)\s*,\s+", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:.!?](?=\s|$)")
+
+
 def is_rewording(one: str, other: str) -> bool:
     """Whether one of two texts has all that matters of the other, and no other sign or number.
 
     That is less than the same; it counts only where something else says that they are one.
+    Neither denies what the other says: "X, not Y" is not "Y, not X".
     """
     spare = (words_of("stop") | words_of("spare")) - _NEGATIONS
+    one, other = (_REPLY.sub("", each.strip()) for each in (one, other))
     first, second = ({_stem(w) for w in plain_words(each)} - spare for each in (one, other))
     shorter, longer = sorted((first, second), key=len)
     apart = longer - shorter
     fixed = _NEGATIONS.union(*_GROUPS)
     has_number = any(map(str.isdigit, "".join(apart)))
-    return len(shorter) >= _FEWEST and shorter <= longer and not fixed & apart and not has_number
+    if len(shorter) < _FEWEST or not shorter <= longer or fixed & apart or has_number:
+        return False
+    denied, denied_too = _denied(one), _denied(other)
+    return not (denied & (second - denied_too)) and not (denied_too & (first - denied))
+
+
+def _denied(text: str) -> set[str]:
+    """Return the words that come after a negation, up to the end of its clause."""
+    found: set[str] = set()
+    for words in map(plain_words, _CLAUSE.split(text)):
+        at = next((at for at, word in enumerate(words) if word in _NEGATIONS), len(words))
+        found |= {_stem(word) for word in words[at:]}
+    return found - _NEGATIONS - _VERBS - words_of("stop") - words_of("spare")
 
 
 def _stem(word: str) -> str:
-    return next(
-        (word.removesuffix(e) for e in ("ing", "ed", "s") if word[5:] and word.endswith(e)), word
-    )
+    ends = ("ing", "ed", "s") if word[5:] else ()
+    end = next(filter(word.endswith, ends), "")
+    stem = word.removesuffix(end)
+    is_doubled = end in {"ing", "ed"} and stem[-2:-1] == stem[-1:] and stem[-1:] not in "lsz"
+    return stem[:-1] if is_doubled else stem  # committing, planned; but calling, passed
 
 
 # ---------------------------------------------------------------- what a model may judge

@@ -90,6 +90,8 @@ def prompt_hint(prompt: str) -> str:
 
 def _candidate(sentence: Sentence, model: Weights) -> Candidate:
     seen = matched(sentence.plain)
+    if _forgetting().match(sentence.plain):
+        return Candidate(sentence, kind_of(seen), 0.0)
     return Candidate(sentence, kind_of(seen), score(features(sentence, seen), model))
 
 
@@ -129,6 +131,12 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         name: re.compile(text, 0 if name in {"capitals", "code"} else re.IGNORECASE)
         for name, text in listed.items()
     }
+
+
+@cache
+def _forgetting() -> re.Pattern[str]:
+    """Return what asks to forget: to keep that would tell of what was forgotten."""
+    return re.compile(table(__file__, "patterns.txt", "addressed")["forget"], re.IGNORECASE)
 
 
 @cache

@@ -5,6 +5,7 @@ with the same id replaces the earlier, what is set for the session (`$set`), and
 which on all was taken back (`$rewindTo`).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
@@ -28,6 +29,11 @@ from perdure.model.messages import text_of
 
 _ROLES = {"user": "user", "gemini": "assistant"}
 _FAILED = frozenset({"error", "failed"})
+_WORKSPACE = re.compile(
+    r"\A\s*<session_context>.*?^- \*\*Workspace Directories:\*\*\n +- (/[^\n]+)$",
+    re.DOTALL | re.MULTILINE,
+)
+"""Where it works, as it tells its model at the start."""
 
 
 class GeminiCli:
@@ -91,6 +97,8 @@ class _Chat:
                 text_of(one.get("id")) or str(at): one
                 for at, one in enumerate(map(mapping_of, every))
             }
+            first = _WORKSPACE.match(_text(mapping_of(every[0]).get("content")))
+            self.cwd = self.cwd or (first[1] if first else "")
 
 
 def _said(given: Mapping[str, object]) -> Iterator[Said]:

@@ -4,6 +4,7 @@ Older ones are files below `storage/`: `session/*/ID.json`, `message/ID/*.json`,
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -25,6 +26,7 @@ from perdure.engine.importing.sources import Entry, Source
 from perdure.model.messages import text_of
 
 Object = Mapping[str, object]
+_BARE_QUOTE = re.compile(r'(?<!\\)"')
 _SQLITE = b"SQLite format 3\0"
 _SESSIONS = (
     "select id, directory, title, time_created, time_updated from session"
@@ -141,6 +143,7 @@ def _said(given: Object, part: Object) -> Iterator[Said]:
     time = _time(mapping_of(given.get("time")).get("created"))
     if kind == "text" and part.get("synthetic") is not True and part.get("ignored") is not True:
         text = text_of(part.get("text"))
+        text = _unquoted(text) if role == "user" else text
         is_summary = role == "assistant" and given.get("summary") is True
         one = said("system", f"[summary]\n{text}", time) if is_summary else said(role, text, time)
         yield from filter(None, [one])
@@ -149,6 +152,13 @@ def _said(given: Object, part: Object) -> Iterator[Said]:
         called = message("assistant", call(name, state.get("input")), time=time)
         error = text_of(state.get("error")) if state.get("status") == "error" else ""
         yield from filter(None, [called, failure(error, name=name, time=time)])
+
+
+def _unquoted(text: str) -> str:
+    """Return a prompt without the quotes in which `opencode run` passes it on."""
+    inner = text[1:-1]
+    is_quoted = text == f'"{inner}"' and " " in inner and not _BARE_QUOTE.search(inner)
+    return inner.replace('\\"', '"') if is_quoted else text
 
 
 def _time(value: object) -> str:
