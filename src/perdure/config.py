@@ -1,6 +1,5 @@
 """One frozen Config, read once from the file and the environment."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,15 +32,12 @@ STATE_MODES = {"backend": "backend", "local": "local", "vault": "backend"}
 """Who keeps the state of projects, by all names that it ever had."""
 _TABLES = ("storage", "embedding", "index", "llm")
 _STATE_MODE = "state_mode"
-_STATE_MODE_LINE = r"""\s*["']?state_mode["']?\s*="""
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSettings:
-    """Who turns texts into vectors."""
-
     provider: str = "auto"
     """`auto` takes the local model if it is installed, `minilm` insists on it, `none` does without,
     `openai` asks an endpoint that speaks as OpenAI's does; any other is an installed package's."""
@@ -82,8 +78,6 @@ class LanguageModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What this user has set."""
-
     home: Path
     """For everything that must never be synced."""
     storage: StorageSettings
@@ -131,7 +125,7 @@ class ConfigFile(NamedTuple):
         """
         without = 0
         for count, parsed in self._parsed_parts():
-            if _holds(parsed, place):
+            if value_at(parsed, place) is not None:
                 return without + 1
             without = count
         return None
@@ -165,7 +159,9 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
     """Return what a config file says, in an environment; `ConfigError` if it is wrong."""
     home = file.path.parent
     tables = _tables(file)
-    storage = _table(file, ["storage"], tables.get("storage", {}))
+    storage, embedding, index, llm = (
+        _table(file, [name], tables.get(name, {})) for name in _TABLES
+    )
     vault = environ.get(VAULT_VARIABLE)
     settings = StorageSettings(
         home=str(home),
@@ -174,9 +170,6 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         options=_options(file, storage, environ),
         where=file.where,
     )
-    embedding = _table(file, ["embedding"], tables.get("embedding", {}))
-    index = _table(file, ["index"], tables.get("index", {}))
-    llm = _table(file, ["llm"], tables.get("llm", {}))
     return Config(
         home,
         settings,
@@ -185,35 +178,6 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _state_mode(file, tables.get(_STATE_MODE)),
         str(_values(file, "index", {"provider": str}, index).get("provider", SQLITE)),
     )
-
-
-def set_state_mode(environ: Mapping[str, str], mode: str) -> Path:
-    """Write down who keeps the state of projects on this machine; return the config file.
-
-    All else in it stays to the letter. A file that is wrong already is refused, and not changed.
-    """
-    home = _home(environ)
-    load_config(environ)
-    file = _read(home / FILE_NAME)
-    if mode not in STATE_MODES:
-        raise ConfigError(f"no state_mode is called {mode[:80]!a}. Fix: use backend or local.")
-    lines = file.text.splitlines(keepends=True)
-    kept = [line for line in lines[: _first_table(lines)] if not re.match(_STATE_MODE_LINE, line)]
-    said = f'{_STATE_MODE} = "{STATE_MODES[mode]}"\n'
-    changed = ConfigFile(file.path, "".join((said, *kept, *lines[_first_table(lines) :])))
-    if {**changed.parse(), _STATE_MODE: None} != {**file.parse(), _STATE_MODE: None}:
-        what = f"{_STATE_MODE} can't be set there without a change of something else"
-        raise file.refuse([_STATE_MODE], what, f"write {said.strip()} into its first line")
-    from perdure.engine.whole_file import write_whole  # noqa: PLC0415 - who only reads pays not
-
-    # A link is followed: some keep all their config files in one place, and link to them.
-    write_whole(Path(os.path.realpath(file.path)), changed.text.encode())
-    return file.path
-
-
-def _first_table(lines: Sequence[str]) -> int:
-    starts = (at for at, line in enumerate(lines) if line.lstrip().startswith("["))
-    return next(starts, len(lines))
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -397,9 +361,8 @@ def _table(file: ConfigFile, place: list[str], value: object) -> dict[str, objec
     raise file.refuse(place, f"{name} is {value!r}, not a table", f"write it as [{name}]")
 
 
-def _holds(parsed: object, place: Sequence[str]) -> bool:
+def value_at(tables: object, place: Sequence[str]) -> object:
+    """Return what stands at a place; None if nothing does."""
     for name in place:
-        if not isinstance(parsed, dict) or name not in parsed:
-            return False
-        parsed = parsed[name]
-    return True
+        tables = tables.get(name) if isinstance(tables, dict) else None
+    return tables

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.config import Config, load_config, set_state_mode
+from perdure.app.setup import set_state_mode
+from perdure.config import Config, load_config
 from perdure.errors import ConfigError, StateModeError, StateUnavailableError
 from perdure.harness import Device, mark_mode, state_mode
 from perdure.harness.state import BACKEND, LOCAL, marked_mode

@@ -15,8 +15,8 @@ from perdure.app.walking import MOST_WALKED
 from perdure.engine.recall.packing import tokens_in
 from perdure.model import ContextNode
 from perdure.process import recall_here
+from perdure.process.here import recalled
 from perdure.process.notes import PHASES
-from perdure.process.recalling import recalled
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import named_project
 from tests.process.conftest import PROJECT, Here, Told

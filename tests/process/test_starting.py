@@ -19,7 +19,7 @@ NEEDED = {
     "perdure.index": "account account.schema words",
     "perdure.model": "aliases uri values",
     "perdure.plugins": "",
-    "perdure.process": "__main__ asked notes recalling",
+    "perdure.process": "__main__ asked here notes",
     "perdure.storage": "backends confined content contract folder locator registry "
     "selection wrappers wrappers.read_only",
 }
@@ -39,6 +39,7 @@ SLOW = {
     "socket",
     "subprocess",
     "tempfile",
+    "tomlkit",
     "yaml",
 }
 

@@ -317,7 +317,7 @@ def test_what_nobody_can_splice_is_refused_by_name(config: Path) -> None:
     file = ConfigFile(config, "storage = {backend = 'device-local'}\n")
 
     with pytest.raises(ConfigError, match=r"Fix: set path = \"/x\" in \[storage.vault\] yourself"):
-        setup.spliced(file, {("storage", "vault", "path"): "/x"})
+        setup.edited(file, {("storage", "vault", "path"): "/x"})
 
 
 def test_several_who_set_up_at_once_agree(config: Path, vault: Path, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ PYTHONS_OWN = {
     "socket",
     "subprocess",
     "tempfile",
+    "tomlkit",
 }
 NOT_THIS_QUESTION = {
     "perdure.engine.recall.times",

@@ -42,8 +42,6 @@ _BLOCK = re.compile(rf"(?:(?<=\n)\r?\n)?{_BEGIN}.*?{_END}\r?\n?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """An entry in a list of hooks of one event."""
-
     event: str
     entry: Mapping[str, object]
 
@@ -62,8 +60,6 @@ class JsonFile:
 
 @dataclass(frozen=True, slots=True)
 class TomlFile:
-    """A server that is wanted in a TOML file."""
-
     path: Path
     server: Mapping[str, object]
 
@@ -110,7 +106,6 @@ class Started:
 
 
 def wanted_by(agent: str, environ: Mapping[str, str], program: str) -> tuple[Wanted, ...]:
-    """Return the files of an agent, and what is wanted in each."""
     home = Path(environ.get("HOME", "~")).expanduser()
     chosen = {name: environ[name] for name in _CHOOSING if environ.get(name)}
     return _AGENTS[agent](home, environ, Started(program, chosen))
@@ -443,7 +438,6 @@ def _without_empty(text: str, path: tuple[str, ...]) -> str:
 
 
 def _has_ours(text: str, section: str) -> bool:
-    """Whether a text has an entry of ours."""
     if is_our_server(_members(text, (section,)).get(NAME)):
         return True
     hooks = _members(text, ()).get(_HOOKS)

@@ -1,7 +1,6 @@
 """Entries in the config files of an agent: put there, and taken back to the letter."""
 
 import difflib
-import fcntl
 import glob
 import json
 import os
@@ -22,6 +21,7 @@ from perdure.agents.entries import (
     with_entries,
     without_entries,
 )
+from perdure.app.setup import alone_in
 from perdure.config import load_config
 from perdure.engine.validate.secrets import masked
 from perdure.engine.whole_file import write_whole
@@ -49,7 +49,7 @@ class Installation:
 
         A file that somebody else changed since is left alone (`ConcurrentModificationError`).
         """
-        with _alone(self._home):
+        with alone_in(self._home / "installed"):
             for change in self.changes:
                 path = change.found.path
                 if change.receipt is not None:
@@ -76,8 +76,6 @@ def plan_installation(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file is to be made."""
-
     found: "Found"
     content: bytes | None
     """None removes it."""
@@ -141,24 +139,8 @@ def _about(path: Path) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    """Let nobody else of us change config files meanwhile."""
-    folder = home / "installed"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-# ---------------------------------------------------------------- receipts
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What we made of one file."""
-
     before: bytes | None
     """What it was; None if it was not there."""
     is_exact: bool
@@ -213,7 +195,6 @@ class Receipts:
         return self._folder / f"{path.name}.receipt"
 
 
-# ---------------------------------------------------------------- files
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a file has; None if there is no file."""
@@ -240,7 +221,6 @@ class Found:
         return self._decoded().removeprefix(_BOM)
 
     def encoded(self, text: str) -> bytes:
-        """Return a text as it would stand in the file."""
         return ((_BOM if self._decoded().startswith(_BOM) else "") + text).encode()
 
     def _decoded(self) -> str:

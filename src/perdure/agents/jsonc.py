@@ -19,8 +19,6 @@ _ENDS_IN_COMMENT = re.compile(r"//[^\n]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A value, and where it stands."""
-
     start: int
     end: int
     plain: object
@@ -201,8 +199,6 @@ def _filled(text: str, container: Container, name: str, value: object, style: "S
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a text is laid out."""
-
     newline: str
     unit: str
     is_one_line: bool

@@ -27,7 +27,6 @@ def entry_in(text: str, parent: str, name: str) -> object:
 
 
 def with_table(text: str, parent: str, name: str, entry: Entry) -> str:
-    """Return the text with a table at its end."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{parent}.{name}]", *(f"{key} = {_told(each)}" for key, each in entry.items())]
     gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2

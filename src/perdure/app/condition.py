@@ -113,8 +113,6 @@ def status(
 
 
 class Standing:
-    """Asks each part of the memory that somebody configured."""
-
     def __init__(
         self, read_config: Callable[[], Config], request: RequestContext, *, exact: bool = False
     ) -> None:
@@ -449,7 +447,6 @@ def _worker(since: str | None) -> Check:
 
 
 def _missing_extras() -> Iterator[str]:
-    """Yield the extras of which a package is not installed."""
     wanted: dict[str, list[str]] = {}
     for line in requires("perdure") or ():
         name = match(r"[\w.-]+", line)

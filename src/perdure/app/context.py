@@ -133,25 +133,17 @@ class Context:
         """Return who erases; what was begun and not ended is finished by whoever has the memory."""
         from perdure.app.erasing import Derived, Tenants
         from perdure.app.llm import answers_of
-        from perdure.app.opening import signing_key
         from perdure.engine.erasing.erasing import Erasing, Means
 
         derived = Derived(self, self._folder, answers_of(self._folder))
         tenants = Tenants(self.recorded, self.namespaces_on)
-        means = Means(
-            self.recorded, derived, self._folder, lambda: signing_key(self.config), tenants
-        )
+        means = Means(self.recorded, derived, self._folder, self.signing_key, tenants)
         return Erasing(self.nodes, means)
 
     def log(self, actor: str) -> "Log":
         from perdure.engine.versions import Log
 
-        return Log(
-            self._folder,
-            actor=actor,
-            signing_key=self.signing_key,
-            recorded=self.recorded,
-        )
+        return Log(self._folder, actor=actor, signing_key=self.signing_key, recorded=self.recorded)
 
     def signing_key(self) -> "SigningKey":
         from perdure.app.opening import signing_key
@@ -294,7 +286,6 @@ def open_memory(
     backend: str | None = None,
     project: "Identity | str" = "",
 ) -> "Memory":
-    """Open the memory that this user configured, for a caller."""
     context = open_context(environ, backend=backend)
     try:
         return context.memory_for(caller, project)

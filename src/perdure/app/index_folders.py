@@ -188,7 +188,6 @@ class Shelf:
         return [self.open(name) for name in self.names()]
 
     def name_of(self, index: KeptIndex) -> str:
-        """Return the name of an index that was opened here."""
         return next(name for name, each in self._open.items() if each is index)
 
     def remove(self, name: str) -> int:
@@ -374,15 +373,9 @@ class PastData:
         self._folder = folder
         self._let_go = let_go
 
-    def delete_account_data(self, account_id: str) -> int:
-        del account_id
-        return self._forget()
-
-    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        del account_id, owner_space
-        return self._forget()
-
-    def _forget(self) -> int:
+    def _forget(self, *_: str) -> int:
         self._let_go()
         rmtree(self._folder, ignore_errors=True)
         return 0
+
+    delete_account_data = delete_by_owner_space = _forget

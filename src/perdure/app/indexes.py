@@ -252,7 +252,6 @@ class Indexes:
 
     @cached_property
     def upkeep(self) -> "Upkeep":
-        """Return who verifies and rebuilds the index of the embedder."""
         from perdure.engine.upkeep import Upkeep
 
         return Upkeep(self._wanted.following)
@@ -283,7 +282,6 @@ class Indexes:
 
     # ------------------------------------------------------------ files
     def tenant_data(self) -> Mapping[str, TenantData]:
-        """Return all that holds something of tenants."""
         return {
             "index": EveryIndex(self._shelf.every),
             "vectors": MemoData(self.memo_folder),

@@ -84,10 +84,7 @@ def costs_here(environ: Mapping[str, str], by: str, since: datetime | None) -> t
 def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:
     """Return all that is held of tenants because language models were asked."""
     ledger = ledger_file(config.home)
-    return {
-        "answers": MemoData(answers_of(folder)),
-        "costs": LedgerData(ledger, folder.name),
-    }
+    return {"answers": MemoData(answers_of(folder)), "costs": LedgerData(ledger, folder.name)}
 
 
 class LedgerData:

@@ -33,7 +33,6 @@ _KEY_NAME = "perdure"
 
 
 def signing_key_file(home: Path) -> Path:
-    """Return where the key is kept that checkpoints are signed with."""
     return home / "signing-key"
 
 
@@ -58,12 +57,10 @@ def open_storage(
 
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":
-    """Open the backend that this user configured, with the history of its texts."""
     return recorded_of(load_config(environ))
 
 
 def recorded_of(config: Config) -> "Recorded":
-    """Open the backend that a config chooses, with the history of its texts."""
     from perdure.storage.history import History
     from perdure.storage.wrappers.recorded import Recorded
 
@@ -151,7 +148,6 @@ def find_history(environ: Mapping[str, str]) -> Path:
 
 
 def history_of(config: Config) -> Path:
-    """Return the folder of the history of the memory that a config names."""
     path = config.storage.options_for(config.storage.protocol).get("path")
     if config.storage.protocol == "vault" and isinstance(path, str):
         return history_folder(config.home, str(Path(path).resolve()))
@@ -190,7 +186,6 @@ def history_folder(home: Path, identity: str) -> Path:
 
 
 def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
-    """Return the key that this user signs with; the first call makes it."""
     return signing_key(load_config(environ))
 
 

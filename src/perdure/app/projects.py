@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.app.opening import recorded_of
-from perdure.config import Config, load_config, set_state_mode
+from perdure.config import Config, load_config
 from perdure.errors import PerdureError, StateUnavailableError, StorageSelectionError
 from perdure.harness import (
     Device,
@@ -28,8 +28,6 @@ from perdure.storage.wrappers.read_only import ReadOnly
 
 
 class ProjectState(NamedTuple):
-    """A project, the machine that it is on, and where its state is kept."""
-
     project: Project
     device: Device
     place: StateDir
@@ -64,9 +62,7 @@ def to_read(config: Config) -> StorageBackend:
 
 
 def open_state(
-    environ: Mapping[str, str],
-    cwd: str,
-    opened: Callable[[Config], StorageBackend] = _selected,
+    environ: Mapping[str, str], cwd: str, opened: Callable[[Config], StorageBackend] = _selected
 ) -> ProjectState:
     """Return the project of a folder, and where its state is kept.
 
@@ -120,15 +116,14 @@ def state_modes(
 
         mark_mode(root, str(load_config(environ).home), change)
     elif change is not None:
+        from perdure.app.setup import set_state_mode
+
         set_state_mode(environ, change)
     device = device_of(load_config(environ))
     return StateModes(state_mode(root, device), marked_mode(root), device.state_mode)
 
 
-# ---------------------------------------------------------------- the queue
 class Queued(NamedTuple):
-    """What one repository has to do."""
-
     repo: Repo
     place: StateDir | None
     """Where its plans are; None if they are on no disk of this machine."""

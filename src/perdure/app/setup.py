@@ -4,14 +4,24 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fcntl import LOCK_EX, flock
 from pathlib import Path
+from typing import Any
 
 from perdure.app.opening import arriving_into, history_folder, open_recorded, recorded_of
-from perdure.config import FILE_NAME, Config, ConfigFile, config_of, load_config, read_file
+from perdure.config import (
+    FILE_NAME,
+    STATE_MODES,
+    Config,
+    ConfigFile,
+    config_of,
+    load_config,
+    read_file,
+    value_at,
+)
 from perdure.engine.arriving import Migrated, Migrating
 from perdure.engine.whole_file import write_whole
 from perdure.errors import (
@@ -32,80 +42,75 @@ Entries = Mapping[Place, str]
 """Texts by their places: table, table in it, key."""
 
 _ONLY_US = 0o700
-_VALUE = r"""(\s*=\s*)("[^"\\]*"|'[^']*')"""
 
 
-def otherwise(file: ConfigFile, entries: Entries) -> list[Place]:
-    """Return the entries that the file has, with other values."""
-    said = file.parse()
-    return [at for at, value in entries.items() if _said(said, at) not in {None, value}]
-
-
-def spliced(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
+def edited(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
     """Return the text with these entries, and which changed; else `ConfigError`."""
     text, changed = file.text, []
     for place, value in entries.items():
         before = ConfigFile(file.path, text)
-        if _said(before.parse(), place) != value:
+        if value_at(before.parse(), place) != value:
             text = _with(before, place, value)
-            _refuse_harm(before, text, place, value)
             changed.append(place)
     return text, tuple(changed)
 
 
 def _with(file: ConfigFile, place: Place, value: str) -> str:
-    end = "\r\n" if "\r\n" in file.text else "\n"
-    lines = file.text.split(end)
+    import tomlkit
+
     *tables, key = place
-    at = file.line_of(place)
-    if at is not None:
-        lines[at - 1] = _replaced(lines[at - 1], key, value)
-        return end.join(lines)
-    entry = f"{key} = {_quoted(value)}"
-    head = f"[{'.'.join(tables)}]"
-    for number, line in enumerate(lines):
-        if line.partition("#")[0].replace(" ", "").strip() == head:
-            return end.join([*lines[: number + 1], entry, *lines[number + 1 :]])
-    above = file.text.rstrip()
-    return f"{above}{end * 2 if above else ''}{head}{end}{entry}{end}"
+
+    def edit(document: Any) -> str:  # noqa: ANN401 - a document behaves as its tables do
+        table = document
+        for name in tables:
+            if name not in table:
+                table[name] = tomlkit.table(is_super_table=True)
+            table = table[name]
+        table[key] = value
+        is_windows = 0 < file.text.count("\n") == file.text.count("\r\n")
+        text = document.as_string()
+        return re.sub("\r?\n", "\r\n", text) if is_windows else text
+
+    return _checked(file, place, value, edit)
 
 
-def _replaced(line: str, key: str, value: str) -> str:
-    found = re.search(rf"""(["']?){re.escape(key)}\1{_VALUE}""", line)
-    if found is None:
-        return line
-    return line[: found.start(3)] + _quoted(value) + line[found.end(3) :]
+def _checked(file: ConfigFile, place: Place, value: str, edit: Callable[[Any], str]) -> str:
+    """Return what an edit makes of a file, if just this entry is another then."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
 
-
-def _quoted(value: str) -> str:
-    """Return a text as TOML has it, in which JSON's way of quoting is one."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _refuse_harm(before: ConfigFile, text: str, place: Place, value: str) -> None:
-    """Look whether what was spliced says what it should, and nothing else anew."""
-    with suppress(tomllib.TOMLDecodeError):
-        if tomllib.loads(text) == _set(before.parse(), place, value):
-            return
     *tables, key = place
+    with suppress(TOMLKitError, ValueError, TypeError, AttributeError):
+        wanted: Any = file.parse()
+        table = wanted
+        for name in tables:
+            table = table.setdefault(name, {})
+        table[key] = value
+        text = edit(tomlkit.parse(file.text))
+        if tomllib.loads(text) == wanted:
+            return text
+    where = f"[{'.'.join(tables)}]" if tables else "its first line"
     raise ConfigError(
-        f"{before.path} is written in a way that can't be changed for you. "
-        f"Fix: set {key} = {_quoted(value)} in [{'.'.join(tables)}] yourself."
+        f"{file.path} is written in a way that can't be changed for you. "
+        f"Fix: set {key} = {tomlkit.item(value).as_string()} in {where} yourself."
     )
 
 
-def _said(tables: object, place: Sequence[str]) -> object:
-    for name in place:
-        tables = tables.get(name) if isinstance(tables, dict) else None
-    return tables
+def set_state_mode(environ: Mapping[str, str], mode: str) -> None:
+    """Write who keeps the state of projects on this machine into the first line of the config.
 
+    All else in it stays to the letter. A file that is wrong already is refused, and not changed.
+    """
+    load_config(environ)
+    file = read_file(environ)
+    if mode not in STATE_MODES:
+        raise ConfigError(f"no state_mode is called {mode[:80]!a}. Fix: use backend or local.")
 
-def _set(tables: dict[str, object], place: Place, value: str) -> dict[str, object]:
-    name, *rest = place
-    if not rest:
-        return {**tables, name: value}
-    below = tables.get(name, {})
-    return {**tables, name: _set(below if isinstance(below, dict) else {}, tuple(rest), value)}
+    def edit(document: Any) -> str:  # noqa: ANN401 - as before
+        document.pop("state_mode", None)
+        return f'state_mode = "{STATE_MODES[mode]}"\n{document.as_string()}'
+
+    put(file, _checked(file, ("state_mode",), STATE_MODES[mode], edit))
 
 
 # ---------------------------------------------------------------- the disk
@@ -187,14 +192,11 @@ TEMPLATE = """\
 
 
 def backends() -> tuple[str, ...]:
-    """Return the names of the backends that can be configured."""
     return registry.protocols()
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What was done to set up a home."""
-
     config: Config
     file: Path
     was_there: bool
@@ -217,9 +219,8 @@ def begin(
     The store is opened and written first: nothing is configured that could not be used. What the
     file says otherwise is an error, unless it is to be changed by force.
     """
-    wanted: dict[Place, str] = {} if backend is None else {_BACKEND: backend}
-    if vault is not None:
-        wanted = {_BACKEND: "vault", _VAULT: str(Path(vault).expanduser().absolute())}
+    named = backend if vault is None else "vault"
+    wanted = {} if named is None else Target(named, vault).entries()
     path = wanted.get(_VAULT)
     if path is not None and os.path.lexists(path) and not Path(path).is_dir():
         raise ConfigError(
@@ -243,13 +244,7 @@ def begin(
         if changed or not was_there:
             put(file, text)
     return Begun(
-        config,
-        file.path,
-        was_there,
-        changed,
-        config.storage.protocol,
-        storage.whereabouts,
-        history,
+        config, file.path, was_there, changed, config.storage.protocol, storage.whereabouts, history
     )
 
 
@@ -277,15 +272,19 @@ def _planned(
 ) -> tuple[ConfigFile, str, tuple[Place, ...], Config]:
     """Return the config file as it is, its text to be, what changes, and what it says then."""
     file = read_file(environ)
-    for place in [] if force else otherwise(file, wanted):
+    said = file.parse()
+    for place, value in wanted.items():
+        now = value_at(said, place)
+        if force or now is None or now == value:
+            continue
         *tables, key = place
         raise file.refuse(
             place,
             f"{key} in [{'.'.join(tables)}] is another already, and is left as it is",
-            f"add --force to make it {wanted[place]!a}, or leave the option out",
+            f"add --force to make it {value!a}, or leave the option out",
         )
     is_there = os.path.lexists(file.path)
-    text, changed = spliced(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
+    text, changed = edited(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
     return file, text, changed, config_of(ConfigFile(file.path, text), environ)
 
 
@@ -317,14 +316,11 @@ _NOTE = "migration.json"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a memory is to go."""
-
     backend: str
     vault: str | None = None
     """The folder of a vault; else as the config says."""
 
     def config(self, config: Config) -> Config:
-        """Return the config as it would be with this backend."""
         options = {name: dict(table) for name, table in config.storage.options.items()}
         if self.vault is not None:
             options["vault"] = {**options.get("vault", {}), "path": self._path}
@@ -332,11 +328,8 @@ class Target:
         return replace(config, storage=storage)
 
     def entries(self) -> Entries:
-        """Return what the config must say."""
-        said: dict[Place, str] = {("storage", "backend"): self.backend}
-        if self.vault is not None:
-            said["storage", "vault", "path"] = self._path
-        return said
+        path = {} if self.vault is None else {_VAULT: self._path}
+        return {_BACKEND: self.backend, **path}
 
     @property
     def _path(self) -> str:
@@ -345,7 +338,6 @@ class Target:
 
 @contextmanager
 def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migrating]:
-    """Open the memory of this user, and the place that it is to go to."""
     config = load_config(environ)
     with open_recorded(environ) as source, arriving_into(target.config(config)) as arriving:
         yield Migrating(source, arriving, config.home / "histories")
@@ -357,7 +349,7 @@ def switch(environ: Mapping[str, str], target: Target, done: Migrated) -> None:
     path = load_config(environ).home / FILE_NAME
     before = path.read_bytes().decode() if path.exists() else None
     file = ConfigFile(path, before or "")
-    after, _ = spliced(file, target.entries())
+    after, _ = edited(file, target.entries())
     note = {"config": before, "history": done.history, "position": done.position}
     write_whole(path.with_name(_NOTE), json.dumps(note).encode())
     put(file, after)

@@ -71,8 +71,6 @@ DEFAULT = Plan("")
 
 
 class PlanText(NamedTuple):
-    """A plan as it is written."""
-
     plan: Plan
     text: str
 

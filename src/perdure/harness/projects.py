@@ -39,8 +39,6 @@ _TEMPORARY = "/tmp"  # noqa: S108 - to tell what is in it, and not to write ther
 
 
 class Checkout(NamedTuple):
-    """A working tree of a repository."""
-
     common: Path
     """The folder of the repository itself, which all its worktrees share."""
     own: Path
@@ -355,17 +353,12 @@ def _configured(path: Path) -> str | None:
     if not path.is_file():
         return None
     try:
-        said = _object(text_in(path) or "")
+        said = json.loads(text_in(path) or "")
+        if not isinstance(said, dict):
+            raise TypeError("it is no object.")  # noqa: TRY301 - told of as what JSON refuses
         return check_slug(said["slug"], "the name of a project") if "slug" in said else None
     except (ValueError, TypeError, RecursionError) as error:
         told = str(error).partition("\n")[0]
         raise ProjectError(
             f'{str(path)!a} names no project: {told} Fix: write {{"slug": "my-project"}}.'
         ) from error
-
-
-def _object(text: str) -> dict[str, object]:
-    said = json.loads(text)
-    if not isinstance(said, dict):
-        raise TypeError("it is no object.")
-    return said

@@ -27,8 +27,6 @@ NAMES = (*MODES, *_OLD_NAMES)
 
 
 class Device(NamedTuple):
-    """What this machine has set."""
-
     home: str
     state_mode: str | None = None
 
@@ -86,7 +84,6 @@ class StateDir(NamedTuple):
 
 
 def harness_state_dir(project: Project, device: Device) -> StateDir:
-    """Return where the state of a project is kept."""
     if state_mode(project.project_root, device) == LOCAL or not _is_synced(project):
         return StateDir(project.project_root, None, None)
     assert project.project_locator is not None  # noqa: S101 - or nothing would be synced
@@ -109,7 +106,6 @@ def read_in(place: StateDir, name: str) -> str | None:
 
 
 def names_in(place: StateDir) -> list[str]:
-    """Return the names of the texts there, in order."""
     if place.backend is None or place.locator is None:
         names = list_local(place.project_root)
     else:

@@ -111,7 +111,6 @@ def start_plan(place: StateDir, device: Device, plan: Plan, text: str) -> PlanTe
 
 
 def switch_plan(place: StateDir, device: Device, name: str) -> PlanText:
-    """Make a plan that is there the active one."""
     plan = named_plan(name)
     found = read_plan(place, plan)
     if found is None:

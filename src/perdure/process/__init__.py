@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING
 from perdure.exports import exports
 
 if TYPE_CHECKING:
+    from perdure.process.here import offer_save_here, recall_here
     from perdure.process.locating import state_path
-    from perdure.process.offering import offer_save_here
-    from perdure.process.recalling import recall_here
 else:
     __getattr__ = exports(
-        __name__,
-        {
-            "locating": "state_path",
-            "offering": "offer_save_here",
-            "recalling": "recall_here",
-        },
+        __name__, {"here": "offer_save_here recall_here", "locating": "state_path"}
     )
 
 __all__ = ["offer_save_here", "recall_here", "state_path"]

@@ -47,7 +47,7 @@ def _mention(text: str) -> None:
 
 
 def _recall_here(given: Namespace) -> tuple[str, str]:
-    from perdure.process.recalling import recalled  # noqa: PLC0415 - who asks for it pays
+    from perdure.process.here import recalled  # noqa: PLC0415 - who asks for it pays
 
     return recalled(_context(given), given.query, given.limit)
 
@@ -62,7 +62,7 @@ def _state_path(given: Namespace) -> tuple[str, str]:
 def _offer_save_here(given: Namespace) -> tuple[str, str]:
     import json  # noqa: PLC0415 - as before
 
-    from perdure.process.offering import offered  # noqa: PLC0415 - as before
+    from perdure.process.here import offered  # noqa: PLC0415 - as before
 
     candidate = {"kind": given.kind, "slug": given.slug, "body": _body(given.body_file)}
     for name in ("confidence", "confidence_reason"):

@@ -59,15 +59,11 @@ _ALWAYS, _OF_PROJECT = "Always", "Project"
 
 
 class Recalled(NamedTuple):
-    """What is recalled, and why it is not all."""
-
     markdown: str = ""
     reason: str = ""
 
 
 class Scope(NamedTuple):
-    """What is asked for: of which project, in which phase, how much."""
-
     reading: Reading
     project: str
     phase: Phase

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -173,12 +173,13 @@ def picked(value: object, names: str) -> dict[str, object]:
     found: dict[str, object] = {}
     for each in names.split():
         name, _, attribute = each.rstrip("?").partition("=")
-        said = _plain(getattr(value, attribute or name))
+        said = plain(getattr(value, attribute or name))
         found[name] = (said or None) if each.endswith("?") else said
     return found
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return a value as JSON has it."""
     from perdure import CID
 
     match value:
@@ -186,12 +187,12 @@ def _plain(value: object) -> object:
             return utc_time(value)
         case Enum():
             return value.value
-        case CID() | Path():
-            return str(value)
-        case tuple() | list():
-            return list(map(_plain, value))
+        case CID() | Path() | bytes():
+            return value.hex() if isinstance(value, bytes) else str(value)
+        case Sequence() if not isinstance(value, str):
+            return list(map(plain, value))
         case Mapping():
-            return dict(value)
+            return {key: plain(each) for key, each in value.items()}
     return value
 
 
@@ -202,9 +203,7 @@ def told_node(node: "ContextNode") -> dict[str, object]:
 
 
 def told_whole(node: "ContextNode") -> dict[str, object]:
-    """Return all that JSON says of a node itself."""
     from perdure import CID
-    from perdure.model.values import plain
 
     return {
         **told_node(node),

@@ -96,13 +96,10 @@ SECTIONS = {
         "agent": _tenants("agent", "Make, list and delete agents."),
         "doctor": _command("doctor", "Say where memory is kept and whether all is well."),
         "completion": _command(
-            "completion",
-            "Print what makes a shell complete commands, options and names of nodes.",
+            "completion", "Print what makes a shell complete commands, options and names of nodes."
         ),
     },
-    HIDDEN: {
-        "hook": _command("hook", "Answer an agent at a turn of its session."),
-    },
+    HIDDEN: {"hook": _command("hook", "Answer an agent at a turn of its session.")},
 }
 
 

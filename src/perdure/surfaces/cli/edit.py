@@ -6,13 +6,13 @@ from perdure import Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.cli.editor import edited, find_editor
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory, with_reason
 from perdure.surfaces.telling import version_line
 
 
 @click.command("edit", epilog=NAMES)
 @click.argument("node", shell_complete=node_names)
-@click.option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
+@with_reason
 @click.option("--as-is", is_flag=True, help="Write it to the letter, with new secrets in it.")
 @as_json(ONE_OBJECT)
 @with_memory

@@ -157,7 +157,6 @@ def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
     out.line(f"receipt {shown(options['receipt'] or str(erased.path))}")
 
 
-# ---------------------------------------------------------------- receipts
 def _verify(memory: Memory, path: str, key: str | None, *, as_json: bool) -> None:
     said, found = memory.verify_receipt(read_signed(path, "receipt", _LONGEST), key)
     if as_json:
@@ -200,7 +199,6 @@ def planned(plan: ErasurePlan) -> Iterator[str]:
 
 
 def stays(plan: ErasurePlan) -> Iterator[str]:
-    """Yield what stays although it says the same."""
     for kept in plan.kept:
         who = shown(kept.key) if kept.key else "another account"
         yield f"stays: the content {kept.cid}, which {who} has too"

@@ -60,7 +60,6 @@ def _check(vault: str | None, backend: str | None) -> None:
         raise click.UsageError("--vault is empty. Fix: name the folder that the notes are in.")
 
 
-# ---------------------------------------------------------------- telling
 def _tell(begun: Begun) -> None:
     out.line(f"config   {shown(str(begun.file))}: {_done(begun)}")
     where = f" at {shown(begun.whereabouts)}" if begun.whereabouts else ""

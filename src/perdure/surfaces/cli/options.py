@@ -47,12 +47,10 @@ def as_json(what: str) -> Callable[[Command], Command]:
 
 # ---------------------------------------------------------------- moments
 def parse_moment(text: str) -> Moment:
-    """Read what the user takes for a moment."""
     return int(text) if is_number(text) else _parse_time(text, "moment", ", or a position")
 
 
 def parse_cid(text: str) -> "CID":
-    """Read what the user takes for the CID of a content."""
     from perdure import CID
 
     try:
@@ -62,7 +60,6 @@ def parse_cid(text: str) -> "CID":
 
 
 def parse_time(text: str) -> date:
-    """Read what the user takes for a date or a time."""
     if is_number(text):
         raise click.BadParameter("a position is no time. Fix: write a date or a time.")
     return _parse_time(text, "time", "")
@@ -127,8 +124,6 @@ _MOST_MASKED = 10
 
 
 class Caller(TypedDict):
-    """The options that name a caller."""
-
     account: str | None
     user: str | None
     agent: str | None
@@ -137,7 +132,6 @@ class Caller(TypedDict):
 
 
 def caller_options(command: Command) -> Command:
-    """Add the options that name the caller."""
     options = (
         click.option(
             "--as-role",
@@ -160,9 +154,7 @@ def caller_in(options: dict[str, Any]) -> RequestContext:
     return caller_for(os.environ, role=named.pop("as_role"), **named)
 
 
-def with_memory(
-    command: "Callable[Concatenate[Memory, Rest], None]",
-) -> Callable[Rest, None]:
+def with_memory(command: "Callable[Concatenate[Memory, Rest], None]") -> Callable[Rest, None]:
     """Give a command the memory of its caller, and the options that name the caller."""
 
     @wraps(command)
@@ -291,7 +283,6 @@ def _is_dashed_text(arg: str) -> bool:
 
 
 def piped() -> str:
-    """Return what comes on stdin."""
     data = sys.stdin.buffer.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise InvalidValueError(
@@ -310,7 +301,6 @@ def mention_masked(notes: "Iterable[Note]") -> None:
 
 
 def mention_lifted(number: int) -> None:
-    """Print that what was forgotten is said again."""
     if number:
         out.mention("it was forgotten before, and is not any more")
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -25,7 +26,7 @@ from perdure.harness import (
 from perdure.harness.state import read_in
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json
-from perdure.surfaces.telling import counted, shown
+from perdure.surfaces.telling import counted, picked, shown
 
 Rest = ParamSpec("Rest")
 Asking = Callable[Concatenate[ProjectState, Rest], None]
@@ -33,21 +34,20 @@ Asking = Callable[Concatenate[ProjectState, Rest], None]
 
 def reading_project(command: Asking[Rest]) -> Callable[Rest, None]:
     """Give a command the project that it is run in, or that `--cwd` names, to be read."""
-
-    @wraps(command)
-    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
-        cwd = str(kwargs.pop("cwd"))
-        command(open_state(os.environ, cwd, to_read), *args, **kwargs)
-
-    return in_folder(run)
+    return _in_project(lambda cwd: nullcontext(open_state(os.environ, cwd, to_read)), command)
 
 
 def changing_project(command: Asking[Rest]) -> Callable[Rest, None]:
     """As `reading_project`, to be changed."""
+    return _in_project(lambda cwd: changing_state(os.environ, cwd), command)
 
+
+def _in_project(
+    opening: Callable[[str], AbstractContextManager[ProjectState]], command: Asking[Rest]
+) -> Callable[Rest, None]:
     @wraps(command)
     def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
-        with changing_state(os.environ, str(kwargs.pop("cwd"))) as opened:
+        with opening(str(kwargs.pop("cwd"))) as opened:
             command(opened, *args, **kwargs)
 
     return in_folder(run)
@@ -185,17 +185,14 @@ def brief(opened: ProjectState, *, as_json: bool) -> None:
     out.line(f"Next: {shown(found.next)}")
 
 
+def plan_json(project: str, found: PlanText, active: Plan | None) -> dict[str, object]:
+    named = {"project": project, "plan": found.plan.called, "active": found.plan == active}
+    return {**named, **picked(found, "title? open done next?")}
+
+
 def told(found: PlanText, opened: ProjectState, active: Plan | None) -> dict[str, object]:
-    return {
-        "project": opened.project.slug,
-        "plan": found.plan.called,
-        "active": found.plan == active,
-        "title": found.title or None,
-        "open": found.open,
-        "done": found.done,
-        "next": found.next or None,
-        "path": _path(opened, found.plan),
-    }
+    path = _path(opened, found.plan)
+    return {**plan_json(opened.project.slug, found, active), "path": path}
 
 
 def _tell(opened: ProjectState, found: PlanText, line: str, *, as_json: bool) -> None:

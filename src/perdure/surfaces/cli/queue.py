@@ -9,6 +9,7 @@ from perdure.app.projects import Queued, queue_of
 from perdure.harness.plans import PlanText
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
+from perdure.surfaces.cli.plan import plan_json
 from perdure.surfaces.telling import shown
 
 
@@ -39,16 +40,8 @@ def _row(row: tuple[Queued, PlanText]) -> tuple[str, ...]:
 
 
 def _json(each: Queued, plan: PlanText) -> dict[str, object]:
-    return {
-        "project": each.repo.slug,
-        "plan": plan.plan.called,
-        "active": plan.plan == each.active,
-        "title": plan.title or None,
-        "open": plan.open,
-        "done": plan.done,
-        "next": plan.next or None,
-        "place": None if each.place is None else each.place.shown,
-    }
+    place = None if each.place is None else each.place.shown
+    return {**plan_json(each.repo.slug, plan, each.active), "place": place}
 
 
 def _problems(found: list[Queued]) -> Iterator[str]:

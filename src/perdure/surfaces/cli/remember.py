@@ -4,13 +4,8 @@ import click
 
 from perdure import Memory, Remembered
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    ONE_OBJECT,
-    as_json,
-    mention_lifted,
-    with_project_memory,
-)
-from perdure.surfaces.telling import shown_words
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, mention_lifted, with_project_memory
+from perdure.surfaces.telling import picked, shown_words
 
 
 @click.command("remember")
@@ -26,12 +21,7 @@ from perdure.surfaces.telling import shown_words
 @as_json(ONE_OBJECT)
 @with_project_memory
 def remember_command(
-    memory: Memory,
-    text: str,
-    *,
-    kind: str,
-    replaces: tuple[str, ...],
-    as_json: bool,
+    memory: Memory, text: str, *, kind: str, replaces: tuple[str, ...], as_json: bool
 ) -> None:
     """Keep one statement.
 
@@ -43,17 +33,7 @@ def remember_command(
 
 def tell(done: Remembered, *, as_json: bool) -> None:
     if as_json:
-        out.json(
-            {
-                "uri": done.uri,
-                "text": done.text,
-                "outcome": done.outcome,
-                "merged_with": done.merged_with,
-                "replaced": list(done.replaced),
-                "doubted": list(done.doubted),
-                "lifted": done.lifted,
-            }
-        )
+        out.json(picked(done, "uri text outcome merged_with replaced doubted lifted"))
         return
     out.line(f"{done.outcome} {done.uri}: {shown_words(done.text)}")
     if done.merged_with and done.merged_with != done.text:

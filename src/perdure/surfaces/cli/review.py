@@ -2,15 +2,16 @@
 
 import click
 
-from perdure import Memory, Pending
+from perdure import Memory
 from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, with_project_memory
 from perdure.surfaces.cli.remember import tell
-from perdure.surfaces.telling import counted, shown_words
+from perdure.surfaces.telling import counted, picked, shown_words
 
 _LONGEST = 160
 _ACTIONS = ("list", "accept", "edit", "reject")
+_FIELDS = "id text kind score session_id message project"
 
 
 @click.command("review")
@@ -23,13 +24,7 @@ _ACTIONS = ("list", "accept", "edit", "reject")
 @as_json(OBJECT_PER_LINE)
 @with_project_memory
 def review_command(  # noqa: PLR0913 - an option each
-    memory: Memory,
-    action: str,
-    candidates: tuple[str, ...],
-    *,
-    text: str,
-    kind: str,
-    as_json: bool,
+    memory: Memory, action: str, candidates: tuple[str, ...], *, text: str, kind: str, as_json: bool
 ) -> None:
     """Decide what is worth keeping.
 
@@ -48,7 +43,7 @@ def review_command(  # noqa: PLR0913 - an option each
         if action == "reject":
             gone = memory.reject(each)
             if as_json:
-                out.json(_json(gone))
+                out.json(picked(gone, _FIELDS))
             else:
                 out.line(f"never proposed again: {shown_words(gone.text)}")
             continue
@@ -68,21 +63,9 @@ def _list(memory: Memory, *, as_json: bool) -> None:
     found = memory.candidates()
     for each in found:
         if as_json:
-            out.json(_json(each))
+            out.json(picked(each, _FIELDS))
         else:
             text = shortened(" ".join(each.text.split()), _LONGEST)
             out.line(f"{each.id}  {each.kind:10}  {shown_words(text)}")
     if not as_json:
         out.mention(f"{counted(len(found), 'candidate')}; `perdure review accept ID` keeps one")
-
-
-def _json(each: Pending) -> dict[str, object]:
-    return {
-        "id": each.id,
-        "text": each.text,
-        "kind": each.kind,
-        "score": each.score,
-        "session_id": each.session_id,
-        "message": each.message,
-        "project": each.project,
-    }

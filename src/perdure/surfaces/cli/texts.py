@@ -1,7 +1,7 @@
 """`perdure history log`, `show`, `diff`, `blame`, `restore` and `adopt`."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -20,7 +20,15 @@ from perdure.surfaces.cli.options import (
     mention_edits,
     parse_cid,
 )
-from perdure.surfaces.telling import local_date, local_time, picked, readable, shown, utc_time
+from perdure.surfaces.telling import (
+    local_date,
+    local_time,
+    picked,
+    plain,
+    readable,
+    shown,
+    utc_time,
+)
 
 Rest = ParamSpec("Rest")
 
@@ -49,11 +57,9 @@ def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest,
 
 
 def _parse_version(text: str) -> int | CID:
-    """Return a version as the user names it: by its number, or by its content."""
     return int(text) if is_number(text) else parse_cid(text)
 
 
-# ---------------------------------------------------------------- log
 @click.command("log")
 @click.argument("key", required=False)
 @click.option(
@@ -104,24 +110,10 @@ def _json(event: Event) -> dict[str, object]:
         **picked(event, "position commit"),
         "time": utc_time(event.time),
         **picked(event, "actor origin reason removed=unbound cid derived_from"),
-        "more": _plain(event.circumstances.more),
+        "more": plain(event.circumstances.more),
     }
 
 
-def _plain(value: object) -> object:
-    match value:
-        case CID():
-            return str(value)
-        case bytes():
-            return value.hex()
-        case Mapping():
-            return {key: _plain(each) for key, each in value.items()}
-        case Sequence() if not isinstance(value, str):
-            return [_plain(each) for each in value]
-    return value
-
-
-# ---------------------------------------------------------------- show
 @click.command("show")
 @click.argument("key")
 @click.option("--version", type=click.IntRange(min=1), metavar="N", help="By its number.")
@@ -146,7 +138,6 @@ def show_command(  # noqa: PLR0913 - one for each option
         out.text(text)
 
 
-# ---------------------------------------------------------------- diff
 @click.command("diff")
 @click.argument("key")
 @click.argument("old", type=_parse_version, metavar="[A", required=False)
@@ -170,7 +161,6 @@ def diff_command(
         out.mention("no difference")
 
 
-# ---------------------------------------------------------------- blame
 @click.command("blame")
 @click.argument("key")
 @as_json(OBJECT_PER_LINE)
@@ -191,7 +181,6 @@ def _writer(version: Version) -> tuple[str, ...]:
     return (str(version.number), local_date(version.time), *who)
 
 
-# ---------------------------------------------------------------- restore
 @click.command("restore")
 @click.argument("key")
 @click.argument("version", type=_parse_version)
@@ -216,7 +205,6 @@ def restore_command(  # noqa: PLR0913 - one for each option
         out.line(f"{shown(key)}: version {made.number} has that text already; nothing to write")
 
 
-# ---------------------------------------------------------------- adopt
 @click.command("adopt")
 @click.argument("folder", type=click.Path())
 @as_json(ONE_OBJECT)

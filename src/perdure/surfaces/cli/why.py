@@ -96,8 +96,6 @@ def _styled(text: str, style: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Reasons:
-    """Puts into words where a node comes from."""
-
     memory: Memory
     found: Provenance
 
@@ -112,14 +110,14 @@ class _Reasons:
             *_part("relations", [*self._edges()]),
             *_part("versions of its text", [*self._versions()]),
         )
-        head = f"{self._name(found.uri)}, version {found.version} of {local_time(found.updated_at)}"
-        return _Twig(head, parts)
+        version = f"version {found.version} of {local_time(found.updated_at)}"
+        return _Twig(f"{self.memory.name(found.uri)}, {version}", parts)
 
     # ------------------------------------------------------------ what it is
     def _ended(self) -> Iterator[_Twig]:
         for each in self.found.superseded_by:
             why = (_Twig(shown_words(each.reason)),) if each.reason else ()
-            yield _Twig(f"{_NO_LONGER}: superseded by {self._name(each.uri)}", why, "yellow")
+            yield _Twig(f"{_NO_LONGER}: superseded by {self.memory.name(each.uri)}", why, "yellow")
 
     def _origin(self) -> Iterator[_Twig]:
         if self.found.source:
@@ -157,7 +155,7 @@ class _Reasons:
         why = (_Twig(shown_words(former.reason)),) if former.reason else ()
         grounds = (twig for claim in former.claims for twig in self._grounds(claim))
         more = (self._former(each) for each in former.superseded)
-        text = f"{shown_words(former.text)} ({_held(former)}{self._name(former.uri)})"
+        text = f"{shown_words(former.text)} ({_held(former)}{self.memory.name(former.uri)})"
         return _Twig(text, (*why, *grounds, *more))
 
     def _merges(self) -> str:
@@ -174,7 +172,7 @@ class _Reasons:
 
     def _did(self, merged: Merged) -> str:
         if merged.former:
-            return f"put in the place of {', '.join(map(self._name, merged.former))}:"
+            return f"put in the place of {', '.join(map(self.memory.name, merged.former))}:"
         return "said again:" if merged.action == Action.MERGE.value else "added:"
 
     def _edges(self) -> Iterator[_Twig]:
@@ -185,7 +183,7 @@ class _Reasons:
 
     def _related(self, edge: RelationEdge, uri: str) -> str:
         why = f": {shown_words(edge.reason)}" if edge.reason else ""
-        return f"{self._name(uri)}, {shown(edge.relation_type)} {edge.weight:g}{why}"
+        return f"{self.memory.name(uri)}, {shown(edge.relation_type)} {edge.weight:g}{why}"
 
     def _versions(self) -> Iterator[_Twig]:
         earlier = len(self.found.versions) - _MOST_VERSIONS
@@ -203,9 +201,6 @@ class _Reasons:
         except InvalidUriError:  # somebody wrote that by hand
             return shortened(shown(session), _LONGEST_NAME)
         return self.memory.name(str(place))
-
-    def _name(self, uri: str) -> str:
-        return self.memory.name(uri)
 
 
 def _part(name: str, twigs: Sequence[_Twig]) -> Iterator[_Twig]:

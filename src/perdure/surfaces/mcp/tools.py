@@ -36,7 +36,7 @@ from perdure.model.uri import KINDS
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
 from perdure.surfaces.mcp.refusing import without_paths
-from perdure.surfaces.telling import counted, gist, sized, utc_time
+from perdure.surfaces.telling import counted, gist, picked, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
 _FORGOTTEN = HintKind.FORGOTTEN
@@ -146,8 +146,7 @@ class Tools:
         return {
             "text": text if result.context else f"{NOTHING}{kept_back}",
             "hits": hits,
-            "left_out": result.left_out,
-            "index_lag": result.index_lag,
+            **picked(result, "left_out index_lag"),
             **({"notes": notes} if notes else {}),
         }
 
@@ -166,10 +165,7 @@ class Tools:
         saved = _save(memory, text, old, **more)
         return {
             "uri": str(saved),
-            "version": saved.version,
-            "written": saved.written,
-            "created": saved.created,
-            "changed": saved.changed,
+            **picked(saved, "version written created changed"),
             **({} if saved.written else {"same_as": str(saved)}),
             **({} if old is None else {"replaced": _gist(old)}),
             **({"lifted": saved.lifted} if saved.lifted else {}),
@@ -281,11 +277,9 @@ def _hit(found: Hit) -> Answer:
         "uri": found.uri,
         "title": presentable(found.title),
         "text": presentable(found.snippet),
-        "where": found.where,
-        "category": found.category,
+        **picked(found, "where category"),
         "date": _day(found.date),
-        "holds": found.holds,
-        "validity": found.validity,
+        **picked(found, "holds validity"),
         "speaker": presentable(found.speaker),
         "session_id": visible(found.session_id),
         "cid": found.cid,
@@ -310,9 +304,7 @@ def _part(node: ContextNode, offset: int, budget: int) -> Answer:
             "title": shortened(presentable(node.title), _LONGEST_GIST),
             "category": node.category,
             "text": text[offset:end],
-            "version": node.version,
-            "created_at": utc_time(node.created_at),
-            "updated_at": utc_time(node.updated_at),
+            **picked(node, "version created_at updated_at"),
             "offset": offset,
             "next_offset": end if end < len(text) else None,
             "problems": [shortened(visible(each), _LONGEST_GIST) for each in node.problems],
@@ -363,9 +355,7 @@ def _explained(found: Provenance, statements: Sequence[Answer]) -> Answer:
         "notice": INTRODUCTION,
         "uri": found.uri,
         "title": presentable(found.title),
-        "kind": found.kind.value,
-        "version": found.version,
-        "holds": found.holds,
+        **picked(found, "kind version holds"),
         "source": visible(found.source),
         "statements": statements,
         "superseded": [_former(each) for each in found.superseded[:_MOST_FORMER]],
@@ -392,8 +382,7 @@ def _statement(claim: Claim) -> Answer:
         "origin": "said" if claim.extracted else "written",
         **({"by": claim.by} if claim.by else {}),
         "since": _day(claim.since),
-        "confidence": claim.confidence,
-        "holds": claim.holds,
+        **picked(claim, "confidence holds"),
         "evidence": quotes[:_MOST_EVIDENCE],
         "out_of_reach": claim.out_of_reach,
     }
