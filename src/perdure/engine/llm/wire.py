@@ -9,14 +9,14 @@ import math
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, ClassVar
 
-from perdure.engine.llm.contract import Answer, Reply, Request, Tool
+from perdure.engine.llm.contract import Answer, Reply, Request, Tool, Usage
 from perdure.errors import (
     AnswerMalformedError,
     InvalidValueError,
@@ -358,8 +358,13 @@ class Adapter(ABC):
         """Return what the service said, unchecked."""
 
 
-def count_of(usage: object, *names: str) -> int | None:
-    """Return the sum of what a service says under these names; None if it says nothing we know."""
+def usage_of(told: object, read: Sequence[str], written: str) -> Usage | None:
+    """Return the tokens that a service says it used, under its names for them; None if not all."""
+    counts = _count_of(told, *read), _count_of(told, written)
+    return None if counts[0] is None or counts[1] is None else Usage(counts[0], counts[1])
+
+
+def _count_of(usage: object, *names: str) -> int | None:
     if not isinstance(usage, Mapping):
         return None
     counts = [usage.get(name) or 0 for name in names]
