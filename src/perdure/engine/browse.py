@@ -33,7 +33,6 @@ class Entry:
 
     @property
     def nodes(self) -> int:
-        """How many nodes are below."""
         return sum((each.node is not None) + each.nodes for each in self.below)
 
     def of_projects(self, names: Collection[str]) -> "Iterator[Entry]":
@@ -46,8 +45,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The relations of one node."""
-
     outgoing: tuple[RelationEdge, ...]
     incoming: tuple[RelationEdge, ...]
 
@@ -89,7 +86,6 @@ class Browser:
         return name_for(place, self._caller)
 
     def key(self, place: Uri) -> str:
-        """Return the key under which the history has the content of a node."""
         return self.reader.file(place, CONTENT).key
 
     # ------------------------------------------------------------ nodes
@@ -123,7 +119,6 @@ class Browser:
         )
 
     def is_empty(self, place: Uri) -> bool:
-        """Whether no file of a node is there."""
         return all(found is None for found in self.reader.files(place).values())
 
     # ------------------------------------------------------------ folders
@@ -210,7 +205,6 @@ class Browser:
         return f"try {like[0]!a}" if like else ""
 
     def _around(self, folders: Sequence[Uri]) -> Iterator[Uri]:
-        """Yield the nodes in some folders, and in the folders in them."""
         for folder in dict.fromkeys(folders):
             for child in self.children(folder):
                 yield from [child] if child.is_node else self.children(child)

@@ -101,7 +101,6 @@ class NamespaceManager:
 
     # ------------------------------------------------------------ after a crash
     def resume(self, ctx: RequestContext) -> list[Deleted]:
-        """Finish the deletions that were begun and not ended."""
         _demand(ctx.role is Role.ROOT, ctx, "finish deletions")
         return [self._finish(account, space) for account, space in self._deletions.begun()]
 

@@ -31,8 +31,6 @@ _MUCH = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """An index of an account that is finished, and what position it is of."""
-
     position: int
     is_present: bool = False
     """Then it is made of files, and not of what the log says of them."""
@@ -186,7 +184,6 @@ class Pasts:
         return past
 
     def forget(self) -> None:
-        """Let go of all moments."""
         while self._kept:
             self._kept.popitem()[1].close()
 
@@ -212,8 +209,6 @@ class Pasts:
 
 
 class _Answering(NamedTuple):
-    """An index of a moment, and who searches it."""
-
     recaller: Recaller
     following: Following
 
@@ -260,7 +255,6 @@ class Past:
         return replace(result, hints=tuple(filter(None, hints)))
 
     def _made(self, account_id: str) -> Recaller:
-        """Return who answers, when the index of an account is made."""
         if account_id not in self._why_unkept:
             try:
                 self._finish(account_id)
@@ -312,7 +306,6 @@ def state_of(history: History, when: When) -> IndexState:
 
 
 def _parsed(text: str) -> int | date:
-    """Return the position, the date or the time that a text is."""
     if text.isascii() and text.isdecimal():
         return int(text)
     try:

@@ -43,8 +43,6 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words that a statement rests on."""
-
     message: int
     """Which message of the session, from 0."""
     text: str
@@ -58,8 +56,6 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Where a statement was said."""
-
     session: str
     speaker: str
     quotes: tuple[Quote, ...]
@@ -129,8 +125,6 @@ class Former:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """What holds in the place of a node."""
-
     uri: str
     reason: str
 
@@ -235,7 +229,6 @@ class Witnesses:
 
 
 def _trouble(evidence: Evidence, messages: list[Message], speaker: str | None) -> str:
-    """Say what is wrong with some words; nothing if nothing is."""
     if trouble := _amiss(evidence, messages):
         return trouble
     message = messages[evidence.message]
@@ -267,7 +260,6 @@ class Asking:
         self._witnesses = Witnesses(nodes, ctx)
 
     def why(self, node: ContextNode) -> Provenance:
-        """Return where a node that the caller may read comes from."""
         kind = _kind(node)
         claims = tuple(self._claims(node)) if kind is Kind.PAGE else ()
         out = self._relations.get_edges(node.uri, self._ctx)
@@ -298,7 +290,6 @@ class Asking:
         )
 
     def _is_edited(self, place: Uri, versions: Sequence[Version]) -> bool:
-        """Whether the file says something else than its last version."""
         said = self._nodes.look(place, CONTENT)
         last = versions[-1].cid if versions else None
         return not isinstance(said, str) or CID.of(said.encode()) != last
@@ -373,7 +364,6 @@ class Asking:
             return False
 
     def _times(self, place: Uri, wanted: set[int]) -> Mapping[int, datetime]:
-        """Return when some versions of a node were written, as far as history tells."""
         found: dict[int, datetime] = {}
         if not wanted:
             return found

@@ -28,8 +28,6 @@ from perdure.model.node import unreadable_times
 
 
 class State(Enum):
-    """What may be wrong with a node."""
-
     META_MISSING = "meta missing"
     """A content without a meta: a note that somebody made by hand, or a create that died."""
     LEFTOVER = "leftover"
@@ -49,8 +47,6 @@ class State(Enum):
 
 
 class Action(Enum):
-    """What is done about it."""
-
     COMPLETE = "make it a node"
     REMOVE = "remove the parts"
     ACTIVATE = "make it active"
@@ -130,7 +126,6 @@ class Repair:
         self._mending = Mending(nodes)
 
     def examine(self, ctx: RequestContext) -> list[Finding]:
-        """Say what is wrong; change nothing."""
         files = list(self._files(ctx))
         return [*files, *self._unindexed(ctx, {finding.uri for finding in files})]
 
@@ -159,7 +154,6 @@ class Repair:
                 yield finding
 
     def make_nodes(self, places: Iterable[Uri], ctx: RequestContext) -> list[Finding]:
-        """Make nodes of the contents at some places that are none; return what was found."""
         found = list(self.notes(ctx, places))
         for finding in found:
             self._mend(finding, ctx)
@@ -243,7 +237,6 @@ class Repair:
         return contents
 
     def _content(self, place: Uri) -> CID | None:
-        """Return the content of a node in use; None if there is none that could be indexed."""
         with suppress(*_FASTER):
             return CID.of(self._nodes.active(place).node.content.encode())
         return None

@@ -47,7 +47,6 @@ class Restoring:
         return _next(now, then)
 
     def _version(self, place: Uri, cid: CID) -> Version:
-        """Return the last version of a node that had a content."""
         file = self._nodes.file(place, CONTENT)
         found = [each for each in self._history.versions(file) if each.cid == cid]
         if not found:
@@ -112,7 +111,6 @@ def _lines(node: ContextNode) -> str:
 
 
 def _cid(wanted: object) -> CID | None:
-    """Return the CID that a text is; None if it is none."""
     try:
         return CID.parse(wanted) if isinstance(wanted, str) else None
     except InvalidCIDError:
@@ -138,8 +136,6 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RewindStep:
-    """What becomes of one node."""
-
     uri: str
     fate: Fate
     node: ContextNode | None = None

@@ -67,7 +67,6 @@ class Summaries:
         return _texts(folder, list(self._told(first, self.listed)))
 
     def listed(self, folder: Uri) -> list[str]:
-        """Return all places in a folder, in order."""
         everybody = RequestContext(folder.account, "summaries", role=Role.ADMIN)
         return self._reader.list_children(str(folder), everybody)
 

@@ -38,8 +38,6 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, and what came of it."""
-
     name: str
     level: Severity
     message: str
@@ -99,8 +97,6 @@ class IndexProof:
 
 @dataclass(frozen=True, slots=True)
 class ListedIndex:
-    """One of the indexes of an account."""
-
     name: str
     places: int
     position: int
@@ -172,17 +168,13 @@ class Upkeep:
         return found.proof()
 
     def places(self, account_id: str) -> Iterator[Uri]:
-        """Yield every place of an account that has something to index."""
         return self.following.every(account_id)
 
     def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
-        """Throw the index of an account away, and make it again."""
         return self.following.rebuild(account_id, progress)
 
 
 class _Found:
-    """What was found so far."""
-
     def __init__(self, held: dict[str, str], damaged: set[str]) -> None:
         self._unseen = dict(held)
         self._held = held
@@ -193,7 +185,6 @@ class _Found:
         self._places = self._records = 0
 
     def compare(self, records: Records) -> Records:
-        """Compare places with what the index holds of them; return those that differ."""
         wrong: Records = {}
         for uri, made in records.items():
             self._places += 1
@@ -219,7 +210,6 @@ class _Found:
         return Kind.SURPLUS if expected is None else Kind.DIFFERENT
 
     def surplus(self) -> Records:
-        """Return what the index holds of places that are no more."""
         self._differences += [Difference(uri, Kind.SURPLUS) for uri in sorted(self._unseen)]
         return {uri: [] for uri in self._unseen}
 

@@ -169,8 +169,6 @@ _GIST = 60
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write did."""
-
     uri: str
     version: int
     written: bool

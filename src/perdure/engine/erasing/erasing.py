@@ -66,8 +66,6 @@ class Owners(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What an erasure needs beside the nodes."""
-
     recorded: Recorded
     derived: DerivedTraces
     folder: Path
@@ -208,7 +206,6 @@ class Erasing:
         return now is None or now.position < first
 
     def _clear(self, spans: Iterable[Span]) -> None:
-        """Remove the folders that are left empty."""
         for span in spans:
             self._clear_below(Locator(span.prefix), deep=span.deep)
             place = self._planner.place(span.prefix)
@@ -228,7 +225,6 @@ class Erasing:
     def _receipted(
         self, task: Task, found: Trace, derived: Mapping[str, int], key: SigningKey
     ) -> Erased:
-        """Sign what the log says was swept since this began."""
         swept = self._swept(task)
         contents = tuple(sorted(cid for cid in found.contents if cid in swept))
         versions = [event for event in found.versions if event.cid in swept]
@@ -289,8 +285,6 @@ def _when(text: Locator) -> int:
 
 
 class Forgetting:
-    """Forgets on behalf of somebody."""
-
     def __init__(
         self, nodes: Nodes, erasing: Callable[[], Erasing], request: RequestContext
     ) -> None:

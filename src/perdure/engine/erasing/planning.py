@@ -63,13 +63,11 @@ class Quoted(NamedTuple):
 
 
 def sentences(text: str) -> set[str]:
-    """Return what a text says, sentence by sentence, without what is around them."""
     said = (" ".join(each.split()).strip(_AROUND) for each in _ENDS.split(text))
     return {each for each in said if len(each) >= LEAST}
 
 
 def words(text: str) -> set[str]:
-    """Return the words of a text or a name, but the shortest."""
     return set(_WORD.findall(text.casefold()))
 
 
@@ -111,8 +109,6 @@ def _all_said(name: str, text: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Content that stays, because something else has it too."""
-
     cid: CID
     key: str
     """Of what has it; empty if that is in another account."""
@@ -157,8 +153,6 @@ class ErasurePlan:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """An erasure that is done."""
-
     uris: tuple[str, ...]
     owner_space: str
     versions: int
@@ -173,8 +167,6 @@ class Erased:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What became of what was to be forgotten."""
-
     archived: tuple[str, ...] = ()
     """Put away now."""
     before: tuple[str, ...] = ()
@@ -212,8 +204,6 @@ class Task:
 
 
 class Tasks:
-    """The erasures that are under way, each in a file of its own."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -227,7 +217,6 @@ class Tasks:
             self._folder.rmdir()
 
     def begun(self) -> list[Task]:
-        """Return what was begun and not ended, the oldest first."""
         found = sorted(self._folder.glob(f"*{_SUFFIX}"))
         return sorted(map(_read, found), key=lambda task: task.begun)
 
@@ -280,7 +269,6 @@ class Planner:
         self._receipts = receipts
 
     def trace(self, spans: Sequence[Span], until: Until | None = None) -> Trace:
-        """Return what there is to erase, given what was erased before."""
         return trace(self._history, spans, until, self._noted())
 
     def _noted(self) -> set[int]:

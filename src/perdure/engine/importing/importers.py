@@ -53,8 +53,6 @@ SOURCE_DIGEST = "source_digest"
 
 
 class State(Enum):
-    """What becomes of an item."""
-
     NEW = "new"
     CHANGED = "changed"
     SAME = "same"
@@ -63,7 +61,6 @@ class State(Enum):
 
 
 def origin(item: Item, content: str) -> dict[str, JSON]:
-    """Return what a node says of where it came from."""
     return {
         SOURCE: item.source,
         SOURCE_ID: item.source_id[:MAX_CONTENT],
@@ -118,7 +115,6 @@ class Heading(NamedTuple):
 
 
 def abstract_of(text: str, otherwise: str) -> str:
-    """Return the title and the lead; the title of a text without headings is `otherwise`."""
     title = next((each.text for each in headings(text) if each.text), otherwise)
     lead = _lead(text)
     return shortened(f"{title}: {lead}" if lead and lead != title else title, MAX_ABSTRACT)
@@ -152,7 +148,6 @@ def headings(text: str) -> Iterator[Heading]:
 
 
 def _lead(text: str) -> str:
-    """Return the first paragraph that is prose, on one line."""
     found: list[str] = []
     for line in _lines(text):
         if _UNDERLINE.fullmatch(line):
@@ -243,7 +238,6 @@ class DocumentImporter:
         self._nodes.write_node(new if known is None else known.revised(**said), self._ctx)
 
     def _below(self, place: Uri) -> Iterator[ContextNode]:
-        """Yield the nodes in use below a place."""
         for uri in self._nodes.list_children(str(place), self._ctx):
             with suppress(NodeNotFoundError, BrokenNodeError):  # a folder, or nothing of ours
                 yield self._nodes.read_node(uri, self._ctx)
@@ -272,7 +266,6 @@ class MemoryImporter:
         """How many secrets were masked in what was written."""
 
     def put(self, item: Statement, *, dry_run: bool) -> State:
-        """Save a statement under a slug that is made of its id, where it was first put."""
         slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
         places = [self._place(each, slug) for each in (item.category, *_CATEGORIES)]
         known = (known_at(self._nodes, place, self._memory.caller) for place in places)
@@ -382,7 +375,6 @@ class SessionImporter:
         """How many secrets were masked in what is new, in titles too."""
 
     def put(self, item: Conversation, *, dry_run: bool) -> State:
-        """Keep a whole conversation."""
         place, ctx = self._place(item)
         forgotten = of_caller(self._nodes, ctx)
         if forgotten.hides_session(place):
@@ -409,7 +401,6 @@ class SessionImporter:
         return self._sessions.end(place, ctx, end)
 
     def end(self, item: Conversation) -> SessionEnd:
-        """Return how a conversation ends that was kept."""
         return self._sessions.end(*self._place(item))
 
     def _count(self, done: SessionCommit) -> None:

@@ -60,7 +60,6 @@ FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
 
 
 def import_formats() -> tuple[str, ...]:
-    """Return the names of all formats: ours, then those that installed packages offer."""
     return (*FORMATS, *sorted(offered(Group.IMPORTER) - FORMATS.keys()))
 
 
@@ -101,8 +100,6 @@ _KINDS: dict[type[Item], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What is to be done with what is found."""
-
     dry_run: bool = False
     """Say what would be done, and write nothing."""
     into: str = ""
@@ -209,7 +206,6 @@ class Importing:
     def run(
         self, format_: Format, source: Source, progress: Callable[[], None] = lambda: None
     ) -> Imported:
-        """Import all that is there; `progress` is called after each item."""
         report = Imported(format_.name)
         documents = self._documents(source)
         for found in self._found(format_, source):
@@ -283,7 +279,6 @@ class Importing:
         raise AssertionError(item)
 
     def _is_double(self, item: Item) -> bool:
-        """Whether the same came before; something else with the same id is refused."""
         key = type(item).__name__, item.source_id
         said = digest(repr(replace(item, file="", where="")))
         before = self._seen.get(key)

@@ -83,7 +83,6 @@ class Asking:
 
 
 def checked(request: Request, reply: Reply, model: str) -> Answer:
-    """Return the answer if it is one to this request."""
     if isinstance(reply, Refusal):
         raise AnswerRefusedError(
             f"{model} declined to answer. Fix: look at what it was asked, or ask another model."
@@ -117,7 +116,6 @@ def _check_calls(request: Request, answer: Answer, model: str) -> None:
 
 
 def object_in(text: str, schema: Schema, model: str) -> dict[str, Any]:
-    """Return the JSON object that a text is, if it fits."""
     try:
         value = json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
         text.encode()

@@ -115,7 +115,6 @@ class Request:
         tools: Sequence[Mapping[str, JSON]] | None,
         tool_choice: str,
     ) -> Self:
-        """Take a request as callers write it."""
         return cls(
             tuple(Message.read(each) for each in _listed(messages, "messages")),
             tuple(Tool.read(each) for each in _listed(tools or (), "tools")),
@@ -177,8 +176,6 @@ def _fields(given: object, names: frozenset[str], what: str) -> Mapping[str, JSO
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """As many tokens as were read and written."""
-
     input_tokens: int
     output_tokens: int
 
@@ -189,8 +186,6 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool that the model wants to be called, with arguments as it wrote them."""
-
     tool: str
     arguments: str
     """Meant to be a JSON object; nobody has looked yet."""
@@ -206,8 +201,6 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model declined."""
-
     usage: Usage | None = None
 
 

@@ -179,7 +179,6 @@ class Ledger:
                 db.execute(_SETTLE_FOR, told)
 
     def note_remembered(self, occasion: Occasion, model: str) -> None:
-        """Write down an answer that was known from before."""
         now = moment(self._clock(), "time of a call")
         with self._file.changing(outlasts_power=False) as db:
             self._add(db, now, occasion, (model, _NOTHING, 0, Outcome.REMEMBERED))
@@ -232,7 +231,6 @@ def _spent(db: sqlite3.Connection, statement: str, *values: str) -> tuple[int, i
 
 
 def _check(what: str, limit: Limit, spent: tuple[int, int], wanted: tuple[int, int]) -> None:
-    """Refuse a call that may come to more than is left."""
     for most, before, more, told in zip(
         (limit.tokens, limit.money), spent, wanted, (_tokens, dollars), strict=True
     ):

@@ -99,7 +99,6 @@ Clock = Callable[[], float]
 
 
 def load(package: str) -> Any:  # noqa: ANN401 - a module without a type here
-    """Import an official client; the extra is called like it."""
     try:
         return import_module(package)
     except ImportError as error:
@@ -127,7 +126,6 @@ class Wire:
         self.client.close()
 
     def ask(self, create: Callable[..., Any], seconds: float, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
-        """Call the client's verb, which returns the raw response."""
         if seconds <= 0:
             raise self._unreachable("there is no time left for it", billed=False)
         try:
@@ -293,7 +291,6 @@ class Adapter(ABC):
         self._wire = Wire(package, service, clock)
 
     def close(self) -> None:
-        """Let go of the connections that are open."""
         self._wire.close()
 
     @property

@@ -47,8 +47,6 @@ NO_MODEL = Hint(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What somebody wants to know."""
-
     text: str
     top_k: int = 10
     budget_tokens: int | None = None
@@ -95,8 +93,6 @@ def _demand_types(value: JSON) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What recall draws on: canonical state, and what was derived from it."""
-
     reader: NodeReader
     relations: RelationReader
     index: KeptIndex
@@ -165,7 +161,6 @@ class Recaller:
     def _packed(
         self, question: Question, hits: Sequence[Hit], confirming: "Confirming"
     ) -> Packed[Hit] | None:
-        """Pack what was found, after what is always loaded and what is of the project."""
         if question.budget_tokens is None:
             return None
         of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
@@ -275,7 +270,6 @@ class Confirming:
         return sorted(target for target in targets if self._stored(target) is not None)
 
     def is_of(self, uri: str, project: str) -> bool:
-        """Whether a node that was confirmed says that it is of a project."""
         stored = self._known.get(uri)
         return stored is not None and stored.node.project == project != ""
 
@@ -300,7 +294,6 @@ class Confirming:
 
 
 def _says(content: str, snippet: str) -> bool:
-    """Whether a snippet stands in a content, to the letter."""
     return snippet in content or snippet in _ESCAPED.sub("", content)
 
 

@@ -33,7 +33,6 @@ class Layout:
 
 
 def within(spans: list[Span], place: int) -> bool:
-    """Whether a place is in one of the spans, which are in order."""
     at = bisect_right(spans, (place, 1 << 62)) - 1
     return at >= 0 and place < spans[at][1]
 
@@ -224,7 +223,6 @@ def _tags(text: str, found: Layout) -> Iterator[Edit]:
 
 
 def _next(places: list[int], start: int, end: int) -> int:
-    """Return the first of the places from `start` on; `end` if it comes before."""
     at = bisect_left(places, start)
     return min(places[at], end) if at < len(places) else end
 

@@ -71,8 +71,6 @@ def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.RE
 
 @dataclass(frozen=True, slots=True)
 class Safe:
-    """A text and what is told of it, as they may be stored."""
-
     content: str
     metadata: dict[str, JSON]
     notes: tuple[Note, ...]
@@ -162,7 +160,6 @@ class _Cleaning:
         return key
 
     def _fitted(self, text: str, limit: int, clean: Callable[[str], CleanText]) -> str:
-        """Return as much of a text as fits once it is clean."""
         result = clean(text)
         while len(result.text) > limit:
             text = shortened(text, len(text) * 3 // 4)
@@ -221,8 +218,6 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """Which secrets were in a message; never what they said."""
-
     message: int
     """Which one of the session it is, from 0."""
     kinds: tuple[str, ...]
@@ -261,5 +256,4 @@ def common(before: Sequence[Message], said: Sequence[Message]) -> int:
 
 
 def same(before: Sequence[Message], said: Sequence[Message]) -> bool:
-    """Whether these were said before, as far as both go."""
     return common(before, said) == min(len(before), len(said))

@@ -109,8 +109,6 @@ class ClaudeCode:
 
 
 class _Lines:
-    """What the lines of a file say."""
-
     def __init__(self) -> None:
         self.own: dict[str, Line] = {}
         self.title = self.cwd = self.branch = self.id = ""
@@ -178,7 +176,6 @@ def _beside(line: Line) -> str:
 
 
 def _known(line: Line) -> JSON:
-    """Return of a line what tells whether others follow it."""
     known: dict[str, JSON] = {name: text_of(line.get(name)) or None for name in _OF_A_KNOWN_LINE}
     if kind := _beside(line):
         known["message"] = {"content": [{"type": kind}]}
