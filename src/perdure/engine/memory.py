@@ -854,8 +854,8 @@ class Memory(Readable):
 
         self.record_edits()
         place = str(self._browser.node_place(uri))
-        restoring = Restoring(self._parts.nodes, self._parts.recorded.history)
-        node = restoring.planned(place, self._pasts.state, version, self.caller)
+        restoring = Restoring(self._parts.nodes, self._parts.recorded.history, self.caller)
+        node = restoring.planned(place, self._pasts.state, version)
         if node is not None:
             self._parts.nodes.because(origin=RESTORE).write_node(node, self.caller)
             self._unforget([place])
@@ -869,14 +869,14 @@ class Memory(Readable):
         old text again, what was deleted comes back, and what was not there goes; history keeps all
         of it, so a rewind can be rewound. Sessions stay. A dry run changes nothing.
         """
-        from perdure.engine.restore import Rewinding
+        from perdure.engine.restore import Restoring
 
         self.record_edits()
         own = Uri(self.caller.account_id, ("users", self.caller.user_id))
         reach = self._parts.nodes.reach
         below = reach.seen(self.uri(folder), self.caller) if folder else own
-        rewinding = Rewinding(self._parts.nodes, self._parts.recorded.history, self.caller)
-        done = rewinding.rewind(self._pasts.state(when), below, dry_run=dry_run)
+        restoring = Restoring(self._parts.nodes, self._parts.recorded.history, self.caller)
+        done = restoring.rewind(self._pasts.state(when), below, dry_run=dry_run)
         self.settle()
         return done
 
