@@ -49,32 +49,26 @@ class Edges:
     incoming: tuple[RelationEdge, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Browser:
     """Finds nodes by name for one caller. Errors suggest what may have been meant."""
 
-    def __init__(
-        self,
-        reader: NodeReader,
-        relations: RelationReader,
-        caller: RequestContext,
-        moment: str = "",
-    ) -> None:
-        self.reader = reader
-        self._relations = relations
-        self._caller = caller
-        self._moment = moment
-        """The time of the state that is read, as the caller typed it; empty for now."""
+    reader: NodeReader
+    relations: RelationReader
+    caller: RequestContext
+    moment: str = ""
+    """The time of the state that is read, as the caller typed it; empty for now."""
 
     # ------------------------------------------------------------ names
     def place(self, name: str) -> Uri:
         """Return the place that a short name or a URI names."""
-        return place_named(name, self._caller)
+        return place_named(name, self.caller)
 
     def node_place(self, name: str) -> Uri:
         """Return the place of a node; `InvalidValueError` for a folder."""
         place = self.place(name)
         if not place.is_node:
-            self.reader.reach.seen(str(place), self._caller)
+            self.reader.reach.seen(str(place), self.caller)
             fix = "" if self._is_there(place) else self._similar(place)
             raise InvalidValueError(
                 f"{self.name(place)!a} is the name of a folder, not of a node. "
@@ -83,7 +77,7 @@ class Browser:
         return place
 
     def name(self, place: Uri) -> str:
-        return name_for(place, self._caller)
+        return name_for(place, self.caller)
 
     def key(self, place: Uri) -> str:
         return self.reader.file(place, CONTENT).key
@@ -92,7 +86,7 @@ class Browser:
     def node(self, place: Uri) -> ContextNode:
         """Return an active node; `NodeNotFoundError` suggests what may have been meant."""
         try:
-            return self.reader.read_node(str(place), self._caller)
+            return self.reader.read_node(str(place), self.caller)
         except NodeNotFoundError:
             if not self.is_empty(place):
                 raise
@@ -100,21 +94,21 @@ class Browser:
 
     def node_or_none(self, place: Uri) -> ContextNode | None:
         try:
-            return self.reader.read_node(str(place), self._caller)
+            return self.reader.read_node(str(place), self.caller)
         except NodeNotFoundError:
             return None
 
     def edges(self, place: Uri) -> Edges:
         uri = str(place)
         return Edges(
-            tuple(self._relations.get_edges(uri, self._caller)),
-            tuple(self._relations.get_incoming(uri, self._caller)),
+            tuple(self.relations.get_edges(uri, self.caller)),
+            tuple(self.relations.get_incoming(uri, self.caller)),
         )
 
     def absent(self, place: Uri) -> NodeNotFoundError:
-        when = f" at {self._moment}" if self._moment else ""
+        when = f" at {self.moment}" if self.moment else ""
         return NodeNotFoundError(
-            f"no node {'was' if self._moment else 'is'} at {str(place)!a}{when}. "
+            f"no node {'was' if self.moment else 'is'} at {str(place)!a}{when}. "
             f"Fix: {self._similar(place) or self._look_in(place.parent)}."
         )
 
@@ -124,7 +118,7 @@ class Browser:
     # ------------------------------------------------------------ folders
     def entries(self, folder: str, *, archived: bool = False) -> tuple[Uri, tuple[Entry, ...]]:
         """Return the place of a folder, and what is in it; only archived nodes, if asked for."""
-        place = self.reader.reach.seen(str(self.place(folder)), self._caller)
+        place = self.reader.reach.seen(str(self.place(folder)), self.caller)
         found = tuple(self._archived(place) if archived else self._entries(place))
         if not found and not archived:
             self._refuse_absent_folder(place)
@@ -132,7 +126,7 @@ class Browser:
 
     def children(self, folder: Uri) -> Iterator[Uri]:
         with suppress(ContextError):
-            yield from map(Uri.parse, self.reader.list_children(str(folder), self._caller))
+            yield from map(Uri.parse, self.reader.list_children(str(folder), self.caller))
 
     def _entries(self, place: Uri) -> Iterator[Entry]:
         for child in self.children(place):
@@ -168,7 +162,7 @@ class Browser:
 
     def _archived(self, place: Uri) -> Iterator[Entry]:
         for each in self.reader.walk(place):
-            if self.reader.reach.may_see(each, self._caller):
+            if self.reader.reach.may_see(each, self.caller):
                 entry = self.node_entry(each)
                 if entry.node is not None and entry.node.status is NodeStatus.ARCHIVED:
                     yield entry
@@ -182,7 +176,7 @@ class Browser:
             )
         if place != self.place("") and not self._is_there(place):
             raise NodeNotFoundError(
-                f"nothing {'was' if self._moment else 'is'} at {str(place)!a}. "
+                f"nothing {'was' if self.moment else 'is'} at {str(place)!a}. "
                 "Fix: `perdure tree /` shows all that there is."
             )
 
@@ -193,7 +187,7 @@ class Browser:
     def _look_in(self, folder: Uri) -> str:
         while folder.path and not self._is_there(folder):
             folder = folder.parent
-        when = f" --at {self._moment}" if self._moment else ""
+        when = f" --at {self.moment}" if self.moment else ""
         return f"`perdure list {self.name(folder)}{when}` shows what is there"
 
     def _similar(self, place: Uri) -> str:

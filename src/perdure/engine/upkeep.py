@@ -223,31 +223,26 @@ class _Found:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class DerivedTiers(DerivedMaintenance):
     """Makes the derived tiers of a memory again, for all accounts."""
 
-    def __init__(
-        self, reader: NodeReader, upkeep: Upkeep, summaries: Callable[[Uri], object]
-    ) -> None:
-        self._reader = reader
-        self._upkeep = upkeep
-        self._summaries = summaries
+    reader: NodeReader
+    upkeep: Upkeep
+    summaries: Callable[[Uri], object]
 
     def reindex(self, tier: Tier) -> None:
         if not tier.derived:
             raise ValueError("the source is the truth. Fix: reindex a derived tier.")
-        for account in accounts_of(self._reader):
+        for account in accounts_of(self.reader):
             if tier is Tier.LOCAL_INDEX:
-                self._upkeep.rebuild(account)
-            else:
-                self._make_summaries(account)
-
-    def _make_summaries(self, account: str) -> None:
-        for place in self._upkeep.places(account):
-            if not place.is_node:
-                self._summaries(place)
+                self.upkeep.rebuild(account)
+                continue
+            for place in self.upkeep.places(account):
+                if not place.is_node:
+                    self.summaries(place)
 
     def changed_since(self, mtime: float) -> list[Locator]:
-        backend = self._reader.backend
-        texts = walk(backend, self._reader.root)
+        backend = self.reader.backend
+        texts = walk(backend, self.reader.root)
         return sorted(text for text in texts if backend.info(text).mtime > mtime)

@@ -105,17 +105,13 @@ class Recaller:
     """Answers questions about one memory, of the present or of a moment in the past."""
 
     def __init__(
-        self,
-        sources: Sources,
-        *,
-        config: RetrievalConfig | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, sources: Sources, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._reader = sources.reader
         self._index = sources.index
         self._embedder = sources.embedder
         self._why_words = sources.why_words
-        self._config = config or RetrievalConfig()
+        self._config = RetrievalConfig()
         self._retriever = Retriever(sources.index, sources.relations, self._config)
         self._clock = clock
 

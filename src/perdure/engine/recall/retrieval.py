@@ -42,11 +42,11 @@ class Retriever:
     """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
 
     def __init__(
-        self, index: KeptIndex, relations: RelationReader, config: RetrievalConfig | None = None
+        self, index: KeptIndex, relations: RelationReader, config: RetrievalConfig
     ) -> None:
         self._index = index
         self._relations = relations
-        self._config = config or RetrievalConfig()
+        self._config = config
 
     def rank(
         self, plan: Plan, embed: Embed, filters: Filters, ctx: RequestContext, *, project: str = ""

@@ -68,14 +68,9 @@ class Change:
 
     @property
     def diff(self) -> str:
-        lines = unified_diff(
-            _lines(self.before), _lines(self.after), self.uri, self.uri, lineterm=""
-        )
+        before, after = self.before.splitlines(), self.after.splitlines()
+        lines = unified_diff(before, after, self.uri, self.uri, lineterm="")
         return "".join(f"{line}\n" for line in lines)
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines()
 
 
 @dataclass(frozen=True, slots=True)
