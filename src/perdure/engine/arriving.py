@@ -75,11 +75,7 @@ class Arriving:
     """Takes archives into the history of one tree, and its texts into the tree."""
 
     def __init__(
-        self,
-        storage: StorageBackend,
-        history: History,
-        folder: Path,
-        derived: Sequence[Path] = (),
+        self, storage: StorageBackend, history: History, folder: Path, derived: Sequence[Path] = ()
     ) -> None:
         self.storage = storage
         self.history = history
@@ -237,7 +233,6 @@ class Migrated:
     texts: int
     versions: int
     written: int
-    """Files that had to be written."""
 
 
 class Migrating:

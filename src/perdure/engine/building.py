@@ -20,7 +20,6 @@ from perdure.model.uri import name_of
 from perdure.storage.history import History
 
 BATCH = 200
-"""How many nodes are read together."""
 
 Records = dict[str, list[IndexRecord]]
 
@@ -42,7 +41,6 @@ class Caught(NamedTuple):
     position: int
     """Up to where the index is right; 0 if it is not finished."""
     places: frozenset[Uri] = frozenset()
-    """Those whose records were made."""
     failed: Mapping[str, PerdureError] = MappingProxyType({})
 
 

@@ -72,7 +72,6 @@ class Manifest:
     position: int
     """Its last one."""
     archive: str
-    """The digest of the archive's file."""
     source: str
     """Of which history, up to where, and who asked: the same gives the same export."""
     accounts: list[str]
@@ -270,7 +269,6 @@ files, versions and history. To export to this folder again writes only what has
 class Exported:
     manifest: Manifest
     written: int
-    """Files that are new, or changed."""
     removed: int
     size: int
     """Of the archive, in bytes."""
@@ -343,11 +341,7 @@ def _texts(history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
 
 
 def _archive(
-    folder: Path,
-    before: Manifest | None,
-    history: History,
-    source: str,
-    progress: Progress | None,
+    folder: Path, before: Manifest | None, history: History, source: str, progress: Progress | None
 ) -> tuple[str, int, str]:
     """Write the archive, unless it is there; return its history, position and digest."""
     is_same = before is not None and before.source == source

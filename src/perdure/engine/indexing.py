@@ -211,11 +211,7 @@ class Following:
     """
 
     def __init__(
-        self,
-        history: History,
-        index: KeptIndex,
-        indexer: Indexer,
-        alone: Alone = _nobody_else,
+        self, history: History, index: KeptIndex, indexer: Indexer, alone: Alone = _nobody_else
     ) -> None:
         self._history = history
         self.index = index

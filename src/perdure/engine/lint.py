@@ -319,12 +319,10 @@ class Linted:
 class Lint:
     """Reads every note once. It changes nothing, and waits for nobody."""
 
-    def __init__(
-        self, reader: NodeReader, ctx: RequestContext, now: datetime | None = None
-    ) -> None:
+    def __init__(self, reader: NodeReader, ctx: RequestContext) -> None:
         self._reader = reader
         self._ctx = ctx
-        self._now = now or datetime.now(UTC)
+        self._now = datetime.now(UTC)
         self._places = _Places(reader)
 
     def run(self, start: Uri | None = None) -> Linted:

@@ -296,10 +296,8 @@ def state_of(history: History, when: When) -> IndexState:
 def _parsed(text: str) -> int | date:
     if text.isascii() and text.isdecimal():
         return int(text)
-    try:
+    with suppress(ValueError):
         return date.fromisoformat(text)
-    except ValueError:
-        pass
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:

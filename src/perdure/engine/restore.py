@@ -76,7 +76,6 @@ class RewindStep:
     uri: str
     fate: Fate
     node: ContextNode | None = None
-    """What is written."""
     reason: str = ""
 
 
@@ -85,7 +84,6 @@ class Rewound:
     """What became of the memories that had changed since a moment, or would."""
 
     state: IndexState
-    """The moment."""
     steps: tuple[RewindStep, ...]
 
     def of(self, fate: Fate) -> tuple[str, ...]:

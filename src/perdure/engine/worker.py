@@ -210,7 +210,6 @@ _PAUSE_SECONDS = 1.0
 _REPORT_SECONDS = 5.0
 """How often the progress of a build is reported."""
 _OUTAGE_SECONDS = 60.0
-"""How long a model that failed is not used."""
 
 
 class WorkKind(Enum):
@@ -242,7 +241,6 @@ Report = Callable[[WorkReport], None]
 class Worked:
     round: Round
     failed: frozenset[str]
-    """Accounts that could not be worked on."""
 
 
 def work(

@@ -48,7 +48,6 @@ class Saved(str):
     changed: bool
     """Whether the stored text differs from the given one, because that could do harm."""
     masked: tuple[Note, ...]
-    """Where secrets were masked."""
     lifted: int
     """How many things that say so were forgotten before, and are not any more."""
 
@@ -175,7 +174,6 @@ class Written:
     """False if the node was like that already."""
     created: bool
     masked: tuple[Note, ...] = ()
-    """Where secrets were masked."""
     cut: tuple[str, ...] = ()
     """The fields that were too long, and end in [cut]."""
 

@@ -59,7 +59,6 @@ class Quoted(NamedTuple):
 
     uri: str
     where: str
-    """In which of its files."""
 
 
 def sentences(text: str) -> set[str]:
@@ -162,17 +161,13 @@ class Erased:
     derived: Mapping[str, int]
     receipt: Receipt
     path: Path
-    """Where the receipt is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     archived: tuple[str, ...] = ()
-    """Put away now."""
     before: tuple[str, ...] = ()
-    """Put away before."""
     plan: ErasurePlan | None = None
-    """What would be erased, or was."""
     erased: Erased | None = None
     hidden: Hidden = NOTHING_HIDDEN
     """What of it was hidden elsewhere, by place."""
@@ -289,17 +284,20 @@ class Planner:
 
     def _learned_too(self, task: Task) -> list[Uri]:
         """Return what was learned, and says nothing but what is erased."""
-        targets = self.targets(task)
-        places = {target.place for target in targets}
+        places = {target.place for target in self.targets(task)}
         found = []
-        for user in self._users(task) if targets else ():
+        for user in self._users(task) if places else ():
             finder = self._finder(task, user)
-            for place in self.nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
-                with suppress(BrokenNodeError):
-                    stored = self.nodes.load(place) if place not in places else None
-                    if stored and support_of(stored.node) and finder.is_all(stored.node.content):
-                        found.append(place)
+            learned = (node for node in self._learned(task, user) if node.place not in places)
+            found += [node.place for node in learned if finder.is_all(node.content)]
         return found
+
+    def _learned(self, task: Task, user: str) -> Iterator[ContextNode]:
+        for place in self.nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
+            with suppress(BrokenNodeError):
+                stored = self.nodes.load(place)
+                if stored is not None and support_of(stored.node):
+                    yield stored.node
 
     def _files(self, spans: Iterable[Span]) -> tuple[str, ...]:
         return tuple(text.key for text in texts_in(spans, self.nodes))
@@ -353,11 +351,7 @@ class Planner:
         for user in self._users(task):
             for session, _ in sessions_of(self.nodes, task.account_id, user):
                 yield session
-            for place in self.nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
-                with suppress(BrokenNodeError):
-                    stored = self.nodes.load(place)
-                    if stored is not None and support_of(stored.node):
-                        yield place
+            yield from (node.place for node in self._learned(task, user))
 
     def _users(self, task: Task) -> set[str]:
         names = (each.partition(":") for each in task.owners)

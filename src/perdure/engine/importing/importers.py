@@ -189,7 +189,6 @@ class DocumentImporter:
         self._ctx = ctx
         self._secrets = secrets
         self.masked = 0
-        """How many secrets were masked in what was written."""
         self._root = Uri(ctx.account_id, ("resources", folder))
 
     def put(self, item: Document, *, dry_run: bool) -> State:
@@ -263,7 +262,6 @@ class MemoryImporter:
         self._secrets = secrets
         self._arriving: set[str] = set()
         self.masked = 0
-        """How many secrets were masked in what was written."""
 
     def put(self, item: Statement, *, dry_run: bool) -> State:
         slug = slugify(stable_name(item.source, stable_slug(item.source_id)))

@@ -101,15 +101,12 @@ _KINDS: dict[type[Item], str] = {
 @dataclass(frozen=True, slots=True)
 class Wishes:
     dry_run: bool = False
-    """Say what would be done, and write nothing."""
     into: str = ""
     """The folder of the resources that documents go to; by default named as theirs."""
     of: str = ""
     """Whose memories, as the source calls them; by default everybody's."""
     archive_gone: bool = False
-    """Put away documents whose files are not there any more."""
     learn: bool = False
-    """Make memories of what was said in conversations, too."""
     mask_secrets: bool = False
     """Mask secrets; else what holds one is refused. In conversations they are masked anyway."""
 
@@ -132,7 +129,6 @@ class Imported:
     learned: Mapping[str, int] = field(default_factory=dict)
     """What came of learning from conversations, as the counts of a `SessionCommit`."""
     masked: int = 0
-    """How many secrets were masked in what was written."""
 
     def count(self, kind: str, state: State) -> None:
         self.counts.setdefault(kind, Counter())[state] += 1
@@ -197,9 +193,8 @@ class Importing:
         self._memory = memory
         self._nodes = nodes
         self._wishes = wishes or Wishes()
-        secrets = self._wishes.secrets
         self._sessions = SessionImporter(memory, nodes, learn=self._wishes.learn)
-        self._memories = MemoryImporter(memory, nodes, relations, secrets)
+        self._memories = MemoryImporter(memory, nodes, relations, self._wishes.secrets)
         self._seen: dict[tuple[str, str], str] = {}
         self._waiting: list[Relation] = []
 
@@ -229,8 +224,7 @@ class Importing:
 
     def _documents(self, source: Source) -> DocumentImporter:
         folder = self._wishes.into or source.name or "imported"
-        secrets = self._wishes.secrets
-        return DocumentImporter(self._nodes, self._memory.caller, folder, secrets)
+        return DocumentImporter(self._nodes, self._memory.caller, folder, self._wishes.secrets)
 
     def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
         for name in source.links:

@@ -287,7 +287,8 @@ class Metered(Wrapper):
         try:
             reply = self._inner.complete(request, seconds=seconds)
         except LanguageModelError as error:
-            if _costs_nothing(error):
+            unbilled = isinstance(error, ServiceUnreachableError) and not error.billed
+            if unbilled or isinstance(error, RequestRefusedError):
                 self._settle(number, Outcome.UNBILLED, _NOTHING)
             else:
                 self._settle(number, Outcome.FAILED, None)
@@ -298,9 +299,3 @@ class Metered(Wrapper):
     def _settle(self, number: int, outcome: Outcome, usage: Usage | None) -> None:
         money = None if usage is None else self._terms.cost(usage)
         self._ledger.settle(number, outcome, usage, money)
-
-
-def _costs_nothing(error: LanguageModelError) -> bool:
-    if isinstance(error, ServiceUnreachableError):
-        return not error.billed
-    return isinstance(error, RequestRefusedError)

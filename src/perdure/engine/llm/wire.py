@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, ClassVar
 
-from perdure.engine.llm.contract import Answer, Reply, Request, Tool, Usage
+from perdure.engine.llm.contract import Answer, Reply, Request, Tool, Usage, no_number
 from perdure.errors import (
     AnswerMalformedError,
     InvalidValueError,
@@ -166,7 +166,7 @@ class Wire:
     # ------------------------------------------------------------ answers
     def _parsed(self, response: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
         try:
-            told = json.loads(response.content, parse_constant=_no_number)
+            told = json.loads(response.content, parse_constant=no_number)
         except (ValueError, RecursionError):
             raise self.wrong("it is no JSON") from None
         if not isinstance(told, dict):
@@ -273,10 +273,6 @@ def _seconds_until(told: str) -> float:
     return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(name)
-
-
 # ---------------------------------------------------------------- adapters
 class Adapter(ABC):
     """A `Completer` through an official client: what the protocols have in common."""
@@ -284,7 +280,6 @@ class Adapter(ABC):
     protocol: ClassVar[str]
     """Its name, in what an answer depends on."""
     _create: Callable[..., Any]
-    """The verb of the client, which returns the raw response."""
 
     def __init__(self, package: Any, service: Service, clock: Clock) -> None:  # noqa: ANN401 - as above
         self._service = service

@@ -23,14 +23,7 @@ from perdure.errors import (
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.memo import embed
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
-from perdure.model.record import (
-    ACCOUNT,
-    OWNER_SPACE,
-    PROJECT,
-    VALID_AT,
-    VALID_FROM,
-    VALID_UNTIL,
-)
+from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT, VALID_FROM, VALID_UNTIL
 from perdure.model.values import JSON, counted, encodable, moment, read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")

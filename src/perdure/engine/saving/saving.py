@@ -96,13 +96,11 @@ class Wishes:
     extract: bool = True
     """Learn from the messages; else only keep them."""
     dry_run: bool = False
-    """Say what would be done, and write nothing."""
     again: bool = False
     """Learn from all messages, those too that were learned from before."""
     project: str = ""
     """The project that its statements belong to, but for those about the person."""
     addition: Addition = WHOLE
-    """How the messages join the session."""
     progress: Callable[[int, int], None] = lambda _done, _all: None
     """Told after each part how many messages are done, of how many."""
 

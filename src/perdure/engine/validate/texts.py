@@ -14,7 +14,6 @@ HIDDEN = "hidden and control characters are gone or shown"
 INERT = "HTML or a link does nothing any more"
 ORDER = "an instruction is marked as quoted"
 MASKED = "masked: "
-"""Before the kind of a secret."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,13 +53,16 @@ def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.RE
     found = _Cleaning(policy)
     metadata = found.metadata(candidate.metadata)
     refuse_secrets(candidate.slug, "slug", "choose another name.")
-    proven = EVIDENCE in candidate.metadata
-    quote, speaker = _proof(candidate) if proven else found.loose_proof(candidate)
+    if EVIDENCE in candidate.metadata:
+        quote, speaker = _proof(candidate)
+    else:
+        quote = found.block(candidate.quote, "quote")
+        speaker = found.line(candidate.speaker, "name of the speaker", MAX_ABSTRACT)
     clean = replace(
         candidate,
         content=found.content(candidate.content),
         abstract=found.line(candidate.abstract, "abstract", MAX_ABSTRACT),
-        overview=found.overview(candidate.overview),
+        overview=found.block(candidate.overview, "overview"),
         where=found.line(candidate.where, "place", MAX_ABSTRACT),
         who=tuple(found.line(each, "name", MAX_ABSTRACT) for each in candidate.who),
         metadata=metadata,
@@ -107,18 +110,11 @@ class _Cleaning:
             )
         return self._noted(clean)
 
-    def overview(self, text: str) -> str:
-        return self._fitted(text, MAX_OVERVIEW, lambda part: cleaned(part, "overview", self.policy))
+    def block(self, text: str, where: str) -> str:
+        return self._fitted(text, MAX_OVERVIEW, lambda part: cleaned(part, where, self.policy))
 
     def line(self, text: str, where: str, limit: int) -> str:
         return self._fitted(text, limit, lambda part: cleaned_line(part, where, self.policy))
-
-    def loose_proof(self, candidate: CandidateMemory) -> tuple[str, str]:
-        """Return quote and speaker of a candidate that names no message to find them in."""
-        quote = self._fitted(
-            candidate.quote, MAX_OVERVIEW, lambda part: cleaned(part, "quote", self.policy)
-        )
-        return quote, self.line(candidate.speaker, "name of the speaker", MAX_ABSTRACT)
 
     def metadata(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
         clean: dict[str, JSON] = {}

@@ -6,13 +6,7 @@ A line names the line that it follows. Going back in a session starts another br
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import (
-    Conversation,
-    Finding,
-    Item,
-    NotResumableError,
-    Said,
-)
+from perdure.engine.importing.contract import Conversation, Finding, Item, NotResumableError, Said
 from perdure.engine.importing.reading import (
     each_file,
     each_object,
