@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
     from perdure.engine.exporting import is_export
     from perdure.engine.importing.importing import Imported, import_formats
+    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.learn.remember import Cited, Remembered
     from perdure.engine.learn.review import Pending
     from perdure.engine.lint import Problem
@@ -61,9 +62,7 @@ if TYPE_CHECKING:
         Checkup,
         IndexProof,
         IndexStatus,
-        IndexUpkeep,
         ListedIndex,
-        OutboxUpkeep,
         Severity,
         StatusPart,
     )
@@ -90,6 +89,7 @@ else:
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
+            "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
             "engine.learn.remember": "Cited Remembered",
             "engine.learn.review": "Pending",
             "engine.lint": "Problem",
@@ -107,8 +107,7 @@ else:
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.upkeep": (
-                "Check Checkup IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep "
-                "Severity StatusPart"
+                "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusPart"
             ),
             "engine.watch": "WatchKind WatchReport",
             "engine.worker": "WorkKind WorkReport Worked",

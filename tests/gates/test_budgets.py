@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 3_070,
     "artifacts": 7_235,
     "context": 3_200,
-    "engine": 23_142,
+    "engine": 23_140,
     "harness": 1_079,
     "index": 4_222,
     "model": 2_412,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_137
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_134

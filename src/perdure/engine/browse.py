@@ -36,7 +36,6 @@ class Entry:
         return sum((each.node is not None) + each.nodes for each in self.below)
 
     def of_projects(self, names: Collection[str]) -> "Iterator[Entry]":
-        """Yield the nodes of some projects: this one, and those below."""
         if self.node is not None and self.node.project in names:
             yield self
         for each in self.below:

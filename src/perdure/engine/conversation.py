@@ -42,8 +42,6 @@ _PLACE = re.compile(r": line 1 column (\d+) \(char \d+\)$")
 
 
 class Fault(NamedTuple):
-    """A message that is none, and why."""
-
     where: str
     what: str
     """With its fix."""

@@ -61,8 +61,6 @@ def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]
 
 
 class Indexer:
-    """Makes the records of nodes, with their vectors if there is a model."""
-
     def __init__(
         self, reader: NodeReader, memo: VectorMemo | None, summaries: Summaries | None = None
     ) -> None:

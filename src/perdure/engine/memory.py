@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from perdure.engine.exporting import Exported
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
+    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
     from perdure.engine.lint import Linted
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.saving import Wishes
     from perdure.engine.sessions import SessionEnd, SessionInfo
     from perdure.engine.unmerging import Unmerged
-    from perdure.engine.upkeep import Checkup, IndexUpkeep, OutboxUpkeep, StatusPart
+    from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
     from perdure.engine.worker import Worked, WorkReport
@@ -970,14 +971,14 @@ class Memory(Readable):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        from perdure.engine.upkeep import IndexUpkeep
+        from perdure.engine.index_upkeep import IndexUpkeep
 
         return IndexUpkeep(self._parts, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
         """The events that wait for the index; `AccessDeniedError` as for `index`."""
-        from perdure.engine.upkeep import OutboxUpkeep
+        from perdure.engine.index_upkeep import OutboxUpkeep
 
         return OutboxUpkeep(self._parts, self.caller)
 

@@ -65,8 +65,6 @@ class _UnlikeError(Exception):
 
 
 class Copying:
-    """Makes indexes of moments for who reads a memory as it was then."""
-
     def __init__(self, history: History, moments: Moments, indexer: Indexer) -> None:
         self._history = history
         self._moments = moments

@@ -58,8 +58,6 @@ Choice = Callable[[ContextNode], Mapping[str, JSON] | None]
 
 
 class Projects:
-    """The projects of one caller."""
-
     def __init__(
         self,
         reader: NodeReader,

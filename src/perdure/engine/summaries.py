@@ -41,8 +41,6 @@ class Kept(Protocol):
 
 
 class Summaries:
-    """Makes the abstract and the overview of folders."""
-
     def __init__(self, reader: NodeReader, kept: Kept | None = None) -> None:
         self._reader = reader
         self._kept = kept

@@ -1,21 +1,18 @@
 """Upkeep of a memory: its health, the indexes, and the events that wait for them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from perdure.context.reading import NodeReader
 from perdure.engine.building import BATCH, Caught, Progress, Records, accounts_of, batched
 from perdure.engine.indexing import Following
-from perdure.engine.parts import Parts
 from perdure.engine.recall.result import Hint
-from perdure.errors import DamageError, NodeNotFoundError
+from perdure.errors import DamageError
 from perdure.index.contract import KeptIndex
 from perdure.index.filters import root, stamp
-from perdure.model import EventStatus, IndexRecord, OutboxEvent, RequestContext, Uri
+from perdure.model import IndexRecord, Uri
 from perdure.model.values import JSON
 from perdure.storage import DerivedMaintenance, Locator, StoragePreview, Tier, walk
 
@@ -129,8 +126,6 @@ class IndexStatus:
 
 
 class Upkeep:
-    """Verifies, heals and rebuilds the index of accounts."""
-
     def __init__(self, following: Following) -> None:
         self.following = following
 
@@ -213,19 +208,12 @@ class _Found:
         return {uri: [] for uri in self._unseen}
 
     def proof(self) -> IndexProof:
-        return IndexProof(
-            root(self._expected),
-            self._places,
-            self._records,
-            tuple(self._differences),
-            tuple(self.failed),
-        )
+        found = tuple(self._differences), tuple(self.failed)
+        return IndexProof(root(self._expected), self._places, self._records, *found)
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedTiers(DerivedMaintenance):
-    """Makes the derived tiers of a memory again, for all accounts."""
-
     reader: NodeReader
     upkeep: Upkeep
     summaries: Callable[[Uri], object]
@@ -245,105 +233,3 @@ class DerivedTiers(DerivedMaintenance):
         backend = self.reader.backend
         texts = walk(backend, self.reader.root)
         return sorted(text for text in texts if backend.info(text).mtime > mtime)
-
-
-class IndexUpkeep:
-    """The index of one account, for a caller who governs it."""
-
-    def __init__(self, parts: Parts, caller: RequestContext, settle: Callable[[], None]) -> None:
-        caller.demand_governing("look after its index")
-        self._settle = settle
-        self._parts = parts
-        self._caller = caller
-        self._account = caller.account_id
-
-    def status(self) -> IndexStatus:
-        """Return what the index is made of, and how far it is behind."""
-        indexes, account = self._parts.indexes, self._account
-        following = indexes.upkeep.following
-        events = [event for _, event in self._parts.outbox.list_unfinished(account)]
-        present = self._parts.present(account)
-        return IndexStatus(
-            index=unquote(indexes.name),
-            semantic=indexes.embedder is not None,
-            built=following.index.cursor(account) > 0,
-            position=following.index.cursor(account),
-            newest=self._parts.recorded.history.position(),
-            places=len(following.index.stamps(account)),
-            behind=len(following.behind(account)),
-            waiting=len(events),
-            dead=sum(event.status is EventStatus.DEAD for event in events),
-            indexes=tuple(
-                replace(each, name=unquote(each.name)) for each in indexes.listed(account)
-            ),
-            hints=tuple(present.hints()) if present.meanwhile else (),
-        )
-
-    def rebuild(self, *, progress: Counting | None = None) -> Caught:
-        """Delete the index and build it again. Vectors that are known are not computed again."""
-        return self._parts.indexes.upkeep.rebuild(self._account, self._counted(progress))
-
-    def verify(self, *, heal: bool = False, progress: Counting | None = None) -> IndexProof:
-        """Compare every record with canonical state; with `heal`, replace what differs.
-
-        What is only behind is brought up to date first.
-        """
-        with suppress(DamageError):  # which is found below
-            self._settle()
-        upkeep = self._parts.indexes.upkeep
-        proof = upkeep.verify(self._account, heal=heal, progress=self._counted(progress))
-        notes = self._parts.repair.notes(self._caller)
-        return replace(proof, notes=tuple(note.uri for note in notes))
-
-    def prune(self) -> tuple[tuple[str, int], ...]:
-        """Remove the indexes of earlier embedders that answer no more, of all accounts.
-
-        Return their names and bytes. Vectors stay, so that nothing is computed twice.
-        """
-        return tuple((unquote(name), size) for name, size in self._parts.indexes.prune())
-
-    def _counted(self, progress: Counting | None) -> Progress:
-        if progress is None:
-            return lambda _: None
-        whole, done = sum(1 for _ in self._parts.indexes.upkeep.following.every(self._account)), 0
-
-        def count(more: int) -> None:
-            nonlocal done
-            done += more
-            progress(done, whole)
-
-        return count
-
-
-class OutboxUpkeep:
-    """The events of one account that the index does not have yet, for a caller who governs it."""
-
-    def __init__(self, parts: Parts, caller: RequestContext) -> None:
-        caller.demand_governing("look after its outbox")
-        self._parts = parts
-        self._account = caller.account_id
-
-    def list(self) -> tuple[OutboxEvent, ...]:
-        """Return the events that are not done, oldest first."""
-        return tuple(event for _, event in self._parts.outbox.list_unfinished(self._account))
-
-    def dead(self, ids: Sequence[str] = ()) -> tuple[OutboxEvent, ...]:
-        """Return the events that failed too often: all, or those with these ids.
-
-        `NodeNotFoundError` if an id is not one of a dead event.
-        """
-        dead = {event.event_id: event for _, event in self._parts.outbox.list_dead(self._account)}
-        for each in ids:
-            if each not in dead:
-                raise NodeNotFoundError(
-                    f"no dead event is called {each!a}. Fix: `perdure outbox dead` lists them."
-                )
-        return tuple(dead[each] for each in ids or dead)
-
-    def requeue(self, ids: Sequence[str] = ()) -> int:
-        """Let dead events be tried again, all or some; return how many."""
-        return self._parts.outbox.requeue(self._account, [e.event_id for e in self.dead(ids)])
-
-    def purge(self, ids: Sequence[str] = ()) -> int:
-        """Delete dead events, all or some; return how many."""
-        return self._parts.outbox.purge(self._account, [e.event_id for e in self.dead(ids)])

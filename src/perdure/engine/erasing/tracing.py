@@ -40,7 +40,6 @@ class Span:
 
 
 def spans_of(places: Iterable[Uri], reader: NodeReader) -> list[Span]:
-    """Return the keys of nodes, or of all that is in a folder."""
     return [span for place in places for span in _spans(place, reader)]
 
 

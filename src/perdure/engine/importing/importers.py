@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -44,7 +44,7 @@ from perdure.model.messages import read_messages
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, shortened
 
 if TYPE_CHECKING:
-    from perdure.engine.memory import Memory
+    from perdure.engine.projects import Projects
 
 SOURCE = "source"
 SOURCE_ID = "source_id"
@@ -58,6 +58,28 @@ class State(Enum):
     SAME = "same"
     REFUSED = "refused"
     FORGOTTEN = "forgotten"
+
+
+Messages = Iterable[Mapping[str, object]]
+
+
+class Verbs(Protocol):
+    """The verbs of `Memory` that importers call."""
+
+    caller: RequestContext
+
+    @property
+    def projects(self) -> "Projects": ...
+    def save(
+        self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
+    ) -> object: ...
+    def commit_session(
+        self, messages: Messages, *, session_id: str, project: str | None, extract: bool
+    ) -> SessionCommit: ...
+    def append(
+        self, session_id: str, messages: Messages, *, extract: bool, after: SessionEnd | None
+    ) -> SessionCommit: ...
+    def settle(self) -> None: ...
 
 
 def origin(item: Item, content: str) -> dict[str, JSON]:
@@ -180,8 +202,6 @@ _GONE = "source_gone"
 
 
 class DocumentImporter:
-    """Writes documents below one folder of the resources."""
-
     def __init__(
         self, nodes: Nodes, ctx: RequestContext, folder: str, secrets: SecretPolicy
     ) -> None:
@@ -254,7 +274,7 @@ class MemoryImporter:
     """Saves what was remembered elsewhere: statements, entities, and how entities are related."""
 
     def __init__(
-        self, memory: "Memory", nodes: Nodes, relations: Relations, secrets: SecretPolicy
+        self, memory: Verbs, nodes: Nodes, relations: Relations, secrets: SecretPolicy
     ) -> None:
         self._memory = memory
         self._nodes = nodes
@@ -362,7 +382,7 @@ _FIRST = "messages"
 class SessionImporter:
     """Archives conversations. One that grew is continued; one that differs is left alone."""
 
-    def __init__(self, memory: "Memory", nodes: Nodes, *, learn: bool = False) -> None:
+    def __init__(self, memory: Verbs, nodes: Nodes, *, learn: bool = False) -> None:
         self._memory = memory
         self._nodes = nodes
         self._sessions = Sessions(nodes)

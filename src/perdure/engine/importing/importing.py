@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -34,6 +33,7 @@ from perdure.engine.importing.importers import (
     MemoryImporter,
     SessionImporter,
     State,
+    Verbs,
 )
 from perdure.engine.importing.reading import digest
 from perdure.engine.importing.sources import Source
@@ -41,9 +41,6 @@ from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import refuse_secrets
 from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError, UnregisteredError
 from perdure.plugins import Group, create, offered
-
-if TYPE_CHECKING:
-    from perdure.engine.memory import Memory
 
 _EVERY: tuple[Format, ...] = (
     ChatGpt(),
@@ -188,7 +185,7 @@ class Importing:
     """
 
     def __init__(
-        self, memory: "Memory", nodes: Nodes, relations: Relations, wishes: Wishes | None = None
+        self, memory: Verbs, nodes: Nodes, relations: Relations, wishes: Wishes | None = None
     ) -> None:
         self._memory = memory
         self._nodes = nodes

@@ -201,8 +201,6 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """The model was at the end of its tokens before it was done."""
-
     usage: Usage | None = None
 
 

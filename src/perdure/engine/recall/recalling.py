@@ -95,8 +95,6 @@ class Sources:
 
 
 class Recaller:
-    """Answers questions about one memory, of the present or of a moment in the past."""
-
     def __init__(
         self, sources: Sources, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:

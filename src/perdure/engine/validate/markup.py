@@ -52,8 +52,6 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 class _Reader:
-    """Goes through the lines of a text, and notes what they are."""
-
     def __init__(self) -> None:
         self.found = Layout()
         self._fence: tuple[int, str] | None = None

@@ -96,8 +96,6 @@ def _proof(candidate: CandidateMemory) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Cleaning:
-    """Cleans text after text, and keeps the notes."""
-
     policy: SecretPolicy
     notes: list[Note] = field(default_factory=list)
 
