@@ -13,6 +13,7 @@ from perdure.context.nodes import Nodes
 from perdure.context.outbox import SqliteOutbox
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
+from perdure.engine.building import Logged
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.errors import BrokenNodeError, NodeNotFoundError
@@ -121,7 +122,6 @@ class Opened:
 @contextmanager
 def opened(
     ground: Ground,
-    index: DictIndex | None = None,
     *,
     now: datetime = NOON,
     settle: bool = True,
@@ -143,12 +143,20 @@ def opened(
             nodes,
             Relations(nodes, nodes._backlinks),
             outbox,
-            Repair(nodes, outbox, index),
+            Repair(nodes),
             NamespaceManager(backend, holders(kept)),
         )
     finally:
         outbox.close()
         backend.close()
+
+
+def check_logged(memory: Opened, before: Mapping[str, CID], position: int, moment: str) -> None:
+    """Demand that the log names each node whose content changed: an index follows the log."""
+    now = memory.active()
+    changed = {uri for uri in now.keys() | before.keys() if now.get(uri) != before.get(uri)}
+    logged = Logged(memory.backend.history, memory.nodes).changed("acme", position)
+    assert changed <= set(map(str, logged)), moment
 
 
 def memory_uri(slug: str, user: str = "ana", account: str = ACCOUNT) -> str:

@@ -70,6 +70,6 @@ def _world(
         outbox=outbox,
         snapshot=lambda: tree(inner),
         namespaces=NamespaceManager(backend, {"nodes": NodeData(backend), "events": outbox}),
-        repair=Repair(nodes, outbox),
+        repair=Repair(nodes),
         edit=edit,
     )

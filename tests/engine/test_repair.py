@@ -11,18 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.artifacts import CID
 from perdure.context.files import FILES
-from perdure.engine.repair import ACTIONS, Action, Repair, State
+from perdure.engine.repair import ACTIONS, Action, State
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import EventType, NodeStatus, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from tests.context.opened import (
-    ACCOUNT,
     ADMIN,
     ANA,
-    DictIndex,
     Opened,
+    check_logged,
     memory_uri,
     note,
     opened,
@@ -321,7 +319,7 @@ def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
 def test_nobody_learns_of_the_contents_of_others_or_makes_nodes_of_them(
     stranger: RequestContext, ground: MemoryGround
 ) -> None:
-    with opened(ground, DictIndex()) as memory:
+    with opened(ground) as memory:
         Planter(memory).put(ONE, "content.md", "Likes tea.")
         before = ground.everything()
 
@@ -333,7 +331,7 @@ def test_nobody_learns_of_the_contents_of_others_or_makes_nodes_of_them(
 
 
 def test_what_is_whole_is_let_be(ground: MemoryGround) -> None:
-    with opened(ground, DictIndex()) as memory:
+    with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         memory.nodes.archive_node(ONE, ANA)
         before = ground.everything()
@@ -404,87 +402,6 @@ def test_files_of_a_new_session_become_a_node_of_who_repairs(ground: Ground) -> 
         assert memory.events()[0].owner_space == "user:ana"
 
 
-# ---------------------------------------------------------------- the index
-
-
-def test_repair_tells_the_index_what_it_lacks(ground: MemoryGround) -> None:
-    old = CID.of(b"old")
-    index = DictIndex({TWO: old, memory_uri("gone"): old, TALK: old, memory_uri("away"): old})
-    with opened(ground, index) as memory:
-        memory.nodes.write_nodes([note("one"), note("two"), note("away")], ANA)
-        memory.nodes.archive_node(memory_uri("away"), ANA)
-        memory.drain()
-        expected = [
-            (ONE, State.NOT_INDEXED),
-            (TWO, State.NOT_INDEXED),
-            (TALK, State.INDEX_ORPHAN),
-            (memory_uri("away"), State.INDEX_ORPHAN),
-            (memory_uri("gone"), State.INDEX_ORPHAN),
-        ]
-
-        assert [(each.uri, each.state) for each in memory.repair.examine(ADMIN)] == expected
-        assert memory.events() == []
-        assert [(each.uri, each.state) for each in memory.repair.run(ADMIN)] == expected
-
-        assert [event.uri for event in memory.events()] == [uri for uri, _ in expected]
-        assert {event.owner_space for event in memory.events()} == {"user:ana", "user:boss"}
-        index = index.take(memory.drain())
-        assert index.contents(ACCOUNT) == memory.active()
-        assert Repair(memory.nodes, memory.outbox, index).run(ADMIN) == []
-
-
-def test_a_lost_delete_in_a_session_is_told_with_its_owner(ground: MemoryGround) -> None:
-    with opened(ground, index=DictIndex({TALK + "-2": CID.of(b"")})) as memory:
-        talking = replace(ANA, session_id="monday")
-        memory.nodes.write_node(note("talk", uri=TALK, owner_space="user:ana"), talking)
-        memory.drain()
-
-        memory.repair.run(ADMIN)
-
-        assert {event.owner_space for event in memory.events()} == {"user:ana"}
-        assert {event.payload["owner_space"] for event in memory.events()} == {"user:ana"}
-
-
-def test_what_waits_already_is_not_registered_again(ground: MemoryGround) -> None:
-    index = DictIndex({memory_uri("away"): CID.of(b"old")})
-    with opened(ground, index) as memory:
-        memory.nodes.write_nodes([note("one"), note("two"), note("away")], ANA)
-        memory.nodes.archive_node(memory_uri("away"), ANA)
-        memory.nodes.move_node(ONE, memory_uri("moved"), ANA)
-        dead = memory.events()[0]
-        memory.outbox.move_to_dlq(dead, dead.uri)
-
-        assert memory.repair.run(ADMIN) == []
-
-
-@pytest.mark.parametrize("lost", ["write", "delete", "recreate", "archive", "unarchive"])
-def test_what_waits_does_not_hide_what_came_after_it(lost: str, ground: MemoryGround) -> None:
-    """An earlier event of the node still waits when a later one is lost."""
-    with opened(ground, DictIndex()) as memory:
-        nodes = memory.nodes
-        nodes.write_node(note("one"), ANA)
-        if lost == "unarchive":
-            nodes.archive_node(ONE, ANA)
-        if lost == "recreate":
-            nodes.delete_node(ONE, ANA)
-        kept = {event.event_id for event in memory.events()}
-        verbs: dict[str, Callable[[], object]] = {
-            "write": lambda: nodes.write_node(nodes.read_node(ONE, ANA).revised(content="2"), ANA),
-            "delete": lambda: nodes.delete_node(ONE, ANA),
-            "recreate": lambda: nodes.write_node(note("one", "anew"), ANA),
-            "archive": lambda: nodes.archive_node(ONE, ANA),
-            "unarchive": lambda: nodes.unarchive_node(ONE, ANA),
-        }
-        verbs[lost]()
-        for event in memory.events():
-            if event.event_id not in kept:
-                memory.outbox.mark_done(event, event.uri)
-
-        assert [each.uri for each in memory.repair.run(ADMIN)] == [ONE]
-        assert DictIndex().take(memory.events()).contents(ACCOUNT) == memory.active()
-        assert memory.repair.run(ADMIN) == []
-
-
 # ---------------------------------------------------------------- whose it is
 
 
@@ -492,8 +409,7 @@ def test_only_what_the_caller_may_change_is_looked_at(ground: MemoryGround) -> N
     theirs = memory_uri("one", user="bob")
     shared = "ctx://acme/resources/map"
     elsewhere = memory_uri("one", account="other")
-    index = DictIndex(dict.fromkeys([memory_uri("gone", user="bob"), elsewhere], CID.of(b"")))
-    with opened(ground, index) as memory:
+    with opened(ground) as memory:
         planter = Planter(memory)
         for uri in (ONE, theirs, shared, elsewhere, TALK):
             planter.put(uri, "content.md", "by hand\n")
@@ -514,7 +430,6 @@ def test_only_what_the_caller_may_change_is_looked_at(ground: MemoryGround) -> N
         assert found == {
             *(theirs, theirs + "-2", shared, shared + "-2", TALK, TALK + "-2"),
             "ctx://acme/sessions/of-bob/talk",
-            memory_uri("gone", user="bob"),
         }
         assert memory.nodes.load(Uri.parse(elsewhere)) is None
 
@@ -555,7 +470,7 @@ HOSTILE: dict[str, str | bytes] = {
 def test_a_file_that_means_harm_stops_nobody(hostile: str, name: str, tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
     said = HOSTILE[hostile]
-    with opened(ground, index=DictIndex()) as memory:
+    with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         path = ground.folder / "texts" / Planter(memory).at(ONE, name).key
         path.write_bytes(said if isinstance(said, bytes) else said.encode())
@@ -579,7 +494,7 @@ def test_what_is_no_file_stops_nobody_and_is_not_followed(
     ground = FolderGround(tmp_path / "ground")
     outside = tmp_path / "outside.md"
     outside.write_text("somebody else's")
-    with opened(ground, index=DictIndex()) as memory:
+    with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         folder = ground.folder / "texts" / Uri.parse(ONE).key
         for each in FILES if alone else [name]:
@@ -635,7 +550,7 @@ def test_whatever_lies_there_repair_ends_and_loses_no_content(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     ground = MemoryGround(tmp_path_factory.mktemp("ground"))
-    with opened(ground, DictIndex()) as memory:
+    with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         if archived:
             memory.nodes.archive_node(TWO, ANA)
@@ -690,26 +605,26 @@ def all_contents(memory: Opened) -> dict[Locator, str]:
 def test_a_repair_that_was_killed_is_finished_by_the_next(
     plant: Callable[[Opened, Planter], None], ground: MemoryGround, tmp_path: Path
 ) -> None:
-    index = DictIndex({ONE: CID.of(b"old"), memory_uri("gone"): CID.of(b"old")})
     with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         plant(memory, Planter(memory))
         memory.drain()
         contents = all_contents(memory)
+        active, position = memory.active(), memory.backend.history.position()
     undisturbed = ground.copied(tmp_path / "undisturbed")
 
     def mend(ground: Ground) -> None:
-        with opened(ground, index) as memory:
+        with opened(ground) as memory:
             memory.repair.run(ADMIN)
 
     mend(undisturbed)
     for moment, left in every_crash(ground, mend):
-        with opened(left, index) as memory:
+        with opened(left) as memory:
             memory.repair.run(ADMIN)
             assert left.all_texts() == undisturbed.all_texts(), moment
             assert {each.state for each in memory.repair.run(ADMIN)} <= {State.BROKEN}, moment
             if not _is_broken(memory):
-                assert index.take(memory.events()).contents(ACCOUNT) == memory.active(), moment
+                check_logged(memory, active, position, moment)
             for locator, text in contents.items():
                 kept = [text_at(memory, locator), *memory.backend.earlier(locator)]
                 assert any(text.rpartition("---\n")[2] in each for each in kept), moment

@@ -154,7 +154,7 @@ class Context:
     def repair(self) -> "Repair":
         from perdure.engine.repair import Repair
 
-        return Repair(self.nodes, self.outbox)
+        return Repair(self.nodes)
 
     def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
         from perdure.app.condition import Standing

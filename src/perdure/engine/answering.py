@@ -31,7 +31,6 @@ class Lag:
 
 
 def lag_of(unfinished: Unfinished, caller: RequestContext) -> Lag:
-    """Return the failed changes that a caller may see."""
     failed = [e for _, e in unfinished if e.retry_count and caller.reaches(e.owner_space)]
     retrying = [event for event in failed if event.status is not EventStatus.DEAD]
     times = [event.next_retry_at for event in retrying if event.next_retry_at is not None]
@@ -130,6 +129,5 @@ class Answering:
         return True
 
     def _unrecorded(self, hits: Sequence[Hit]) -> set[str]:
-        """Return the nodes whose content, as it is cited, no version has."""
         known = self._parts.recorded.history.store.has_many([CID.parse(hit.cid) for hit in hits])
         return {hit.uri for hit, is_known in zip(hits, known, strict=True) if not is_known}

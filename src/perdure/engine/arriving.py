@@ -46,8 +46,6 @@ _SUFFIX = ".arriving.json"
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What taking in a memory did."""
-
     how: How | None
     """None in a dry run."""
     history: str
@@ -57,12 +55,10 @@ class Arrived:
 
 
 def note_of(history_folder: Path) -> Path:
-    """Return where it is noted that a history arrives in a folder."""
     return history_folder.with_name(f"{history_folder.name}{_SUFFIX}")
 
 
 def demand_arrived(history_folder: Path) -> None:
-    """Refuse to open a memory of which only a part is there yet."""
     note = note_of(history_folder)
     if note.exists():
         try:
@@ -79,11 +75,7 @@ class Arriving:
     """Takes archives into the history of one tree, and its texts into the tree."""
 
     def __init__(
-        self,
-        storage: StorageBackend,
-        history: History,
-        folder: Path,
-        derived: Sequence[Path] = (),
+        self, storage: StorageBackend, history: History, folder: Path, derived: Sequence[Path] = ()
     ) -> None:
         self.storage = storage
         self.history = history
@@ -154,7 +146,6 @@ class Arriving:
             )
 
     def _texts_in_the_way(self, known: Mapping[str, CID]) -> Iterator[str]:
-        """Yield the texts that are there and are not what is to be written."""
         for locator in walk(self.storage, Locator("")):
             cid = known.get(locator.key)
             if cid is None and not locator.key.startswith("accounts/"):
@@ -170,7 +161,6 @@ class Arriving:
 
 
 def _bound(archive: Archive) -> dict[str, CID]:
-    """Return what each key has at the end of an archive."""
     bound: dict[str, CID | None] = {}
     for frame in archive.frames():
         for entry in decode_all(frame.records):
@@ -238,14 +228,11 @@ class MigrationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """A memory that is the same on both sides."""
-
     history: str
     position: int
     texts: int
     versions: int
     written: int
-    """Files that had to be written."""
 
 
 class Migrating:
@@ -329,7 +316,6 @@ class Migrating:
         )
 
     def demand_room(self) -> None:
-        """Refuse if something stands in the way at the target."""
         found = list(self._conflicts(self._relation()[0], self._bound()))
         if found:
             raise ArchiveError(
@@ -339,7 +325,6 @@ class Migrating:
             )
 
     def _copy(self, progress: Progress | None) -> int:
-        """Copy the history and write the files; return how many."""
         path = self._scratch / f"{_SCRATCH}-{secrets.token_hex(4)}"
         try:
             self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)

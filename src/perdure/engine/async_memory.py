@@ -54,8 +54,6 @@ def _iterated(verb: Callable[..., Iterator[object]]) -> Callable[..., Any]:
 
 
 def _group(read: property) -> property:
-    """Return a property that mirrors a group of verbs, or a plain value as it is."""
-
     def found(self: Mirror) -> object:
         value = getattr(self._inner, str(read.fget.__name__)) if read.fget else None
         has_verbs = type(value).__module__.startswith("perdure.engine")
@@ -89,7 +87,6 @@ _MIRRORS: dict[type, type] = {}
 
 
 def mirror_of(source: type) -> type:
-    """Return the mirror of a class; the same one each time."""
     if source not in _MIRRORS:
         _MIRRORS[source] = _mirror(source)(type(f"Async{source.__name__}", (Mirror,), {}))
     return _MIRRORS[source]

@@ -33,11 +33,9 @@ class Entry:
 
     @property
     def nodes(self) -> int:
-        """How many nodes are below."""
         return sum((each.node is not None) + each.nodes for each in self.below)
 
     def of_projects(self, names: Collection[str]) -> "Iterator[Entry]":
-        """Yield the nodes of some projects: this one, and those below."""
         if self.node is not None and self.node.project in names:
             yield self
         for each in self.below:
@@ -46,38 +44,30 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The relations of one node."""
-
     outgoing: tuple[RelationEdge, ...]
     incoming: tuple[RelationEdge, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Browser:
     """Finds nodes by name for one caller. Errors suggest what may have been meant."""
 
-    def __init__(
-        self,
-        reader: NodeReader,
-        relations: RelationReader,
-        caller: RequestContext,
-        moment: str = "",
-    ) -> None:
-        self.reader = reader
-        self._relations = relations
-        self._caller = caller
-        self._moment = moment
-        """The time of the state that is read, as the caller typed it; empty for now."""
+    reader: NodeReader
+    relations: RelationReader
+    caller: RequestContext
+    moment: str = ""
+    """The time of the state that is read, as the caller typed it; empty for now."""
 
     # ------------------------------------------------------------ names
     def place(self, name: str) -> Uri:
         """Return the place that a short name or a URI names."""
-        return place_named(name, self._caller)
+        return place_named(name, self.caller)
 
     def node_place(self, name: str) -> Uri:
         """Return the place of a node; `InvalidValueError` for a folder."""
         place = self.place(name)
         if not place.is_node:
-            self.reader.reach.seen(str(place), self._caller)
+            self.reader.reach.seen(str(place), self.caller)
             fix = "" if self._is_there(place) else self._similar(place)
             raise InvalidValueError(
                 f"{self.name(place)!a} is the name of a folder, not of a node. "
@@ -86,17 +76,16 @@ class Browser:
         return place
 
     def name(self, place: Uri) -> str:
-        return name_for(place, self._caller)
+        return name_for(place, self.caller)
 
     def key(self, place: Uri) -> str:
-        """Return the key under which the history has the content of a node."""
         return self.reader.file(place, CONTENT).key
 
     # ------------------------------------------------------------ nodes
     def node(self, place: Uri) -> ContextNode:
         """Return an active node; `NodeNotFoundError` suggests what may have been meant."""
         try:
-            return self.reader.read_node(str(place), self._caller)
+            return self.reader.read_node(str(place), self.caller)
         except NodeNotFoundError:
             if not self.is_empty(place):
                 raise
@@ -104,32 +93,31 @@ class Browser:
 
     def node_or_none(self, place: Uri) -> ContextNode | None:
         try:
-            return self.reader.read_node(str(place), self._caller)
+            return self.reader.read_node(str(place), self.caller)
         except NodeNotFoundError:
             return None
 
     def edges(self, place: Uri) -> Edges:
         uri = str(place)
         return Edges(
-            tuple(self._relations.get_edges(uri, self._caller)),
-            tuple(self._relations.get_incoming(uri, self._caller)),
+            tuple(self.relations.get_edges(uri, self.caller)),
+            tuple(self.relations.get_incoming(uri, self.caller)),
         )
 
     def absent(self, place: Uri) -> NodeNotFoundError:
-        when = f" at {self._moment}" if self._moment else ""
+        when = f" at {self.moment}" if self.moment else ""
         return NodeNotFoundError(
-            f"no node {'was' if self._moment else 'is'} at {str(place)!a}{when}. "
+            f"no node {'was' if self.moment else 'is'} at {str(place)!a}{when}. "
             f"Fix: {self._similar(place) or self._look_in(place.parent)}."
         )
 
     def is_empty(self, place: Uri) -> bool:
-        """Whether no file of a node is there."""
         return all(found is None for found in self.reader.files(place).values())
 
     # ------------------------------------------------------------ folders
     def entries(self, folder: str, *, archived: bool = False) -> tuple[Uri, tuple[Entry, ...]]:
         """Return the place of a folder, and what is in it; only archived nodes, if asked for."""
-        place = self.reader.reach.seen(str(self.place(folder)), self._caller)
+        place = self.reader.reach.seen(str(self.place(folder)), self.caller)
         found = tuple(self._archived(place) if archived else self._entries(place))
         if not found and not archived:
             self._refuse_absent_folder(place)
@@ -137,7 +125,7 @@ class Browser:
 
     def children(self, folder: Uri) -> Iterator[Uri]:
         with suppress(ContextError):
-            yield from map(Uri.parse, self.reader.list_children(str(folder), self._caller))
+            yield from map(Uri.parse, self.reader.list_children(str(folder), self.caller))
 
     def _entries(self, place: Uri) -> Iterator[Entry]:
         for child in self.children(place):
@@ -173,7 +161,7 @@ class Browser:
 
     def _archived(self, place: Uri) -> Iterator[Entry]:
         for each in self.reader.walk(place):
-            if self.reader.reach.may_see(each, self._caller):
+            if self.reader.reach.may_see(each, self.caller):
                 entry = self.node_entry(each)
                 if entry.node is not None and entry.node.status is NodeStatus.ARCHIVED:
                     yield entry
@@ -187,7 +175,7 @@ class Browser:
             )
         if place != self.place("") and not self._is_there(place):
             raise NodeNotFoundError(
-                f"nothing {'was' if self._moment else 'is'} at {str(place)!a}. "
+                f"nothing {'was' if self.moment else 'is'} at {str(place)!a}. "
                 "Fix: `perdure tree /` shows all that there is."
             )
 
@@ -198,7 +186,7 @@ class Browser:
     def _look_in(self, folder: Uri) -> str:
         while folder.path and not self._is_there(folder):
             folder = folder.parent
-        when = f" --at {self._moment}" if self._moment else ""
+        when = f" --at {self.moment}" if self.moment else ""
         return f"`perdure list {self.name(folder)}{when}` shows what is there"
 
     def _similar(self, place: Uri) -> str:
@@ -210,7 +198,6 @@ class Browser:
         return f"try {like[0]!a}" if like else ""
 
     def _around(self, folders: Sequence[Uri]) -> Iterator[Uri]:
-        """Yield the nodes in some folders, and in the folders in them."""
         for folder in dict.fromkeys(folders):
             for child in self.children(folder):
                 yield from [child] if child.is_node else self.children(child)

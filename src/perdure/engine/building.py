@@ -20,7 +20,6 @@ from perdure.model.uri import name_of
 from perdure.storage.history import History
 
 BATCH = 200
-"""How many nodes are read together."""
 
 Records = dict[str, list[IndexRecord]]
 
@@ -39,12 +38,9 @@ class Made:
 
 
 class Caught(NamedTuple):
-    """What catching up did."""
-
     position: int
     """Up to where the index is right; 0 if it is not finished."""
     places: frozenset[Uri] = frozenset()
-    """Those whose records were made."""
     failed: Mapping[str, PerdureError] = MappingProxyType({})
 
 
@@ -110,7 +106,6 @@ class Logged:
         return self._reader.folder(Uri(account_id)).key + "/"
 
     def _place(self, key: str) -> Uri | None:
-        """Return the place whose folder a text lies in."""
         return self._place_at(_folder(key))
 
     def _place_at(self, folder: str) -> Uri | None:
@@ -209,14 +204,12 @@ class Building:
         self._failed |= made.failed
 
     def _differs(self, uri: str, records: list[IndexRecord]) -> bool:
-        """Whether an index holds, or may hold, something else of a place."""
         if uri not in self._held:
             return bool(records) or uri in self._there
         return not records or stamp(records) != self._held[uri]
 
 
 def accounts_of(reader: NodeReader) -> Iterator[str]:
-    """Yield the accounts that have something."""
     for folder in reader.backend.list(reader.root.child("accounts")):
         account = name_of(folder.name)
         if account is not None:

@@ -42,8 +42,6 @@ _PLACE = re.compile(r": line 1 column (\d+) \(char \d+\)$")
 
 
 class Fault(NamedTuple):
-    """A message that is none, and why."""
-
     where: str
     what: str
     """With its fix."""
@@ -121,7 +119,6 @@ def _bytes_of(source: Path | BinaryIO, name: str) -> bytes:
 
 
 def _refuse_foreign(found: object, name: str) -> None:
-    """Refuse the file of another program, which has a command of its own."""
     programs = [
         program for key, program in _PROGRAMS.items() if isinstance(found, dict) and key in found
     ]
@@ -161,7 +158,6 @@ def _listed(data: bytes, name: str) -> Iterable[object]:
 
 
 def _known(found: object, left_out: set[str]) -> object:
-    """Return a message without the keys that none has, and note those."""
     if not isinstance(found, dict):
         return found
     left_out.update(str(key) for key in found.keys() - set(_KEYS))
@@ -185,7 +181,6 @@ def _unkept(found: object) -> str:
 
 
 def _fault(found: object) -> tuple[str, bool]:
-    """Return what is wrong with a message, if anything, and whether it can be passed over."""
     if isinstance(found, Malformed):
         what = _PLACE.sub(r" at column \1", found.what)
         return f"{what}. Fix: {_MEND}.", False

@@ -19,7 +19,6 @@ class Edits(NamedTuple):
 
 
 def record_edits(recorded: Recorded) -> Edits:
-    """Record every edit made outside Perdure."""
     found = sweep(recorded)
     unreadable = tuple(each.locator for each in found if each.kind is Kind.UNREADABLE)
     return Edits(

@@ -66,15 +66,12 @@ _HISTORY = re.compile("[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an export holds."""
-
     format: str
     history: str
     """The id of the history in the archive."""
     position: int
     """Its last one."""
     archive: str
-    """The digest of the archive's file."""
     source: str
     """Of which history, up to where, and who asked: the same gives the same export."""
     accounts: list[str]
@@ -87,7 +84,6 @@ class Manifest:
 
 
 def is_export(folder: Path) -> bool:
-    """Whether a folder is an export, or was to become one."""
     return folder.is_dir() and any(
         os.path.lexists(folder / name) for name in (MANIFEST, UNFINISHED)
     )
@@ -107,7 +103,6 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def _check(manifest: Manifest) -> None:
-    """Refuse what no export says."""
     texts = (manifest.source, *manifest.accounts)
     if manifest.format != FORMAT:
         raise ValueError(manifest.format)
@@ -145,7 +140,6 @@ def begin(folder: Path, paths: Iterable[str]) -> None:
 
 
 def demand_ours(folder: Path) -> None:
-    """Refuse a folder with something in it that is no export."""
     if not folder.is_dir() or is_export(folder):
         return
     if not all(_LEFT.fullmatch(path.name) for path in folder.iterdir()):
@@ -273,11 +267,8 @@ files, versions and history. To export to this folder again writes only what has
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export holds, and what had to be done for it."""
-
     manifest: Manifest
     written: int
-    """Files that are new, or changed."""
     removed: int
     size: int
     """Of the archive, in bytes."""
@@ -338,7 +329,6 @@ def _chosen(
 
 
 def _texts(history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
-    """Yield the texts for people, each with its path."""
     yield README, _WELCOME.encode()
     if not state.position:
         return
@@ -351,11 +341,7 @@ def _texts(history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
 
 
 def _archive(
-    folder: Path,
-    before: Manifest | None,
-    history: History,
-    source: str,
-    progress: Progress | None,
+    folder: Path, before: Manifest | None, history: History, source: str, progress: Progress | None
 ) -> tuple[str, int, str]:
     """Write the archive, unless it is there; return its history, position and digest."""
     is_same = before is not None and before.source == source
@@ -412,7 +398,6 @@ def _accounts(texts: Mapping[str, bytes]) -> list[str]:
 
 # ---------------------------------------------------------------- files
 def _refuse_changed(folder: Path, old: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """Refuse to write over what somebody edited in an earlier export."""
     written = {*begun(folder)}
     for path, digest in old.items():
         found = digest_of(folder / path, folder)

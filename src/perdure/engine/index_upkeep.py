@@ -70,7 +70,7 @@ class IndexUpkeep:
     def _counted(self, progress: Counting | None) -> Progress:
         if progress is None:
             return lambda _: None
-        whole, done = sum(1 for _ in self._parts.indexes.upkeep.places(self._account)), 0
+        whole, done = sum(1 for _ in self._parts.indexes.upkeep.following.every(self._account)), 0
 
         def count(more: int) -> None:
             nonlocal done

@@ -61,8 +61,6 @@ def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]
 
 
 class Indexer:
-    """Makes the records of nodes, with their vectors if there is a model."""
-
     def __init__(
         self, reader: NodeReader, memo: VectorMemo | None, summaries: Summaries | None = None
     ) -> None:
@@ -113,7 +111,6 @@ class Indexer:
         beginning: Beginning | None = None,
         known: "KnownRecords | None" = None,
     ) -> Made:
-        """Return the records of places, without their vectors."""
         made = Made()
         for place in places:
             uri = str(place)
@@ -188,7 +185,6 @@ def _portions(records: Records) -> Iterator[list[str]]:
 
 
 def _embedded(records: Records, memo: VectorMemo) -> Records:
-    """Return records with their vectors; the texts of one owner are embedded together."""
     from perdure.index.records import embedded, is_whole  # noqa: PLC0415 - as before
 
     spots: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
@@ -213,11 +209,7 @@ class Following:
     """
 
     def __init__(
-        self,
-        history: History,
-        index: KeptIndex,
-        indexer: Indexer,
-        alone: Alone = _nobody_else,
+        self, history: History, index: KeptIndex, indexer: Indexer, alone: Alone = _nobody_else
     ) -> None:
         self._history = history
         self.index = index
@@ -227,14 +219,12 @@ class Following:
         self._firsts = indexer.firsts(index)
 
     def behind(self, account_id: str) -> list[Uri]:
-        """Return the places that changed since the index was last brought up to date."""
         cursor = self.index.cursor(account_id)
         if cursor == 0:
             return list(self.every(account_id))
         return self.logged.changed(account_id, cursor)
 
     def is_little(self, account_id: str) -> bool:
-        """Whether an account has few places; no more of them are looked at."""
         return len(list(islice(self.every(account_id), FEW + 1))) <= FEW
 
     def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:

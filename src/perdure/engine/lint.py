@@ -81,7 +81,6 @@ Edges = Mapping[str, Sequence[str]]
 
 
 def forks(edges: Edges) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what several others superseded, with those."""
     for start in sorted(edges):
         targets = tuple(sorted({*edges[start]} - {start}))
         if len(targets) > 1:
@@ -134,8 +133,6 @@ _NAMES = ("slug", "name", "id")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A node, and what its files say to the letter."""
-
     node: ContextNode
     folder: str
     content: str
@@ -145,7 +142,6 @@ class Note:
         return Problem(f"{self.folder}/{file}", line, code.value, what, fix, self.node.uri)
 
     def meta_line(self, name: str) -> int:
-        """Return the line of the meta in which a name stands."""
         return line_with(self.meta, f'"{name}"')
 
     @property
@@ -157,7 +153,6 @@ class Note:
         return self.content.count("\n", 0, len(self.content) - len(body))
 
     def links(self) -> Iterator[tuple[int, str]]:
-        """Yield what the note links to, each with its line in the file."""
         for line, target in located(self.node.content):
             yield self.above + line, target
 
@@ -180,7 +175,6 @@ def fields(note: Note) -> Iterator[Problem]:
 
 
 def names(note: Note) -> Iterator[Problem]:
-    """Expect that a note calls itself as its folder is called."""
     said, name = _frontmatter(note), Uri.parse(note.node.uri).name
     for key in _NAMES:
         value = said.get(key)
@@ -233,7 +227,6 @@ def _future(note: Note, now: datetime, times: dict[str, datetime | None]) -> Ite
 
 
 def edits(note: Note) -> Iterator[Problem]:
-    """Tell what an edit by hand broke."""
     for problem in note.node.problems:
         what, _, fix = problem.partition(" Fix: ")
         name = CONTENT if what.startswith(CONTENT) else META
@@ -284,7 +277,6 @@ def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Pr
 
 
 def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterator[Problem]:
-    """Yield the notes that are no nodes, for the place that they are at."""
     for child in children:
         if child.name == CONTENT:
             place = Uri.of_key(folder.key)
@@ -308,8 +300,6 @@ def _told(finding: Finding) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is remembered of a note until all are known."""
-
     folder: str
     links: tuple[tuple[int, str], ...]
     edges: tuple[tuple[int, str, str], ...]
@@ -318,8 +308,6 @@ class _Seen:
 
 @dataclass(slots=True)
 class Linted:
-    """What was looked at, and what is wrong."""
-
     notes: int = 0
     problems: list[Problem] = field(default_factory=list)
 
@@ -331,12 +319,10 @@ class Linted:
 class Lint:
     """Reads every note once. It changes nothing, and waits for nobody."""
 
-    def __init__(
-        self, reader: NodeReader, ctx: RequestContext, now: datetime | None = None
-    ) -> None:
+    def __init__(self, reader: NodeReader, ctx: RequestContext) -> None:
         self._reader = reader
         self._ctx = ctx
-        self._now = now or datetime.now(UTC)
+        self._now = datetime.now(UTC)
         self._places = _Places(reader)
 
     def run(self, start: Uri | None = None) -> Linted:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from perdure.engine.projects import Projects
     from perdure.engine.provenance import Provenance
     from perdure.engine.repair import Repaired
-    from perdure.engine.restore import Rewound
+    from perdure.engine.restore import Restoring, Rewound
     from perdure.engine.saving.outcome import SessionCommit
     from perdure.engine.saving.saving import Wishes
     from perdure.engine.sessions import SessionEnd, SessionInfo
@@ -320,10 +320,8 @@ class Memory(Readable):
     @property
     def _forgot_something(self) -> bool:
         """Whether the user ever forgot something; else nothing is read of a list."""
-        reader, user = (
-            self._parts.reader,
-            Uri(self.caller.account_id, ("users", self.caller.user_id)),
-        )
+        reader = self._parts.reader
+        user = Uri(self.caller.account_id, ("users", self.caller.user_id))
         return reader.backend.exists(reader.file(user, FORGOTTEN))
 
     @property
@@ -850,12 +848,9 @@ class Memory(Readable):
         so already, nothing changes. The caller must be allowed to see it then and now, and to
         change it. `NodeNotFoundError` if there was none.
         """
-        from perdure.engine.restore import Restoring
-
         self.record_edits()
         place = str(self._browser.node_place(uri))
-        restoring = Restoring(self._parts.nodes, self._parts.recorded.history)
-        node = restoring.planned(place, self._pasts.state, version, self.caller)
+        node = self._restoring.planned(place, self._pasts.state, version)
         if node is not None:
             self._parts.nodes.because(origin=RESTORE).write_node(node, self.caller)
             self._unforget([place])
@@ -869,16 +864,19 @@ class Memory(Readable):
         old text again, what was deleted comes back, and what was not there goes; history keeps all
         of it, so a rewind can be rewound. Sessions stay. A dry run changes nothing.
         """
-        from perdure.engine.restore import Rewinding
-
         self.record_edits()
         own = Uri(self.caller.account_id, ("users", self.caller.user_id))
         reach = self._parts.nodes.reach
         below = reach.seen(self.uri(folder), self.caller) if folder else own
-        rewinding = Rewinding(self._parts.nodes, self._parts.recorded.history, self.caller)
-        done = rewinding.rewind(self._pasts.state(when), below, dry_run=dry_run)
+        done = self._restoring.rewind(self._pasts.state(when), below, dry_run=dry_run)
         self.settle()
         return done
+
+    @property
+    def _restoring(self) -> "Restoring":
+        from perdure.engine.restore import Restoring
+
+        return Restoring(self._parts.nodes, self._parts.recorded.history, self.caller)
 
     def _unforget(self, uris: Iterable[str]) -> None:
         """Let nodes that are in use again not be forgotten any more."""

@@ -40,16 +40,10 @@ class NamespaceManager:
     A deletion that was interrupted is finished by `resume`, or by deleting again.
     """
 
-    def __init__(
-        self,
-        backend: TransactionalBackend,
-        holders: Mapping[str, TenantData],
-        root: Locator = _ROOT,
-    ) -> None:
+    def __init__(self, backend: TransactionalBackend, holders: Mapping[str, TenantData]) -> None:
         self._backend = backend
         self._holders = holders
-        self._root = root
-        self._deletions = Deletions(backend, root)
+        self._deletions = Deletions(backend)
 
     # ------------------------------------------------------------ accounts
     def create_account(self, account_id: str, ctx: RequestContext) -> None:
@@ -57,7 +51,7 @@ class NamespaceManager:
         self._create(Uri(account_id))
 
     def list_accounts(self, ctx: RequestContext) -> list[str]:
-        names = self._names(self._root.child("accounts"))
+        names = self._names(_ROOT.child("accounts"))
         return names if ctx.role is Role.ROOT else [n for n in names if n == ctx.account_id]
 
     def delete_account(self, account_id: str, ctx: RequestContext) -> Deleted:
@@ -91,7 +85,7 @@ class NamespaceManager:
     def _list_owners(self, place: Uri, ctx: RequestContext) -> list[str]:
         if ctx.role is not Role.ROOT and ctx.account_id != place.account:
             return []
-        names = self._names(self._root.child(place.key))
+        names = self._names(_ROOT.child(place.key))
         kind = _KINDS[place.path[0]]
         return [name for name in names if ctx.reaches(f"{kind}:{name}")]
 
@@ -101,7 +95,6 @@ class NamespaceManager:
 
     # ------------------------------------------------------------ after a crash
     def resume(self, ctx: RequestContext) -> list[Deleted]:
-        """Finish the deletions that were begun and not ended."""
         _demand(ctx.role is Role.ROOT, ctx, "finish deletions")
         return [self._finish(account, space) for account, space in self._deletions.begun()]
 
@@ -109,7 +102,7 @@ class NamespaceManager:
     def _create(self, place: Uri) -> None:
         self._deletions.refuse(place.account, place.owner_space)
         record = {"created_at": datetime.now(UTC).isoformat()}
-        locator = self._root.child(place.key, _RECORD)
+        locator = _ROOT.child(place.key, _RECORD)
         try:
             self._backend.write(locator, json.dumps(record) + "\n", expect=ABSENT)
         except ConcurrentModificationError:
@@ -118,7 +111,7 @@ class NamespaceManager:
             ) from None
 
     def _delete(self, place: Uri, owner_space: str) -> Deleted:
-        known = self._backend.exists(self._root.child(place.key))
+        known = self._backend.exists(_ROOT.child(place.key))
         known = known or self._deletions.is_begun(place.account, owner_space)
         self._deletions.begin(place.account, owner_space)
         deleted = self._finish(place.account, owner_space)
@@ -179,14 +172,11 @@ class Tenants:
     def create(self, kind: TenantKind, name: str) -> str:
         """Create a tenant; return its URI. `NodeExistsError` if it exists."""
         uri, namespaces = self.uri(kind, name), self._namespaces()
-        account, caller = self._caller.account_id, self._caller
-        match kind:
-            case "account":
-                namespaces.create_account(name, caller)
-            case "user":
-                namespaces.create_user(account, name, caller)
-            case "agent":
-                namespaces.create_agent(account, name, caller)
+        if kind == "account":
+            namespaces.create_account(name, self._caller)
+        else:
+            make = namespaces.create_user if kind == "user" else namespaces.create_agent
+            make(self._caller.account_id, name, self._caller)
         return uri
 
     def list(self, kind: TenantKind) -> "list[str]":

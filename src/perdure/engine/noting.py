@@ -93,7 +93,6 @@ def with_lasting(
 
 
 def _own_words(records: Sequence[IndexRecord], spots: Sequence[int]) -> str:
-    """Return the first sentence of the prose in a message; empty if it has none."""
     found = sentences("\n".join(records[at].text for at in spots))
     return found[0].text if found else ""
 
@@ -119,7 +118,6 @@ def _mark(
 
 
 def _scores(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
-    """Return the best score in each passage of a message, and its sentences that may last."""
     ends = [*accumulate(len(text) + 1 for text in texts)]
     best = [0.0] * len(texts)
     lasting: list[JSON] = []
@@ -163,7 +161,6 @@ def note_of(stored: Stored) -> dict[str, JSON]:
 
 
 def phases_of(node: ContextNode) -> list[str]:
-    """Return the phases of work that a node says it is for."""
     said = node.declared(PHASES)
     names = said.split(",") if isinstance(said, str) else said
     if not isinstance(names, list | tuple):

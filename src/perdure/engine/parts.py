@@ -99,11 +99,9 @@ class Parts(Protocol):
     @property
     def erasing(self) -> "Erasing": ...
 
-    def present(self, account_id: str) -> "Present":
-        """Return what answers questions about an account now."""
+    def present(self, account_id: str) -> "Present": ...
 
-    def pasts(self, account_id: str) -> "Pasts":
-        """Return what answers questions about an account as it was."""
+    def pasts(self, account_id: str) -> "Pasts": ...
 
     def learning(self, caller: "RequestContext") -> "Learning":
         """Return the extractors and the judge for a caller's sessions."""
@@ -114,17 +112,13 @@ class Parts(Protocol):
     def signing_key(self) -> "SigningKey":
         """Return the key that this user signs with; the first call makes it."""
 
-    def status(self, caller: "RequestContext", *, exact: bool) -> "tuple[StatusPart, ...]":
-        """Return what is stored where, and whether it is healthy."""
+    def status(self, caller: "RequestContext", *, exact: bool) -> "tuple[StatusPart, ...]": ...
 
-    def doctor(self, caller: "RequestContext") -> "Checkup":
-        """Return whether the memory is healthy, and how to fix what is not."""
+    def doctor(self, caller: "RequestContext") -> "Checkup": ...
 
-    def costs(self, by: str, since: "datetime | None") -> "tuple[Cost, ...]":
-        """Return what language models have cost, in all memories of this home."""
+    def costs(self, by: str, since: "datetime | None") -> "tuple[Cost, ...]": ...
 
-    def warnings(self) -> str:
-        """Return, once, what was quarantined or could not be finished; empty if nothing was."""
+    def warnings(self) -> str: ...
 
     def retain(self) -> None:
         """Count one more open memory on these parts."""

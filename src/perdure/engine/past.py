@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import NamedTuple, Protocol
@@ -16,7 +16,6 @@ from perdure.engine.building import BATCH, batched, folders_of
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.recall.recalling import NO_MODEL, Question, Recaller, Sources
 from perdure.engine.recall.result import Hint, HintKind, RecallResult, rebuilt
-from perdure.engine.recall.scoring import RetrievalConfig
 from perdure.errors import DamageError, InvalidValueError, PerdureError, StorageError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.filters import stamp
@@ -31,8 +30,6 @@ _MUCH = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """An index of an account that is finished, and what position it is of."""
-
     position: int
     is_present: bool = False
     """Then it is made of files, and not of what the log says of them."""
@@ -68,8 +65,6 @@ class _UnlikeError(Exception):
 
 
 class Copying:
-    """Makes indexes of moments for who reads a memory as it was then."""
-
     def __init__(self, history: History, moments: Moments, indexer: Indexer) -> None:
         self._history = history
         self._moments = moments
@@ -147,6 +142,7 @@ When = IndexState | int | datetime | date | str
 """A state, a position of the log, or a time; a text is a position, a date or a time."""
 
 
+@dataclass(frozen=True, slots=True)
 class Pasts:
     """The memory as it was, for the last few moments that somebody asked about.
 
@@ -154,28 +150,16 @@ class Pasts:
     moment stays right: the past does not change.
     """
 
-    def __init__(  # noqa: PLR0913 - what a past is made with, each by its name
-        self,
-        history: History,
-        moments: Moments,
-        *,
-        memo: VectorMemo | None = None,
-        embedder: Embedder | None = None,
-        why_words: Hint | None = NO_MODEL,
-        config: RetrievalConfig | None = None,
-        quarantined: Callable[[], Sequence[Hint]] = tuple,
-    ) -> None:
-        self._history = history
-        self._moments = moments
-        self._memo = memo
-        self._embedder = embedder
-        self._why_words = why_words
-        self._config = config
-        self._quarantined = quarantined
-        self._kept: OrderedDict[int, Past] = OrderedDict()
+    history: History
+    moments: Moments
+    memo: VectorMemo | None = None
+    embedder: Embedder | None = None
+    why_words: Hint | None = NO_MODEL
+    quarantined: Callable[[], Sequence[Hint]] = tuple
+    _kept: "OrderedDict[int, Past]" = field(default_factory=OrderedDict, init=False)
 
     def state(self, when: When) -> IndexState:
-        return state_of(self._history, when)
+        return state_of(self.history, when)
 
     def at(self, when: When) -> "Past":
         state = self.state(when)
@@ -186,34 +170,31 @@ class Pasts:
         return past
 
     def forget(self) -> None:
-        """Let go of all moments."""
         while self._kept:
             self._kept.popitem()[1].close()
 
     def _made(self, state: IndexState) -> "Past":
-        indexer = Indexer(NodeReader(View(self._history, state)), self._memo)
-        copying = Copying(self._history, self._moments, indexer)
-        kept = self._answering(state, indexer, self._moments.open(state.position))
+        indexer = Indexer(NodeReader(View(self.history, state)), self.memo)
+        copying = Copying(self.history, self.moments, indexer)
+        kept = self._answering(state, indexer, self.moments.open(state.position))
 
         def unkept() -> _Answering:
-            return self._answering(state, indexer, self._moments.unkept())
+            return self._answering(state, indexer, self.moments.unkept())
 
-        return Past(state, kept, unkept, copying, self._quarantined)
+        return Past(state, kept, unkept, copying, self.quarantined)
 
     def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
         reader = indexer.reader
         relations = RelationReader(reader, ScannedLinks(reader))
-        sources = Sources(reader, relations, index, self._embedder, self._why_words)
-        time = self._history.store.catalogue.commit_at(state.position)[1]
+        sources = Sources(reader, relations, index, self.embedder, self.why_words)
+        time = self.history.store.catalogue.commit_at(state.position)[1]
         # a commit is timed in whole milliseconds: whatever it says of "now" is no later than this
         moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)
-        recaller = Recaller(sources, config=self._config, clock=lambda: moment)
-        return _Answering(recaller, Following(self._history, index, indexer))
+        recaller = Recaller(sources, clock=lambda: moment)
+        return _Answering(recaller, Following(self.history, index, indexer))
 
 
 class _Answering(NamedTuple):
-    """An index of a moment, and who searches it."""
-
     recaller: Recaller
     following: Following
 
@@ -260,7 +241,6 @@ class Past:
         return replace(result, hints=tuple(filter(None, hints)))
 
     def _made(self, account_id: str) -> Recaller:
-        """Return who answers, when the index of an account is made."""
         if account_id not in self._why_unkept:
             try:
                 self._finish(account_id)
@@ -312,13 +292,10 @@ def state_of(history: History, when: When) -> IndexState:
 
 
 def _parsed(text: str) -> int | date:
-    """Return the position, the date or the time that a text is."""
     if text.isascii() and text.isdecimal():
         return int(text)
-    try:
+    with suppress(ValueError):
         return date.fromisoformat(text)
-    except ValueError:
-        pass
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:

@@ -58,8 +58,6 @@ Choice = Callable[[ContextNode], Mapping[str, JSON] | None]
 
 
 class Projects:
-    """The projects of one caller."""
-
     def __init__(
         self,
         reader: NodeReader,
@@ -242,7 +240,6 @@ class Projects:
         return identity
 
     def _folders(self, project: str) -> Iterator[tuple[str, str]]:
-        """Yield the sessions of a project, each with the folder that it worked in, if any."""
         for stored in self._stored():
             node = stored.node
             if node.project == project and node.place.session and node.place.name == _FIRST:
@@ -282,7 +279,6 @@ class Projects:
         return Reassigned(project, len(sessions), sum(not place.session for place in moved))
 
     def _stored(self, reader: NodeReader | None = None) -> Iterator[Stored]:
-        """Yield every node that the caller may see, active or archived."""
         reader = reader or self._reader
         for place in reader.walk(Uri(self._caller.account_id)):
             if place.is_node and reader.reach.may_see(place, self._caller):

@@ -43,8 +43,6 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words that a statement rests on."""
-
     message: int
     """Which message of the session, from 0."""
     text: str
@@ -58,8 +56,6 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Where a statement was said."""
-
     session: str
     speaker: str
     quotes: tuple[Quote, ...]
@@ -129,8 +125,6 @@ class Former:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """What holds in the place of a node."""
-
     uri: str
     reason: str
 
@@ -176,15 +170,98 @@ _SHOWN = 200
 _NO_SESSION = "the session is not there any more"
 
 
-class Witnesses:
-    """Reads each session once, on behalf of somebody who asks why."""
+def _trouble(evidence: Evidence, messages: list[Message], speaker: str | None) -> str:
+    if trouble := _amiss(evidence, messages):
+        return trouble
+    message = messages[evidence.message]
+    if not evidence.quote.strip() or evidence.quote not in message.content:
+        return "the message does not say this"
+    return "" if speaker in {None, message.speaker} else "somebody else said this"
 
-    def __init__(self, nodes: Nodes, ctx: RequestContext) -> None:
-        self._sessions = Sessions(nodes)
+
+def _amiss(evidence: Evidence, messages: list[Message]) -> str:
+    """Say why a message is not the one that was heard; nothing if it is."""
+    if not 0 <= evidence.message < len(messages):
+        return f"the session has no message {evidence.message} any more"
+    same = cid_of(messages[evidence.message].content) == evidence.cid
+    return "" if same else "the message was changed since"
+
+
+_DEEPEST = 20
+"""So far back it is told what superseded what."""
+
+
+class Asking:
+    """Answers one question. What the asker may not see is counted, or not told of at all."""
+
+    def __init__(self, nodes: Nodes, history: History, ctx: RequestContext) -> None:
+        self._nodes = nodes
+        self._history = history
         self._ctx = ctx
+        self._relations = RelationReader(nodes, nodes)
+        self._sessions = Sessions(nodes)
         self._heard: dict[str, list[Message] | str | None] = {}
+        """Each session is read once."""
 
-    def said(self, support: Support) -> tuple[tuple[Said, ...], int]:
+    def why(self, node: ContextNode) -> Provenance:
+        kind = _kind(node)
+        claims = tuple(self._claims(node)) if kind is Kind.PAGE else ()
+        out = self._relations.get_edges(node.uri, self._ctx)
+        into = self._relations.get_incoming(node.uri, self._ctx)
+        superseded = tuple(self._formers(node.uri, {node.uri}))
+        source = node.metadata.get(SOURCE)
+        versions = tuple(self._history.versions(self._nodes.file(node.place, CONTENT)))
+        return Provenance(
+            node.uri,
+            node.title,
+            kind,
+            node.version,
+            node.created_at,
+            node.updated_at,
+            messages=len(parse(node.content)) if kind is Kind.SESSION else 0,
+            source=source if isinstance(source, str) else "",
+            claims=claims,
+            merges=tuple(self._merges(node, claims, superseded)),
+            superseded=superseded,
+            superseded_by=tuple(
+                Successor(each.to_uri, each.reason) for each in out if _is_end(each)
+            ),
+            edges=tuple(each for each in out if not _is_end(each)),
+            incoming=tuple(each for each in into if not _is_end(each)),
+            versions=versions,
+            unrecorded=self._is_edited(node.place, versions),
+            problems=node.problems,
+        )
+
+    def _is_edited(self, place: Uri, versions: Sequence[Version]) -> bool:
+        said = self._nodes.look(place, CONTENT)
+        last = versions[-1].cid if versions else None
+        return not isinstance(said, str) or CID.of(said.encode()) != last
+
+    # ------------------------------------------------------------ what it says
+    def _claims(self, node: ContextNode) -> Iterator[Claim]:
+        support = support_of(node)
+        for statement in statements.statements(node.content):
+            known = support.get(statement.cid)
+            if known is None:
+                yield Claim(statement.text, statement.cid, extracted=False, since=statement.since)
+                continue
+            said, hidden = self._sources(known)
+            yield Claim(
+                statement.text,
+                statement.cid,
+                extracted=True,
+                since=statement.since,
+                when=known.when,
+                confidence=known.confidence,
+                topic=known.topic,
+                by=known.by,
+                said=said,
+                out_of_reach=hidden,
+            )
+
+    # ------------------------------------------------------------ what it rests on
+    def _sources(self, support: Support) -> tuple[tuple[Said, ...], int]:
         """Return where a statement was said, and in how many places out of reach it was too."""
         within = [each for each in support.mentions if self._messages(each.session) is not None]
         return tuple(map(self._said, within)), len(support.mentions) - len(within)
@@ -233,97 +310,6 @@ class Witnesses:
         except AccessDeniedError:
             return None
 
-
-def _trouble(evidence: Evidence, messages: list[Message], speaker: str | None) -> str:
-    """Say what is wrong with some words; nothing if nothing is."""
-    if trouble := _amiss(evidence, messages):
-        return trouble
-    message = messages[evidence.message]
-    if not evidence.quote.strip() or evidence.quote not in message.content:
-        return "the message does not say this"
-    return "" if speaker in {None, message.speaker} else "somebody else said this"
-
-
-def _amiss(evidence: Evidence, messages: list[Message]) -> str:
-    """Say why a message is not the one that was heard; nothing if it is."""
-    if not 0 <= evidence.message < len(messages):
-        return f"the session has no message {evidence.message} any more"
-    same = cid_of(messages[evidence.message].content) == evidence.cid
-    return "" if same else "the message was changed since"
-
-
-_DEEPEST = 20
-"""So far back it is told what superseded what."""
-
-
-class Asking:
-    """Answers one question. What the asker may not see is counted, or not told of at all."""
-
-    def __init__(self, nodes: Nodes, history: History, ctx: RequestContext) -> None:
-        self._nodes = nodes
-        self._history = history
-        self._ctx = ctx
-        self._relations = RelationReader(nodes, nodes)
-        self._witnesses = Witnesses(nodes, ctx)
-
-    def why(self, node: ContextNode) -> Provenance:
-        """Return where a node that the caller may read comes from."""
-        kind = _kind(node)
-        claims = tuple(self._claims(node)) if kind is Kind.PAGE else ()
-        out = self._relations.get_edges(node.uri, self._ctx)
-        into = self._relations.get_incoming(node.uri, self._ctx)
-        superseded = tuple(self._formers(node.uri, {node.uri}))
-        source = node.metadata.get(SOURCE)
-        versions = tuple(self._history.versions(self._nodes.file(node.place, CONTENT)))
-        return Provenance(
-            node.uri,
-            node.title,
-            kind,
-            node.version,
-            node.created_at,
-            node.updated_at,
-            messages=len(parse(node.content)) if kind is Kind.SESSION else 0,
-            source=source if isinstance(source, str) else "",
-            claims=claims,
-            merges=tuple(self._merges(node, claims, superseded)),
-            superseded=superseded,
-            superseded_by=tuple(
-                Successor(each.to_uri, each.reason) for each in out if _is_end(each)
-            ),
-            edges=tuple(each for each in out if not _is_end(each)),
-            incoming=tuple(each for each in into if not _is_end(each)),
-            versions=versions,
-            unrecorded=self._is_edited(node.place, versions),
-            problems=node.problems,
-        )
-
-    def _is_edited(self, place: Uri, versions: Sequence[Version]) -> bool:
-        """Whether the file says something else than its last version."""
-        said = self._nodes.look(place, CONTENT)
-        last = versions[-1].cid if versions else None
-        return not isinstance(said, str) or CID.of(said.encode()) != last
-
-    # ------------------------------------------------------------ what it says
-    def _claims(self, node: ContextNode) -> Iterator[Claim]:
-        support = support_of(node)
-        for statement in statements.statements(node.content):
-            known = support.get(statement.cid)
-            claim = Claim(
-                statement.text, statement.cid, extracted=known is not None, since=statement.since
-            )
-            if known is not None:
-                said, hidden = self._witnesses.said(known)
-                claim = replace(
-                    claim,
-                    when=known.when,
-                    confidence=known.confidence,
-                    topic=known.topic,
-                    by=known.by,
-                    said=said,
-                    out_of_reach=hidden,
-                )
-            yield claim
-
     # ------------------------------------------------------------ what it was before
     def _formers(self, uri: str, told: set[str], deep: int = 0) -> Iterator[Former]:
         """Yield what a node superseded; each once, whatever somebody related by hand."""
@@ -354,16 +340,14 @@ class Asking:
         times = self._times(node.place, {each.version for each in merges})
         for each in merges:
             text = standing.get(each.statement) or gone.get(each.statement, "")
-            former = tuple(filter(self._is_seen, each.former))
-            undoable = each.statement in standing
             yield Merged(
                 each.version,
                 each.action,
                 each.statement if text else "",
                 text,
                 times.get(each.version),
-                former,
-                undoable,
+                former=tuple(filter(self._is_seen, each.former)),
+                undoable=each.statement in standing,
             )
 
     def _is_seen(self, uri: str) -> bool:
@@ -373,7 +357,6 @@ class Asking:
             return False
 
     def _times(self, place: Uri, wanted: set[int]) -> Mapping[int, datetime]:
-        """Return when some versions of a node were written, as far as history tells."""
         found: dict[int, datetime] = {}
         if not wanted:
             return found

@@ -4,13 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
-from perdure.artifacts import CID
 from perdure.context.files import CONTENT, META
 from perdure.context.mending import Mending
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.events import OutboxStore
 from perdure.context.reading import Stored
 from perdure.engine.namespaces import Deleted
 from perdure.errors import (
@@ -23,13 +20,11 @@ from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
 )
-from perdure.model import EventType, NodeStatus, RequestContext, Uri
+from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.node import unreadable_times
 
 
 class State(Enum):
-    """What may be wrong with a node."""
-
     META_MISSING = "meta missing"
     """A content without a meta: a note that somebody made by hand, or a create that died."""
     LEFTOVER = "leftover"
@@ -43,14 +38,9 @@ class State(Enum):
     MARK_WRONG = "archive mark wrong"
     TIME_UNREADABLE = "time unreadable"
     """In its metadata; so nobody knows when it was, or when it holds."""
-    NOT_INDEXED = "not indexed"
-    """Active, but the index has nothing of it, or something older."""
-    INDEX_ORPHAN = "indexed, but no node"
 
 
 class Action(Enum):
-    """What is done about it."""
-
     COMPLETE = "make it a node"
     REMOVE = "remove the parts"
     ACTIVATE = "make it active"
@@ -59,8 +49,6 @@ class Action(Enum):
     TELL = "none; look at it"
     ADOPT = "make the edit the next version"
     MARK = "set the mark right"
-    REGISTER = "register it for the index"
-    UNREGISTER = "register that it is gone"
 
 
 ACTIONS = {
@@ -73,8 +61,6 @@ ACTIONS = {
     State.EDITED: Action.ADOPT,
     State.MARK_WRONG: Action.MARK,
     State.TIME_UNREADABLE: Action.TELL,
-    State.NOT_INDEXED: Action.REGISTER,
-    State.INDEX_ORPHAN: Action.UNREGISTER,
 }
 
 
@@ -100,13 +86,6 @@ class Finding:
         return self.action is Action.TELL
 
 
-class Indexed(Protocol):
-    """What repair asks of an index."""
-
-    def contents(self, account_id: str) -> Mapping[str, CID]:
-        """Return the URIs that are indexed, each with the content that was."""
-
-
 @dataclass(frozen=True, slots=True)
 class Repaired:
     """What `Memory.repair` found and, if it was to, did."""
@@ -123,27 +102,25 @@ class Repair:
     what only a human can settle.
     """
 
-    def __init__(self, nodes: Nodes, outbox: OutboxStore, index: Indexed | None = None) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._outbox = outbox
-        self._index = index
         self._mending = Mending(nodes)
 
     def examine(self, ctx: RequestContext) -> list[Finding]:
-        """Say what is wrong; change nothing."""
-        files = list(self._files(ctx))
-        return [*files, *self._unindexed(ctx, {finding.uri for finding in files})]
+        found = (
+            self._finding(place)
+            for place in self._nodes.walk(Uri(ctx.account_id))
+            if self._may(place, ctx)
+        )
+        return [finding for finding in found if finding is not None]
 
     def run(self, ctx: RequestContext) -> list[Finding]:
-        """Mend what is wrong; return what it was. What was mended is registered for the index."""
+        """Mend what is wrong; return what it was."""
         self._nodes.settle()
-        files = list(self._files(ctx))
-        for finding in files:
+        found = self.examine(ctx)
+        for finding in found:
             self._mend(finding, ctx)
-        unindexed = list(self._unindexed(ctx, set()))
-        for finding in unindexed:
-            self._register(finding, ctx)
-        return [*files, *unindexed]
+        return found
 
     def notes(self, ctx: RequestContext, places: Iterable[Uri] | None = None) -> Iterator[Finding]:
         """Yield the contents that are no nodes, of all places or of some: what `run` makes nodes.
@@ -159,19 +136,12 @@ class Repair:
                 yield finding
 
     def make_nodes(self, places: Iterable[Uri], ctx: RequestContext) -> list[Finding]:
-        """Make nodes of the contents at some places that are none; return what was found."""
         found = list(self.notes(ctx, places))
         for finding in found:
             self._mend(finding, ctx)
         return found
 
     # ------------------------------------------------------------ looking
-    def _files(self, ctx: RequestContext) -> Iterator[Finding]:
-        for place in self._nodes.walk(Uri(ctx.account_id)):
-            finding = self._finding(place) if self._may(place, ctx) else None
-            if finding is not None:
-                yield finding
-
     def _finding(self, place: Uri) -> Finding | None:
         try:
             stored = self._nodes.load(place)
@@ -216,38 +186,6 @@ class Repair:
             return State.MARK_WRONG
         return None
 
-    def _unindexed(self, ctx: RequestContext, passed_over: set[str]) -> Iterator[Finding]:
-        """Compare the nodes with what the index will have when all that waits is done."""
-        if self._index is None:
-            return
-        expected = self._expected(self._index, ctx.account_id)
-        for place in self._nodes.walk(Uri(ctx.account_id)):
-            uri, content = str(place), self._content(place)
-            if content is None:
-                continue
-            known = expected.pop(uri, None)
-            if known != content and uri not in passed_over and self._may(place, ctx):
-                yield Finding(uri, State.NOT_INDEXED)
-        for uri in sorted(expected.keys() - passed_over):
-            if self._may(Uri.parse(uri), ctx):
-                yield Finding(uri, State.INDEX_ORPHAN)
-
-    def _expected(self, index: Indexed, account_id: str) -> dict[str, CID]:
-        contents = dict(index.contents(account_id))
-        for uri, event in self._outbox.list_unfinished(account_id):
-            if event.event_type in {EventType.UPSERT_NODE, EventType.MOVE_NODE}:
-                contents.pop(str(event.payload.get("from_uri")), None)
-                contents[uri] = CID.parse(str(event.payload["cid"]))
-            elif event.event_type in {EventType.DELETE_NODE, EventType.ARCHIVE_NODE}:
-                contents.pop(uri, None)
-        return contents
-
-    def _content(self, place: Uri) -> CID | None:
-        """Return the content of a node in use; None if there is none that could be indexed."""
-        with suppress(*_FASTER):
-            return CID.of(self._nodes.active(place).node.content.encode())
-        return None
-
     def _may(self, place: Uri, ctx: RequestContext) -> bool:
         return ctx.may_change(place) and self._nodes.reach.may_see(place, ctx)
 
@@ -267,14 +205,3 @@ class Repair:
             verbs[finding.action](finding.uri, ctx)
             if finding.action is not Action.TELL:
                 self._mending.mark(finding.uri, ctx)
-
-    def _register(self, finding: Finding, ctx: RequestContext) -> None:
-        if finding.state is State.NOT_INDEXED:
-            with suppress(*_FASTER):
-                self._outbox.register_write(self._nodes.read_node(finding.uri, ctx), ctx)
-            return
-        place = Uri.parse(finding.uri)
-        if self._content(place) is not None:  # somebody made it again
-            return
-        owner = place.owner_space or self._nodes.reach.session_owner(place)
-        self._outbox.register_delete(finding.uri, ctx, owner_space=owner or f"user:{ctx.user_id}")

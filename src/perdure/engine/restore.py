@@ -17,70 +17,6 @@ from perdure.storage.history import RESTORE, History, Version
 from perdure.storage.wrappers.view import View
 
 
-class Restoring:
-    """Finds what a node was, and makes its next version of that."""
-
-    def __init__(self, nodes: Nodes, history: History) -> None:
-        self._nodes = nodes
-        self._history = history
-
-    def planned(
-        self,
-        uri: str,
-        state_at: Callable[[When], IndexState],
-        wanted: CID | When,
-        ctx: RequestContext,
-    ) -> ContextNode | None:
-        """Return the version to be written; None if the node is that already."""
-        place = self._nodes.reach.changed(uri, ctx)
-        cid = wanted if isinstance(wanted, CID) else _cid(wanted)
-        if cid is not None:
-            version = self._version(self._nodes.reach.seen(uri, ctx), cid)
-            state, there = IndexState(0, version.commit), self._place(version.key)
-        else:
-            state, there = state_at(wanted), place  # type: ignore[arg-type] # it is no CID
-        then = self._then(NodeReader(View(self._history, state)), there, place, ctx)
-        try:
-            now = self._nodes.read_node(uri, ctx)
-        except NodeNotFoundError:
-            return replace(then, version=1)
-        return _next(now, then)
-
-    def _version(self, place: Uri, cid: CID) -> Version:
-        """Return the last version of a node that had a content."""
-        file = self._nodes.file(place, CONTENT)
-        found = [each for each in self._history.versions(file) if each.cid == cid]
-        if not found:
-            raise NodeNotFoundError(
-                f"{str(place)!a} never had the content {cid}. Fix: see its history."
-            )
-        return found[-1]
-
-    def _place(self, key: str) -> Uri:
-        """Return the place of a content file; its node may have been moved since."""
-        root = f"{self._nodes.root.key}/" if self._nodes.root.key else ""
-        place = Uri.of_key(key.removeprefix(root).removesuffix(f"/{CONTENT}"))
-        if place is None:
-            raise NodeNotFoundError(f"{key!a} is no node. Fix: choose another version.")
-        return place
-
-    def _then(self, past: NodeReader, there: Uri, place: Uri, ctx: RequestContext) -> ContextNode:
-        """Return what the node was, as the caller may write it at its place now."""
-        node = past.read_node(str(there), ctx)
-        may_see = self._nodes.reach.may_see
-        edges = [edge for edge in node.relations if may_see(Uri.parse(edge.to_uri), ctx)]
-        return replace(
-            node,
-            uri=str(place),
-            owner_space="",
-            relations=tuple(
-                replace(edge, from_uri=str(place)) for edge in edges if edge.to_uri != str(place)
-            ),
-            basis="",
-            problems=(),
-        )
-
-
 def _next(now: ContextNode, then: ContextNode) -> ContextNode | None:
     """Return the version after `now` that says what `then` does; None if it does."""
     if _said(now) == _said(then):
@@ -112,7 +48,6 @@ def _lines(node: ContextNode) -> str:
 
 
 def _cid(wanted: object) -> CID | None:
-    """Return the CID that a text is; None if it is none."""
     try:
         return CID.parse(wanted) if isinstance(wanted, str) else None
     except InvalidCIDError:
@@ -138,12 +73,9 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RewindStep:
-    """What becomes of one node."""
-
     uri: str
     fate: Fate
     node: ContextNode | None = None
-    """What is written."""
     reason: str = ""
 
 
@@ -152,7 +84,6 @@ class Rewound:
     """What became of the memories that had changed since a moment, or would."""
 
     state: IndexState
-    """The moment."""
     steps: tuple[RewindStep, ...]
 
     def of(self, fate: Fate) -> tuple[str, ...]:
@@ -160,18 +91,70 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewinding:
-    """Finds what changed since a moment, and writes what was there then as the next versions.
-
-    What was said in sessions stays: it is what memories rest on.
-    """
+class Restoring:
+    """Writes what nodes were as their next versions."""
 
     nodes: Nodes
     history: History
     ctx: RequestContext
 
+    def planned(
+        self, uri: str, state_at: Callable[[When], IndexState], wanted: CID | When
+    ) -> ContextNode | None:
+        """Return the version to be written; None if the node is that already."""
+        place = self.nodes.reach.changed(uri, self.ctx)
+        cid = wanted if isinstance(wanted, CID) else _cid(wanted)
+        if cid is not None:
+            version = self._version(self.nodes.reach.seen(uri, self.ctx), cid)
+            state, there = IndexState(0, version.commit), self._place(version.key)
+        else:
+            state, there = state_at(wanted), place  # type: ignore[arg-type] # it is no CID
+        then = self._then(NodeReader(View(self.history, state)), there, place)
+        try:
+            now = self.nodes.read_node(uri, self.ctx)
+        except NodeNotFoundError:
+            return replace(then, version=1)
+        return _next(now, then)
+
+    def _version(self, place: Uri, cid: CID) -> Version:
+        file = self.nodes.file(place, CONTENT)
+        found = [each for each in self.history.versions(file) if each.cid == cid]
+        if not found:
+            raise NodeNotFoundError(
+                f"{str(place)!a} never had the content {cid}. Fix: see its history."
+            )
+        return found[-1]
+
+    def _place(self, key: str) -> Uri:
+        """Return the place of a content file; its node may have been moved since."""
+        root = f"{self.nodes.root.key}/" if self.nodes.root.key else ""
+        place = Uri.of_key(key.removeprefix(root).removesuffix(f"/{CONTENT}"))
+        if place is None:
+            raise NodeNotFoundError(f"{key!a} is no node. Fix: choose another version.")
+        return place
+
+    def _then(self, past: NodeReader, there: Uri, place: Uri) -> ContextNode:
+        """Return what the node was, as the caller may write it at its place now."""
+        node = past.read_node(str(there), self.ctx)
+        may_see = self.nodes.reach.may_see
+        edges = [edge for edge in node.relations if may_see(Uri.parse(edge.to_uri), self.ctx)]
+        return replace(
+            node,
+            uri=str(place),
+            owner_space="",
+            relations=tuple(
+                replace(edge, from_uri=str(place)) for edge in edges if edge.to_uri != str(place)
+            ),
+            basis="",
+            problems=(),
+        )
+
+    # ------------------------------------------------------------ many nodes
     def rewind(self, state: IndexState, folder: Uri, *, dry_run: bool) -> Rewound:
-        """Rewind the nodes below a folder, all or none."""
+        """Rewind the nodes below a folder, all or none.
+
+        What was said in sessions stays: it is what memories rest on.
+        """
         past = NodeReader(View(self.history, state))
         found = (self._step(place, past, state) for place in self._changed(state, folder))
         done = Rewound(state, tuple(sorted(filter(None, found), key=lambda step: step.uri)))
@@ -211,9 +194,8 @@ class Rewinding:
         return self._written(place, state, Fate.RESTORED)
 
     def _written(self, place: Uri, state: IndexState, fate: Fate) -> RewindStep | None:
-        restoring = Restoring(self.nodes, self.history)
         try:
-            node = restoring.planned(str(place), lambda _: state, "", self.ctx)
+            node = self.planned(str(place), lambda _: state, "")
         except NodeNotFoundError:
             return None
         return None if node is None else RewindStep(str(place), fate, node)

@@ -41,8 +41,6 @@ class Kept(Protocol):
 
 
 class Summaries:
-    """Makes the abstract and the overview of folders."""
-
     def __init__(self, reader: NodeReader, kept: Kept | None = None) -> None:
         self._reader = reader
         self._kept = kept
@@ -67,7 +65,6 @@ class Summaries:
         return _texts(folder, list(self._told(first, self.listed)))
 
     def listed(self, folder: Uri) -> list[str]:
-        """Return all places in a folder, in order."""
         everybody = RequestContext(folder.account, "summaries", role=Role.ADMIN)
         return self._reader.list_children(str(folder), everybody)
 

@@ -42,8 +42,6 @@ class Unmerged:
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """What was merged: its words, and what they rest on."""
-
     text: str
     support: Support
 
@@ -56,7 +54,6 @@ class Unmerging:
         self._history = history
 
     def unmerge(self, uri: str, ctx: RequestContext, statement: str = "") -> Unmerged:
-        """Undo the last merge of a node, or the last one of a statement."""
         self._nodes.reach.changed(uri, ctx)
         page = self._nodes.read_node(uri, ctx)
         merge = _chosen(page, statement)
@@ -116,7 +113,6 @@ class Unmerging:
 
 # ---------------------------------------------------------------- the two parents
 def _parent(page: ContextNode, formers: Sequence[ContextNode], merge: Merge) -> _Parent:
-    """Return what was merged, from where it is kept."""
     for node in (page, *formers):
         support = support_of(node)
         for statement in statements.statements(node.content):
@@ -139,7 +135,6 @@ def _parent(page: ContextNode, formers: Sequence[ContextNode], merge: Merge) -> 
 def _taken_out(
     page: ContextNode, merge: Merge, parent: _Parent, formers: Sequence[ContextNode]
 ) -> ContextNode:
-    """Return the page without what was merged; all else stays as it is."""
     support, content = support_of(page), page.content
     if merge.into:
         known = support.pop(merge.into)
@@ -195,7 +190,6 @@ def _chosen(page: ContextNode, statement: str) -> Merge:
 
 
 def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
-    """Return the memory that a parent is by itself."""
     cid = statements.cid_of(parent.text)
     others: list[JSON] = [
         each.cid for each in statements.statements(page.content) if each.cid != cid

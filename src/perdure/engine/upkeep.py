@@ -1,6 +1,6 @@
 """Upkeep of a memory: its health, the indexes, and the events that wait for them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
@@ -38,8 +38,6 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, and what came of it."""
-
     name: str
     level: Severity
     message: str
@@ -99,14 +97,11 @@ class IndexProof:
 
 @dataclass(frozen=True, slots=True)
 class ListedIndex:
-    """One of the indexes of an account."""
-
     name: str
     places: int
     position: int
     """Up to where it is right; 0 if it is not finished."""
     size: int
-    """Bytes on the disk."""
     answers: bool
 
 
@@ -131,8 +126,6 @@ class IndexStatus:
 
 
 class Upkeep:
-    """Verifies, heals and rebuilds the index of accounts."""
-
     def __init__(self, following: Following) -> None:
         self.following = following
 
@@ -156,7 +149,7 @@ class Upkeep:
             self.rebuild(account_id, progress)
             return replace(self.verify(account_id), damage=str(error))
         found = _Found(held, damaged)
-        for batch in batched(self.places(account_id), BATCH):
+        for batch in batched(self.following.every(account_id), BATCH):
             made = self.following.indexer.make(batch)
             if made.outage is not None:
                 raise made.outage  # nobody can tell what the vectors should be
@@ -171,18 +164,11 @@ class Upkeep:
             self._index.replace(account_id, surplus, unlogged=surplus)
         return found.proof()
 
-    def places(self, account_id: str) -> Iterator[Uri]:
-        """Yield every place of an account that has something to index."""
-        return self.following.every(account_id)
-
     def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
-        """Throw the index of an account away, and make it again."""
         return self.following.rebuild(account_id, progress)
 
 
 class _Found:
-    """What was found so far."""
-
     def __init__(self, held: dict[str, str], damaged: set[str]) -> None:
         self._unseen = dict(held)
         self._held = held
@@ -193,7 +179,6 @@ class _Found:
         self._places = self._records = 0
 
     def compare(self, records: Records) -> Records:
-        """Compare places with what the index holds of them; return those that differ."""
         wrong: Records = {}
         for uri, made in records.items():
             self._places += 1
@@ -219,45 +204,32 @@ class _Found:
         return Kind.SURPLUS if expected is None else Kind.DIFFERENT
 
     def surplus(self) -> Records:
-        """Return what the index holds of places that are no more."""
         self._differences += [Difference(uri, Kind.SURPLUS) for uri in sorted(self._unseen)]
         return {uri: [] for uri in self._unseen}
 
     def proof(self) -> IndexProof:
-        return IndexProof(
-            root(self._expected),
-            self._places,
-            self._records,
-            tuple(self._differences),
-            tuple(self.failed),
-        )
+        found = tuple(self._differences), tuple(self.failed)
+        return IndexProof(root(self._expected), self._places, self._records, *found)
 
 
+@dataclass(frozen=True, slots=True)
 class DerivedTiers(DerivedMaintenance):
-    """Makes the derived tiers of a memory again, for all accounts."""
-
-    def __init__(
-        self, reader: NodeReader, upkeep: Upkeep, summaries: Callable[[Uri], object]
-    ) -> None:
-        self._reader = reader
-        self._upkeep = upkeep
-        self._summaries = summaries
+    reader: NodeReader
+    upkeep: Upkeep
+    summaries: Callable[[Uri], object]
 
     def reindex(self, tier: Tier) -> None:
         if not tier.derived:
             raise ValueError("the source is the truth. Fix: reindex a derived tier.")
-        for account in accounts_of(self._reader):
+        for account in accounts_of(self.reader):
             if tier is Tier.LOCAL_INDEX:
-                self._upkeep.rebuild(account)
-            else:
-                self._make_summaries(account)
-
-    def _make_summaries(self, account: str) -> None:
-        for place in self._upkeep.places(account):
-            if not place.is_node:
-                self._summaries(place)
+                self.upkeep.rebuild(account)
+                continue
+            for place in self.upkeep.following.every(account):
+                if not place.is_node:
+                    self.summaries(place)
 
     def changed_since(self, mtime: float) -> list[Locator]:
-        backend = self._reader.backend
-        texts = walk(backend, self._reader.root)
+        backend = self.reader.backend
+        texts = walk(backend, self.reader.root)
         return sorted(text for text in texts if backend.info(text).mtime > mtime)

@@ -45,8 +45,6 @@ _BOUND_TO = """SELECT name, position, (SELECT count(*) FROM binds AS earlier
 
 
 class TextDiff(NamedTuple):
-    """What changed in a text from one version to another."""
-
     old: Version | None
     """None if `new` is the first version."""
     new: Version
@@ -64,8 +62,6 @@ class Restored(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """A version whose content is damaged."""
-
     key: str
     position: int
     version: int
@@ -88,7 +84,6 @@ class Verified:
         return self.report.ok and not self.refusal
 
     def versions_of(self, fault: Fault) -> Sequence[Damaged]:
-        """Return the versions that a fault damages, as far as they are known."""
         return self.damaged.get(fault.cid, ()) if fault.cid is not None else ()
 
 
@@ -223,7 +218,6 @@ class Log:
         return TextDiff(first, last, self._history.diff(Locator(last.key), first, last))
 
     def blame(self, key: str) -> list[BlamedLine]:
-        """Return the lines of a text, each with the version that wrote it."""
         last = self.versions(key)[-1]
         if last.unbound:
             raise AbsentError(
@@ -380,7 +374,6 @@ def _cid(what: str) -> CID | None:
 
 
 def _damaged(catalogue: Path, faults: Iterable[Fault]) -> dict[CID, list[Damaged]]:
-    """Return the versions of damaged contents, as far as the catalogue can be read."""
     cids = {fault.cid for fault in faults if fault.cid is not None}
     if not cids:
         return {}

@@ -122,7 +122,6 @@ class _Watcher:
         self._reports.append(WatchReport(kind, tuple(map(str, names)), str(reason)))
 
     def begin(self) -> None:
-        """Make nodes of the notes that were there before."""
         for account in list(accounts_of(self._parts.reader)):
             notes = self._parts.repair.notes(self._as(account))
             self._settle(account, [Uri.parse(note.uri) for note in notes], {})
@@ -233,7 +232,6 @@ class _Watcher:
         return bool(hidden) or (name.startswith(".") and name not in FILES)
 
     def _known_below(self, key: str) -> list[str]:
-        """Return the files of nodes that history knows below a folder that is gone."""
         history = self._parts.recorded.history
         names = history.store.catalogue.names(f"{key}/", history.position())
         return [name for name in names if name.rpartition("/")[2] in FILES]

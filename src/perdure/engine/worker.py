@@ -37,8 +37,6 @@ Unfinished = Sequence[tuple[str, OutboxEvent]]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a worker did."""
-
     done: int = 0
     failed: int = 0
     """To be tried again later."""
@@ -195,7 +193,6 @@ class Worker:
         return outcome
 
     def _release(self, leased: Leased) -> None:
-        """Let go of what is still ours, whatever happened."""
         for uri, event in leased:
             self._outbox.release(event, uri, worker_id=self.id)
 
@@ -213,7 +210,6 @@ _PAUSE_SECONDS = 1.0
 _REPORT_SECONDS = 5.0
 """How often the progress of a build is reported."""
 _OUTAGE_SECONDS = 60.0
-"""How long a model that failed is not used."""
 
 
 class WorkKind(Enum):
@@ -231,8 +227,6 @@ class WorkKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """What happened in an account."""
-
     kind: WorkKind
     account: str
     counts: tuple[int, int]
@@ -245,11 +239,8 @@ Report = Callable[[WorkReport], None]
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What was done for all accounts."""
-
     round: Round
     failed: frozenset[str]
-    """Accounts that could not be worked on."""
 
 
 def work(
@@ -350,7 +341,6 @@ class _Loop:
 
     @contextmanager
     def _resting_after(self, account: str) -> Iterator[None]:
-        """Leave a model that fails alone for a while."""
         try:
             yield
         except EmbeddingError:

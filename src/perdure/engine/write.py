@@ -48,7 +48,6 @@ class Saved(str):
     changed: bool
     """Whether the stored text differs from the given one, because that could do harm."""
     masked: tuple[Note, ...]
-    """Where secrets were masked."""
     lifted: int
     """How many things that say so were forgotten before, and are not any more."""
 
@@ -169,15 +168,12 @@ _GIST = 60
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write did."""
-
     uri: str
     version: int
     written: bool
     """False if the node was like that already."""
     created: bool
     masked: tuple[Note, ...] = ()
-    """Where secrets were masked."""
     cut: tuple[str, ...] = ()
     """The fields that were too long, and end in [cut]."""
 

@@ -33,6 +33,7 @@ from perdure.errors import (
 )
 from perdure.testing.llm import Script, Scripted
 from tests.engine.llm import services
+from tests.engine.llm.ledgers import rows
 from tests.engine.llm.services import Act, Handler, Server, fails, says, serving
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -100,7 +101,7 @@ def test_a_call_that_may_come_to_more_than_is_left_is_not_made(
 ) -> None:
     with pytest.raises(OverBudgetError, match=r"may come to .* are left. Fix: "):
         reserve(ledger, terms(**{span: too_little}))
-    assert ledger.rows() == []
+    assert rows(ledger) == []
 
     reserve(ledger, terms(**{span: enough}))
 
@@ -157,7 +158,7 @@ def test_memories_share_a_day_and_nothing_else(path: str, ledger: Ledger, clock:
         assert other.delete_account_data("acme") == 1
         with pytest.raises(OverBudgetError, match="2026-03-02"):
             reserve(other, terms(day=Limit(tokens=299)))
-    assert [row.account_id for row in ledger.rows()] == ["acme", ""]
+    assert [row.account_id for row in rows(ledger)] == ["acme", ""]
 
 
 def test_a_day_begins_at_midnight_in_utc(ledger: Ledger, clock: Clock) -> None:
@@ -258,7 +259,7 @@ def test_a_call_whose_process_was_killed_counts_as_the_most_that_it_may_come_to(
     asker = Popen([sys.executable, "-c", ASKER, path, f"{server.address}/v1"])
     assert asker.wait(60) == -9
 
-    (row,) = ledger.rows()
+    (row,) = rows(ledger)
     assert (row.outcome, row.input_tokens, row.output_tokens) == (
         Outcome.OPEN,
         MOST.input_tokens,
@@ -291,7 +292,7 @@ def test_a_call_is_written_down_with_what_the_service_says_that_it_took(
 
     metered(ledger, Scripted(script)).complete(HELLO, seconds=1)
 
-    (row,) = ledger.rows()
+    (row,) = rows(ledger)
     assert (row.at, row.account_id, row.session_id, row.purpose) == (
         NOON,
         "acme",
@@ -309,7 +310,7 @@ def test_without_prices_tokens_are_counted_and_money_is_unknown(
 
     metered(ledger, Scripted(script), Terms()).complete(HELLO, seconds=1)
 
-    (row,) = ledger.rows()
+    (row,) = rows(ledger)
     assert (row.input_tokens, row.money) == (9, None)
 
 
@@ -320,7 +321,7 @@ def test_a_service_that_does_not_say_what_it_took_took_all_that_it_could(
 
     metered(ledger, Scripted(script)).complete(HELLO, seconds=1)
 
-    (row,) = ledger.rows()
+    (row,) = rows(ledger)
     assert Usage(row.input_tokens, row.output_tokens) == MOST
     assert row.outcome is Outcome.ANSWERED
 
@@ -332,7 +333,7 @@ def test_refusals_and_truncations_are_paid_for(ledger: Ledger, script: Script) -
     on.complete(HELLO, seconds=1)
     on.complete(HELLO, seconds=1)
 
-    assert [(row.outcome, row.output_tokens) for row in ledger.rows()] == [
+    assert [(row.outcome, row.output_tokens) for row in rows(ledger)] == [
         (Outcome.REFUSED, 0),
         (Outcome.TRUNCATED, 5),
     ]
@@ -349,7 +350,7 @@ def test_what_the_service_did_not_begin_costs_nothing(
         metered(ledger, completer).complete(HELLO, seconds=30)
     completer.close()
 
-    (row,) = ledger.rows()
+    (row,) = rows(ledger)
     assert (row.outcome, row.input_tokens, row.output_tokens, row.money) == (
         Outcome.UNBILLED,
         0,
@@ -371,7 +372,7 @@ def test_what_may_have_been_billed_is_counted(server: Server, ledger: Ledger, ac
         metered(ledger, completer).complete(HELLO, seconds=30)
     completer.close()
 
-    (row,) = ledger.rows()
+    (row,) = rows(ledger)
     assert row.outcome is Outcome.FAILED
     assert Usage(row.input_tokens, row.output_tokens) == MOST
 
@@ -384,7 +385,7 @@ def test_every_attempt_is_written_down(server: Server, ledger: Ledger) -> None:
     Retried(metered(ledger, completer), sleep=lambda _: None).complete(HELLO, seconds=300)
     completer.close()
 
-    outcomes = [row.outcome for row in ledger.rows()]
+    outcomes = [row.outcome for row in rows(ledger)]
     assert outcomes == [Outcome.UNBILLED, Outcome.FAILED, Outcome.ANSWERED]
 
 
@@ -464,7 +465,7 @@ def test_whose_calls_they_were_is_forgotten_and_what_was_spent_is_not(
 
     assert ledger.delete_by_owner_space("secretco", "user:ana") == 1
     assert ledger.delete_by_owner_space("secretco", "user:ana") == 0
-    assert {row.session_id for row in ledger.rows()} == {"", "secret-bob", "monday"}
+    assert {row.session_id for row in rows(ledger)} == {"", "secret-bob", "monday"}
     assert ledger.delete_account_data("secretco") == 1
 
     assert b"secret" not in b"".join(each.read_bytes() for each in tmp_path.iterdir())

@@ -27,6 +27,7 @@ from perdure.engine.llm.memo import Remembered, answers_folder
 from perdure.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
 from perdure.index.memo import MemoData, memo_folder
 from perdure.testing.llm import Script, Scripted
+from tests.engine.llm.ledgers import rows
 from tests.engine.llm.services import Server, serving
 
 OCCASION = Occasion("acme", "user:ana", "monday", "extract")
@@ -86,11 +87,11 @@ def test_the_same_question_is_asked_once(ledger: Ledger, folder: Path, script: S
         == ("Hi.", (Call("save", '{"a":1}'),))
     )
     assert len(script.asked) == 1
-    assert [(row.outcome, row.cached) for row in ledger.rows()] == [
+    assert [(row.outcome, row.cached) for row in rows(ledger)] == [
         (Outcome.ANSWERED, False),
         (Outcome.REMEMBERED, True),
     ]
-    assert ledger.rows()[1].input_tokens == 0
+    assert rows(ledger)[1].input_tokens == 0
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ TABLES = Tables(
     name="the outbox",
     version=VERSION,
     statements=_STATEMENTS,
-    without="`perdure repair` finds what is not indexed",
+    without="the index follows the log, so no change is lost",
 )
 
 _EVENT = (

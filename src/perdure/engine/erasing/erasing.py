@@ -66,8 +66,6 @@ class Owners(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What an erasure needs beside the nodes."""
-
     recorded: Recorded
     derived: DerivedTraces
     folder: Path
@@ -208,7 +206,6 @@ class Erasing:
         return now is None or now.position < first
 
     def _clear(self, spans: Iterable[Span]) -> None:
-        """Remove the folders that are left empty."""
         for span in spans:
             self._clear_below(Locator(span.prefix), deep=span.deep)
             place = self._planner.place(span.prefix)
@@ -228,7 +225,6 @@ class Erasing:
     def _receipted(
         self, task: Task, found: Trace, derived: Mapping[str, int], key: SigningKey
     ) -> Erased:
-        """Sign what the log says was swept since this began."""
         swept = self._swept(task)
         contents = tuple(sorted(cid for cid in found.contents if cid in swept))
         versions = [event for event in found.versions if event.cid in swept]
@@ -288,47 +284,43 @@ def _when(text: Locator) -> int:
     return 0 if text.name == META else 1 + (text.name == OWNER)
 
 
+@dataclass(frozen=True, slots=True)
 class Forgetting:
-    """Forgets on behalf of somebody."""
-
-    def __init__(
-        self, nodes: Nodes, erasing: Callable[[], Erasing], request: RequestContext
-    ) -> None:
-        self._nodes = nodes
-        self._erasing = erasing
-        self._request = request
+    nodes: Nodes
+    erasing: Callable[[], Erasing]
+    request: RequestContext
 
     def archive(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
         """Put away every node at a place and below, and hide what it says wherever it was kept.
 
         Those that are put away stay so. All of it is one commit.
         """
-        place = self._nodes.reach.changed(uri, self._request)
+        place = self.nodes.reach.changed(uri, self.request)
         now, before = [], []
         for each in [place] if place.is_node else list(self._below(place)):
             if self._is_archived(each):
                 before.append(each)
-            elif not place.is_node and not self._nodes.is_active(each):
+            elif not place.is_node and not self.nodes.is_active(each):
                 continue
             else:
                 now.append(each)
         if not now and not before:
             raise absent(place)
-        hiding, hidden = Hiding(self._nodes, self._request), Hidden()
+        hiding, hidden = Hiding(self.nodes, self.request), Hidden()
 
         def plan(draft: Draft) -> None:
             nonlocal hiding, hidden
             for each in now:
-                self._nodes.plan_archive(draft, each)
-            hiding = Hiding(self._nodes, self._request)
+                self.nodes.plan_archive(draft, each)
+            hiding = Hiding(self.nodes, self.request)
             hidden = hiding.plan(draft, self._targets((*now, *before)))
 
         if dry_run:
-            plan(Draft(self._nodes, datetime.now(UTC)))
+            plan(Draft(self.nodes, datetime.now(UTC)))
         else:
-            nodes = self._nodes.because(reason)
-            nodes.archive_nodes(plan, self._request)
-            late = hide(nodes, self._targets((*now, *before)), self._request, hiding)
+            nodes = self.nodes.because(reason)
+            nodes.archive_nodes(plan, self.request)
+            late = hide(nodes, self._targets((*now, *before)), self.request, hiding)
             hidden += replace(late, statements=0)
         also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
         archived, known = (tuple(map(str, each)) for each in (now, before))
@@ -336,26 +328,26 @@ class Forgetting:
         return Forgotten(archived, known, hidden=hidden, also=tuple(also), left=left)
 
     def _targets(self, places: Iterable[Uri]) -> list[Target]:
-        found = filter(None, map(self._nodes.load, places))
+        found = filter(None, map(self.nodes.load, places))
         return [Target.of(stored.node) for stored in found]
 
     def erase(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
-        erasing = self._erasing()
-        plan, hidden = erasing.plan(uri, self._request)
+        erasing = self.erasing()
+        plan, hidden = erasing.plan(uri, self.request)
         if dry_run or plan.is_empty:
             return Forgotten(plan=plan, hidden=hidden)
-        erased = erasing.erase(uri, self._request, reason)
+        erased = erasing.erase(uri, self.request, reason)
         return Forgotten(plan=plan, erased=erased, hidden=hidden)
 
     def _below(self, folder: Uri) -> Iterator[Uri]:
-        reach = self._nodes.reach
-        for place in self._nodes.walk(folder):
-            if self._request.may_change(place) and reach.may_see(place, self._request):
+        reach = self.nodes.reach
+        for place in self.nodes.walk(folder):
+            if self.request.may_change(place) and reach.may_see(place, self.request):
                 yield place
 
     def _is_archived(self, place: Uri) -> bool:
         try:
-            stored = self._nodes.load(place)
+            stored = self.nodes.load(place)
         except (BrokenNodeError, NodeNotFoundError):
             return False
         return stored is not None and stored.meta.status is NodeStatus.ARCHIVED

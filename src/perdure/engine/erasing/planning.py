@@ -59,17 +59,14 @@ class Quoted(NamedTuple):
 
     uri: str
     where: str
-    """In which of its files."""
 
 
 def sentences(text: str) -> set[str]:
-    """Return what a text says, sentence by sentence, without what is around them."""
     said = (" ".join(each.split()).strip(_AROUND) for each in _ENDS.split(text))
     return {each for each in said if len(each) >= LEAST}
 
 
 def words(text: str) -> set[str]:
-    """Return the words of a text or a name, but the shortest."""
     return set(_WORD.findall(text.casefold()))
 
 
@@ -111,8 +108,6 @@ def _all_said(name: str, text: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Content that stays, because something else has it too."""
-
     cid: CID
     key: str
     """Of what has it; empty if that is in another account."""
@@ -157,8 +152,6 @@ class ErasurePlan:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """An erasure that is done."""
-
     uris: tuple[str, ...]
     owner_space: str
     versions: int
@@ -168,19 +161,13 @@ class Erased:
     derived: Mapping[str, int]
     receipt: Receipt
     path: Path
-    """Where the receipt is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What became of what was to be forgotten."""
-
     archived: tuple[str, ...] = ()
-    """Put away now."""
     before: tuple[str, ...] = ()
-    """Put away before."""
     plan: ErasurePlan | None = None
-    """What would be erased, or was."""
     erased: Erased | None = None
     hidden: Hidden = NOTHING_HIDDEN
     """What of it was hidden elsewhere, by place."""
@@ -212,8 +199,6 @@ class Task:
 
 
 class Tasks:
-    """The erasures that are under way, each in a file of its own."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -227,7 +212,6 @@ class Tasks:
             self._folder.rmdir()
 
     def begun(self) -> list[Task]:
-        """Return what was begun and not ended, the oldest first."""
         found = sorted(self._folder.glob(f"*{_SUFFIX}"))
         return sorted(map(_read, found), key=lambda task: task.begun)
 
@@ -268,60 +252,60 @@ class DerivedTraces(Protocol):
         """Return what else may hold the same, and is not touched."""
 
 
+@dataclass(frozen=True, slots=True)
 class Planner:
     """Finds out what an erasure is about; nothing is changed."""
 
-    def __init__(
-        self, nodes: Nodes, history: History, derived: DerivedTraces, receipts: Path
-    ) -> None:
-        self._nodes = nodes
-        self._history = history
-        self._derived = derived
-        self._receipts = receipts
+    nodes: Nodes
+    history: History
+    derived: DerivedTraces
+    receipts: Path
 
     def trace(self, spans: Sequence[Span], until: Until | None = None) -> Trace:
-        """Return what there is to erase, given what was erased before."""
-        return trace(self._history, spans, until, self._noted())
+        return trace(self.history, spans, until, self._noted())
 
     def _noted(self) -> set[int]:
-        return erased_versions(self._receipts, self._history.store.history)
+        return erased_versions(self.receipts, self.history.store.history)
 
     def task(self, uri: str, ctx: RequestContext, reason: str) -> Task:
         demand_root(ctx)
-        place = self._nodes.reach.changed(uri, ctx)
+        place = self.nodes.reach.changed(uri, ctx)
         owner = place.owner_space if _is_owner(place) else ""
-        spans = spans_of([place], self._nodes)
+        spans = spans_of([place], self.nodes)
         if owner:
-            spans += spans_of_sessions(self._history, self._nodes, place.account, owner)
+            spans += spans_of_sessions(self.history, self.nodes, place.account, owner)
         actor = f"{ctx.user_id}/{ctx.agent_id}"
-        id_, begun = secrets.token_hex(8), self._history.position()
+        id_, begun = secrets.token_hex(8), self.history.position()
         found = self.places(self.trace(spans), self._files(spans))
         owners = tuple(self._owners(owner, found))
         task = Task(id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun)
-        learned = spans_of(self._learned_too(task), self._nodes)
+        learned = spans_of(self._learned_too(task), self.nodes)
         return replace(task, spans=(*task.spans, *learned))
 
     def _learned_too(self, task: Task) -> list[Uri]:
         """Return what was learned, and says nothing but what is erased."""
-        targets = self.targets(task)
-        places = {target.place for target in targets}
+        places = {target.place for target in self.targets(task)}
         found = []
-        for user in self._users(task) if targets else ():
+        for user in self._users(task) if places else ():
             finder = self._finder(task, user)
-            for place in self._nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
-                with suppress(BrokenNodeError):
-                    stored = self._nodes.load(place) if place not in places else None
-                    if stored and support_of(stored.node) and finder.is_all(stored.node.content):
-                        found.append(place)
+            learned = (node for node in self._learned(task, user) if node.place not in places)
+            found += [node.place for node in learned if finder.is_all(node.content)]
         return found
 
+    def _learned(self, task: Task, user: str) -> Iterator[ContextNode]:
+        for place in self.nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
+            with suppress(BrokenNodeError):
+                stored = self.nodes.load(place)
+                if stored is not None and support_of(stored.node):
+                    yield stored.node
+
     def _files(self, spans: Iterable[Span]) -> tuple[str, ...]:
-        return tuple(text.key for text in texts_in(spans, self._nodes))
+        return tuple(text.key for text in texts_in(spans, self.nodes))
 
     def is_nothing(self, task: Task) -> bool:
         """Whether nothing is left of it; `NodeNotFoundError` if nothing ever was."""
         found = self.trace(task.spans)
-        if texts_in(task.spans, self._nodes) or any(map(self._is_kept, found.contents)):
+        if texts_in(task.spans, self.nodes) or any(map(self._is_kept, found.contents)):
             return False
         if self._to_note(found):
             return False
@@ -333,7 +317,7 @@ class Planner:
         return True
 
     def _is_kept(self, cid: CID) -> bool:
-        return self._history.store.is_kept(cid)
+        return self.history.store.is_kept(cid)
 
     # ------------------------------------------------------------ sessions that quote it
     def targets(self, task: Task) -> list[Target]:
@@ -345,33 +329,29 @@ class Planner:
             folder, _, name = event.key.rpartition("/")
             place = self.place(folder) if name == CONTENT and event.cid is not None else None
             if place is not None and place.is_node and event.cid is not None:
-                data = self._history.store.get(event.cid) or b""
+                data = self.history.store.get(event.cid) or b""
                 said[place].append(frontmatter.split(data.decode(errors="replace"))[1])
         return [self._target(place, texts) for place, texts in said.items()]
 
     def _target(self, place: Uri, texts: Sequence[str]) -> Target:
         with suppress(BrokenNodeError):
-            stored = self._nodes.load(place)
+            stored = self.nodes.load(place)
             if stored is not None:
                 return Target.of(stored.node, *texts)
         return Target.of(ContextNode(uri=str(place)), *texts)
 
     def events_of_users(self, task: Task) -> list[Event]:
         """Return what ever was in sessions, and in what was learned, of users whose things go."""
-        below = tuple(f"{self._nodes.folder(place).key}/" for place in self._quotable(task))
-        return [event for event in self._history.changes() if event.key.startswith(below)]
+        below = tuple(f"{self.nodes.folder(place).key}/" for place in self._quotable(task))
+        return [event for event in self.history.changes() if event.key.startswith(below)]
 
     def _quotable(self, task: Task) -> Iterator[Uri]:
         if task.owner_space:
             return
         for user in self._users(task):
-            for session, _ in sessions_of(self._nodes, task.account_id, user):
+            for session, _ in sessions_of(self.nodes, task.account_id, user):
                 yield session
-            for place in self._nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
-                with suppress(BrokenNodeError):
-                    stored = self._nodes.load(place)
-                    if stored is not None and support_of(stored.node):
-                        yield place
+            yield from (node.place for node in self._learned(task, user))
 
     def _users(self, task: Task) -> set[str]:
         names = (each.partition(":") for each in task.owners)
@@ -383,7 +363,7 @@ class Planner:
 
         What was hidden by an erasure that was interrupted can't be read, and is among them.
         """
-        living = {event.key: event.cid for event in self._history.changes()}
+        living = {event.key: event.cid for event in self.history.changes()}
         former = {event.cid: event.key for event in self.events_of_users(task)}
         lists = [self._finder(task, user) for user in self._users(task)] if former else []
         return frozenset(
@@ -393,7 +373,7 @@ class Planner:
         ) - set(living.values())
 
     def _quotes(self, cid: CID, key: str, lists: Iterable[ForgottenList]) -> bool:
-        data = self._history.store.get(cid)
+        data = self.history.store.get(cid)
         if data is None:
             return True
         texts = [data.decode(errors="replace")]
@@ -404,7 +384,7 @@ class Planner:
 
     def _finder(self, task: Task, user: str) -> ForgottenList:
         """Return what tells the words that are erased: by the list, and by what history has."""
-        known = load(self._nodes, task.account_id, user)
+        known = load(self.nodes, task.account_id, user)
         targets = self.targets(task)
         kept = known.only([str(target.place) for target in targets]).entries
         found = (known.entry(str(each.place), each.texts, each.quotes) for each in targets)
@@ -429,24 +409,24 @@ class Planner:
             found.moved,
             tuple(
                 each
-                for each in quoting(self._nodes, Uri(task.account_id), said, self._gone(task))
+                for each in quoting(self.nodes, Uri(task.account_id), said, self._gone(task))
                 if each.uri not in hidden
             ),
             tuple(self._leading(places, ctx)),
-            self._derived.told(task.account_id, task.owners, places),
-            tuple(self._derived.elsewhere(contents)),
+            self.derived.told(task.account_id, task.owners, places),
+            tuple(self.derived.elsewhere(contents)),
             self._telling(found, places),
             self._to_note(found),
         )
 
     def _is_asked(self, task: Task, place: Uri) -> bool:
-        below = f"{self._nodes.folder(place).key}/"
+        below = f"{self.nodes.folder(place).key}/"
         return any(below.startswith(f"{span.prefix}/") for span in task.spans)
 
     def _telling(self, found: Trace, places: Iterable[Uri]) -> tuple[str, ...]:
         """Return the places whose names have a word in common with what was there."""
         cids = {each.cid: None for each in found.versions if each.key.endswith(f"/{CONTENT}")}
-        texts = (self._history.store.get(cid) for cid in islice(cids, _MOST_READ) if cid)
+        texts = (self.history.store.get(cid) for cid in islice(cids, _MOST_READ) if cid)
         said = {word for text in texts for word in words((text or b"").decode(errors="replace"))}
         return tuple(
             str(place)
@@ -458,7 +438,7 @@ class Planner:
         """Return how large contents are, and what the first of them say."""
         size, said = 0, set[str]()
         for number, cid in enumerate(contents):
-            data = self._history.store.get(cid) or b""
+            data = self.history.store.get(cid) or b""
             size += len(data)
             if number < _MOST_READ:
                 said |= sentences(data.decode(errors="replace"))
@@ -471,14 +451,14 @@ class Planner:
         found = {
             str(follower)
             for place in places
-            for follower in self._nodes.leading_to(place)
-            if follower not in places and self._nodes.exists(str(follower), ctx)
+            for follower in self.nodes.leading_to(place)
+            if follower not in places and self.nodes.exists(str(follower), ctx)
         }
         return sorted(found)
 
     def kept(self, found: Trace, account_id: str) -> tuple[Kept, ...]:
         """Return what stays; of what is in other accounts it is not told where."""
-        below = f"{self._nodes.folder(Uri(account_id)).key}/"
+        below = f"{self.nodes.folder(Uri(account_id)).key}/"
         return tuple(
             Kept(cid, key if key.startswith(below) else "")
             for cid, key in found.kept
@@ -502,25 +482,25 @@ class Planner:
         return list(dict.fromkeys(place for place in places if place is not None))
 
     def place(self, folder: str) -> Uri | None:
-        root = len(self._nodes.root.key) + 1 if self._nodes.root.key else 0
+        root = len(self.nodes.root.key) + 1 if self.nodes.root.key else 0
         return Uri.of_key(folder[root:])
 
     def _owners(self, owner: str, places: Sequence[Uri]) -> list[str]:
         """Return whose derived things may tell of it: of who has, or had, one of the places."""
         owners = {place.owner_space for place in places} | {owner}
         sessions = {place for place in places if place.session}
-        owners |= {self._nodes.reach.session_owner(place) or "" for place in sessions}
+        owners |= {self.nodes.reach.session_owner(place) or "" for place in sessions}
         if sessions:  # a session may have been another's, and what was learned from it is theirs
             owners |= self._session_owners(sessions)
         return sorted(owners - {""})
 
     def _session_owners(self, sessions: Iterable[Uri]) -> set[str]:
-        files = {self._nodes.reach.owner_file(place).key for place in sessions}
+        files = {self.nodes.reach.owner_file(place).key for place in sessions}
         found = set()
-        for event in self._history.changes():
+        for event in self.history.changes():
             data = None
             if event.key in files and event.cid is not None:
-                data = self._history.store.get(event.cid)
+                data = self.history.store.get(event.cid)
             if data is not None:
                 found.add(data.decode(errors="replace").removesuffix("\n"))
         return found

@@ -110,14 +110,11 @@ def _erased_versions(path: Path, history: str) -> Iterator[int]:
 
 # ---------------------------------------------------------------- against a history
 class Checked(NamedTuple):
-    """What a receipt states, and what a history has otherwise."""
-
     said: Mapping[str, JSON]
     differences: tuple[str, ...]
 
 
 def check(text: str, history: History, key: PublicKey) -> Checked:
-    """Verify the signature of a receipt, and compare it with a history."""
     said = Receipt.from_text(text).verify(key)
     return Checked(said, tuple(differences(said, history, key)))
 

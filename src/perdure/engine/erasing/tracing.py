@@ -40,7 +40,6 @@ class Span:
 
 
 def spans_of(places: Iterable[Uri], reader: NodeReader) -> list[Span]:
-    """Return the keys of nodes, or of all that is in a folder."""
     return [span for place in places for span in _spans(place, reader)]
 
 
@@ -124,11 +123,9 @@ class Lineage:
     """From which folder files came by hand; those beside them came too, and may be edited."""
 
     def of(self, event: Event) -> int:
-        """Return the number of the text that an event is about."""
         return self._left(event) if event.cid is None else self._came(event, event.cid)
 
     def homes(self) -> dict[int, list[str]]:
-        """Return the keys at which each text lives; those that live nowhere are not among them."""
         homes: dict[int, list[str]] = {}
         for key, text in self.now.items():
             homes.setdefault(text, []).append(key)
@@ -161,7 +158,6 @@ class Lineage:
         return text
 
     def _moved(self, event: Event) -> int | None:
-        """Return the text that was at the key it is said to come from."""
         source = event.circumstances.more.get(MOVED_FROM)
         if not isinstance(source, str):
             return None
@@ -191,8 +187,6 @@ def _folder(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What history has of some places."""
-
     versions: tuple[Event, ...]
     """All of these go, or are nothing but the word that something was removed."""
     contents: frozenset[CID]

@@ -25,7 +25,6 @@ class Finding:
     """False if that is as it should be, and is only told."""
 
     def masked(self) -> "Finding":
-        """Return the same without secrets, which names of files may hold too."""
         texts = self.file, self.where, self.what, self.fix
         file, where, what, fix = (masked(each)[0] for each in texts)
         return Finding(file, where, what, fix, self.refused)
@@ -96,8 +95,6 @@ class Relation(Item):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document(Item):
-    """A text in a folder; its id is its path there."""
-
     text: str
 
 

@@ -53,13 +53,14 @@ SOURCE_DIGEST = "source_digest"
 
 
 class State(Enum):
-    """What becomes of an item."""
-
     NEW = "new"
     CHANGED = "changed"
     SAME = "same"
     REFUSED = "refused"
     FORGOTTEN = "forgotten"
+
+
+Messages = Iterable[Mapping[str, object]]
 
 
 class Verbs(Protocol):
@@ -69,34 +70,19 @@ class Verbs(Protocol):
 
     @property
     def projects(self) -> "Projects": ...
-
     def save(
         self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
     ) -> object: ...
-
     def commit_session(
-        self,
-        messages: Iterable[Mapping[str, object]],
-        *,
-        session_id: str,
-        project: str | None,
-        extract: bool,
+        self, messages: Messages, *, session_id: str, project: str | None, extract: bool
     ) -> SessionCommit: ...
-
     def append(
-        self,
-        session_id: str,
-        messages: Iterable[Mapping[str, object]],
-        *,
-        extract: bool,
-        after: SessionEnd | None,
+        self, session_id: str, messages: Messages, *, extract: bool, after: SessionEnd | None
     ) -> SessionCommit: ...
-
     def settle(self) -> None: ...
 
 
 def origin(item: Item, content: str) -> dict[str, JSON]:
-    """Return what a node says of where it came from."""
     return {
         SOURCE: item.source,
         SOURCE_ID: item.source_id[:MAX_CONTENT],
@@ -151,7 +137,6 @@ class Heading(NamedTuple):
 
 
 def abstract_of(text: str, otherwise: str) -> str:
-    """Return the title and the lead; the title of a text without headings is `otherwise`."""
     title = next((each.text for each in headings(text) if each.text), otherwise)
     lead = _lead(text)
     return shortened(f"{title}: {lead}" if lead and lead != title else title, MAX_ABSTRACT)
@@ -185,7 +170,6 @@ def headings(text: str) -> Iterator[Heading]:
 
 
 def _lead(text: str) -> str:
-    """Return the first paragraph that is prose, on one line."""
     found: list[str] = []
     for line in _lines(text):
         if _UNDERLINE.fullmatch(line):
@@ -218,8 +202,6 @@ _GONE = "source_gone"
 
 
 class DocumentImporter:
-    """Writes documents below one folder of the resources."""
-
     def __init__(
         self, nodes: Nodes, ctx: RequestContext, folder: str, secrets: SecretPolicy
     ) -> None:
@@ -227,7 +209,6 @@ class DocumentImporter:
         self._ctx = ctx
         self._secrets = secrets
         self.masked = 0
-        """How many secrets were masked in what was written."""
         self._root = Uri(ctx.account_id, ("resources", folder))
 
     def put(self, item: Document, *, dry_run: bool) -> State:
@@ -276,7 +257,6 @@ class DocumentImporter:
         self._nodes.write_node(new if known is None else known.revised(**said), self._ctx)
 
     def _below(self, place: Uri) -> Iterator[ContextNode]:
-        """Yield the nodes in use below a place."""
         for uri in self._nodes.list_children(str(place), self._ctx):
             with suppress(NodeNotFoundError, BrokenNodeError):  # a folder, or nothing of ours
                 yield self._nodes.read_node(uri, self._ctx)
@@ -302,10 +282,8 @@ class MemoryImporter:
         self._secrets = secrets
         self._arriving: set[str] = set()
         self.masked = 0
-        """How many secrets were masked in what was written."""
 
     def put(self, item: Statement, *, dry_run: bool) -> State:
-        """Save a statement under a slug that is made of its id, where it was first put."""
         slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
         places = [self._place(each, slug) for each in (item.category, *_CATEGORIES)]
         known = (known_at(self._nodes, place, self._memory.caller) for place in places)
@@ -415,7 +393,6 @@ class SessionImporter:
         """How many secrets were masked in what is new, in titles too."""
 
     def put(self, item: Conversation, *, dry_run: bool) -> State:
-        """Keep a whole conversation."""
         place, ctx = self._place(item)
         forgotten = of_caller(self._nodes, ctx)
         if forgotten.hides_session(place):
@@ -442,7 +419,6 @@ class SessionImporter:
         return self._sessions.end(place, ctx, end)
 
     def end(self, item: Conversation) -> SessionEnd:
-        """Return how a conversation ends that was kept."""
         return self._sessions.end(*self._place(item))
 
     def _count(self, done: SessionCommit) -> None:

@@ -57,7 +57,6 @@ FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
 
 
 def import_formats() -> tuple[str, ...]:
-    """Return the names of all formats: ours, then those that installed packages offer."""
     return (*FORMATS, *sorted(offered(Group.IMPORTER) - FORMATS.keys()))
 
 
@@ -98,18 +97,13 @@ _KINDS: dict[type[Item], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What is to be done with what is found."""
-
     dry_run: bool = False
-    """Say what would be done, and write nothing."""
     into: str = ""
     """The folder of the resources that documents go to; by default named as theirs."""
     of: str = ""
     """Whose memories, as the source calls them; by default everybody's."""
     archive_gone: bool = False
-    """Put away documents whose files are not there any more."""
     learn: bool = False
-    """Make memories of what was said in conversations, too."""
     mask_secrets: bool = False
     """Mask secrets; else what holds one is refused. In conversations they are masked anyway."""
 
@@ -132,7 +126,6 @@ class Imported:
     learned: Mapping[str, int] = field(default_factory=dict)
     """What came of learning from conversations, as the counts of a `SessionCommit`."""
     masked: int = 0
-    """How many secrets were masked in what was written."""
 
     def count(self, kind: str, state: State) -> None:
         self.counts.setdefault(kind, Counter())[state] += 1
@@ -197,16 +190,14 @@ class Importing:
         self._memory = memory
         self._nodes = nodes
         self._wishes = wishes or Wishes()
-        secrets = self._wishes.secrets
         self._sessions = SessionImporter(memory, nodes, learn=self._wishes.learn)
-        self._memories = MemoryImporter(memory, nodes, relations, secrets)
+        self._memories = MemoryImporter(memory, nodes, relations, self._wishes.secrets)
         self._seen: dict[tuple[str, str], str] = {}
         self._waiting: list[Relation] = []
 
     def run(
         self, format_: Format, source: Source, progress: Callable[[], None] = lambda: None
     ) -> Imported:
-        """Import all that is there; `progress` is called after each item."""
         report = Imported(format_.name)
         documents = self._documents(source)
         for found in self._found(format_, source):
@@ -230,8 +221,7 @@ class Importing:
 
     def _documents(self, source: Source) -> DocumentImporter:
         folder = self._wishes.into or source.name or "imported"
-        secrets = self._wishes.secrets
-        return DocumentImporter(self._nodes, self._memory.caller, folder, secrets)
+        return DocumentImporter(self._nodes, self._memory.caller, folder, self._wishes.secrets)
 
     def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
         for name in source.links:
@@ -280,7 +270,6 @@ class Importing:
         raise AssertionError(item)
 
     def _is_double(self, item: Item) -> bool:
-        """Whether the same came before; something else with the same id is refused."""
         key = type(item).__name__, item.source_id
         said = digest(repr(replace(item, file="", where="")))
         before = self._seen.get(key)

@@ -27,7 +27,6 @@ Result = TypeVar("Result")
 
 
 def guarded(read: Callable[[], Result]) -> Result:
-    """Return what `read` does; whatever is wrong with a file is `UnreadableSourceError`."""
     try:
         return read()
     except UnreadableSourceError:
@@ -147,7 +146,6 @@ class Source:
             self._archive.close()
 
     def named(self, *suffixes: str) -> list[Entry]:
-        """Return the files whose names end so."""
         return [entry for entry in self.entries if entry.name.lower().endswith(suffixes)]
 
     def meant(self, *suffixes: str) -> list[Entry]:
@@ -160,7 +158,6 @@ class Source:
         return io.BufferedReader(Bounded(entry.open, self._count), HEAD)
 
     def head(self, entry: Entry) -> bytes:
-        """Return how a file begins; nothing of one that can't be read."""
         before = self.bytes_read
         try:
             with self.open(entry) as stream:

@@ -18,6 +18,7 @@ from perdure.engine.llm.contract import (
     Request,
     Truncation,
     Wrapper,
+    no_number,
 )
 from perdure.engine.llm.schemas import Schema, fault_in
 from perdure.errors import (
@@ -83,7 +84,6 @@ class Asking:
 
 
 def checked(request: Request, reply: Reply, model: str) -> Answer:
-    """Return the answer if it is one to this request."""
     if isinstance(reply, Refusal):
         raise AnswerRefusedError(
             f"{model} declined to answer. Fix: look at what it was asked, or ask another model."
@@ -117,9 +117,8 @@ def _check_calls(request: Request, answer: Answer, model: str) -> None:
 
 
 def object_in(text: str, schema: Schema, model: str) -> dict[str, Any]:
-    """Return the JSON object that a text is, if it fits."""
     try:
-        value = json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
+        value = json.loads(text, parse_constant=no_number, object_pairs_hook=_object)
         text.encode()
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # as \ud800, or 1e999
     except (ValueError, RecursionError):
@@ -136,10 +135,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         raise ValueError("a name stands in it twice")
     return made
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _malformed(model: str, what: str) -> NoReturn:

@@ -61,15 +61,12 @@ class Prices:
                 )
 
     def cost(self, usage: Usage) -> int:
-        """Return what it costs, rounded up."""
         dollars = self.input * usage.input_tokens + self.output * usage.output_tokens
         return nanodollars(dollars / 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a model costs, and what may be spent on it."""
-
     budget: Budget = Budget()
     prices: Prices | None = None
 

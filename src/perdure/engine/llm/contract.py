@@ -5,8 +5,8 @@ A request is a value that every service can be asked with.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 from perdure.engine.llm.schemas import check_schema
 from perdure.errors import InvalidValueError
@@ -41,8 +41,6 @@ class Occasion:
 CHOICES = frozenset({"auto", "required", "none"})
 ROLES = frozenset({"system", "user", "assistant"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_TOOL = frozenset({"name", "description", "input_schema"})
-_MESSAGE = frozenset({"role", "content"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +55,6 @@ class Message:
             )
         if not encodable(self.content, "content of a message").strip():
             raise InvalidValueError("a message says nothing. Fix: leave it out.")
-
-    @classmethod
-    def read(cls, given: Mapping[str, JSON]) -> Self:
-        return cls(**_fields(given, _MESSAGE, "message"))  # type: ignore[arg-type] # it looks itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +78,8 @@ class Tool:
         check_schema(kept, f"the input_schema of the tool {self.name!a}")
         object.__setattr__(self, "input_schema", kept)
 
-    @classmethod
-    def read(cls, given: Mapping[str, JSON]) -> Self:
-        return cls(**_fields(given, _TOOL, "tool"))  # type: ignore[arg-type] # it looks itself
+
+_Part = TypeVar("_Part", Message, Tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +108,9 @@ class Request:
         tools: Sequence[Mapping[str, JSON]] | None,
         tool_choice: str,
     ) -> Self:
-        """Take a request as callers write it."""
         return cls(
-            tuple(Message.read(each) for each in _listed(messages, "messages")),
-            tuple(Tool.read(each) for each in _listed(tools or (), "tools")),
+            tuple(_made(Message, each) for each in _listed(messages, "messages")),
+            tuple(_made(Tool, each) for each in _listed(tools or (), "tools")),
             tool_choice,
         )
 
@@ -167,18 +159,18 @@ def _listed(given: object, what: str) -> Sequence[Mapping[str, JSON]]:
     return given
 
 
-def _fields(given: object, names: frozenset[str], what: str) -> Mapping[str, JSON]:
-    if not isinstance(given, Mapping) or set(given) != names:
+def _made(kind: type[_Part], given: object) -> _Part:
+    names = [each.name for each in fields(kind)]
+    if not isinstance(given, Mapping) or set(given) != set(names):
         raise InvalidValueError(
-            f"a {what} is {shown(given)}. Fix: give an object with {', '.join(sorted(names))}."
+            f"a {kind.__name__.lower()} is {shown(given)}. "
+            f"Fix: give an object with {', '.join(sorted(names))}."
         )
-    return given
+    return kind(**given)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """As many tokens as were read and written."""
-
     input_tokens: int
     output_tokens: int
 
@@ -189,8 +181,6 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool that the model wants to be called, with arguments as it wrote them."""
-
     tool: str
     arguments: str
     """Meant to be a JSON object; nobody has looked yet."""
@@ -206,15 +196,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model declined."""
-
     usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """The model was at the end of its tokens before it was done."""
-
     usage: Usage | None = None
 
 
@@ -297,3 +283,8 @@ class Wrapper:
     @property
     def _model(self) -> str:
         return str(self.parameters.get("model"))
+
+
+def no_number(name: str) -> NoReturn:
+    """Refuse NaN and infinities, which Python reads as JSON and no service means."""
+    raise ValueError(name)

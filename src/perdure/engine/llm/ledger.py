@@ -91,10 +91,6 @@ _TOTALS = {
         FROM calls WHERE at >= ? GROUP BY 1 ORDER BY 1"""
     for name in ("day", "session", "model", "purpose")
 }
-_ROWS = (
-    "SELECT at, account, session, purpose, model, input_tokens, output_tokens, money, cached, "
-    "outcome FROM calls WHERE at >= ? ORDER BY seq"
-)
 _FORGET_ACCOUNT = (
     "UPDATE calls SET account = '', owner = '', session = '' WHERE memory = ? AND account = ?"
 )
@@ -131,22 +127,6 @@ class Cost:
     @property
     def dollars(self) -> Decimal | None:
         return None if self.money is None else Decimal(self.money) / BILLION
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One call, as it is kept. What was said in it is not."""
-
-    at: datetime
-    account_id: str
-    session_id: str
-    purpose: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    money: int | None
-    cached: bool
-    outcome: Outcome
 
 
 class Ledger:
@@ -199,7 +179,6 @@ class Ledger:
                 db.execute(_SETTLE_FOR, told)
 
     def note_remembered(self, occasion: Occasion, model: str) -> None:
-        """Write down an answer that was known from before."""
         now = moment(self._clock(), "time of a call")
         with self._file.changing(outlasts_power=False) as db:
             self._add(db, now, occasion, (model, _NOTHING, 0, Outcome.REMEMBERED))
@@ -225,13 +204,9 @@ class Ledger:
             raise InvalidValueError(
                 f"nothing is added up by {shown(by)}. Fix: use {', '.join(_TOTALS)}."
             )
+        begin = 0 if since is None else _micros(moment(since, "time to begin with"))
         with self._file.reading() as db:
-            return [Cost(*row) for row in db.execute(_TOTALS[by], (_from(since),))]
-
-    def rows(self, since: datetime | None = None) -> list[Row]:
-        """Return each call, the oldest first."""
-        with self._file.reading() as db:
-            return [_row(row) for row in db.execute(_ROWS, (_from(since),))]
+            return [Cost(*row) for row in db.execute(_TOTALS[by], (begin,))]
 
     # ------------------------------------------------------------ tenants
     def delete_account_data(self, account_id: str) -> int:
@@ -256,7 +231,6 @@ def _spent(db: sqlite3.Connection, statement: str, *values: str) -> tuple[int, i
 
 
 def _check(what: str, limit: Limit, spent: tuple[int, int], wanted: tuple[int, int]) -> None:
-    """Refuse a call that may come to more than is left."""
     for most, before, more, told in zip(
         (limit.tokens, limit.money), spent, wanted, (_tokens, dollars), strict=True
     ):
@@ -279,18 +253,8 @@ def _tokens(count: int) -> str:
     return f"{count:,} tokens"
 
 
-def _row(row: tuple[int, str, str, str, str, int, int, int | None, int, str]) -> Row:
-    at, *texts, read, written, money, cached, outcome = row
-    when = _EPOCH + timedelta(microseconds=at)
-    return Row(when, *texts, read, written, money, bool(cached), Outcome(outcome))  # type: ignore[arg-type, call-arg] # as the statement names them
-
-
 def _micros(time: datetime) -> int:
     return (time - _EPOCH) // _MICROSECOND
-
-
-def _from(since: datetime | None) -> int:
-    return _micros(_EPOCH if since is None else moment(since, "time to begin with"))
 
 
 def _day(time: datetime) -> str:
@@ -323,7 +287,8 @@ class Metered(Wrapper):
         try:
             reply = self._inner.complete(request, seconds=seconds)
         except LanguageModelError as error:
-            if _costs_nothing(error):
+            unbilled = isinstance(error, ServiceUnreachableError) and not error.billed
+            if unbilled or isinstance(error, RequestRefusedError):
                 self._settle(number, Outcome.UNBILLED, _NOTHING)
             else:
                 self._settle(number, Outcome.FAILED, None)
@@ -334,9 +299,3 @@ class Metered(Wrapper):
     def _settle(self, number: int, outcome: Outcome, usage: Usage | None) -> None:
         money = None if usage is None else self._terms.cost(usage)
         self._ledger.settle(number, outcome, usage, money)
-
-
-def _costs_nothing(error: LanguageModelError) -> bool:
-    if isinstance(error, ServiceUnreachableError):
-        return not error.billed
-    return isinstance(error, RequestRefusedError)

@@ -129,7 +129,6 @@ class Remembered(Wrapper):
 
 
 def answers_folder(folder: Path) -> Path:
-    """Return where the answers are, apart from the locks: a store for each owner."""
     return folder / "accounts"
 
 

@@ -13,7 +13,8 @@ Any other word is refused: an answer that was not looked at in full is not calle
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from operator import ge, gt, le, lt
+from typing import Any, TypeGuard
 
 from perdure.errors import InvalidValueError
 from perdure.model.values import JSON, shown
@@ -27,16 +28,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-_COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength"})
-_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_NOTES = frozenset({"title", "description", "default", "examples"})
-_WORDS = (
-    frozenset({"type", "enum", "const", "properties", "required", "additionalProperties"})
-    | frozenset({"items", "anyOf"})
-    | _COUNTS
-    | _BOUNDS
-    | _NOTES
-)
+_FITS: dict[str, Callable[[float, float], bool]] = {
+    "minimum": ge,
+    "maximum": le,
+    "exclusiveMinimum": gt,
+    "exclusiveMaximum": lt,
+}
+_COUNTS = ("minItems", "maxItems", "minLength", "maxLength")
+_UNCHECKED = ("additionalProperties", "const", "default", "description", "examples")
 _DEEPEST = 32
 
 Schema = Mapping[str, Any]
@@ -45,6 +44,35 @@ Fault = tuple[str, str]
 
 
 # ---------------------------------------------------------------- schemas
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _are_types(value: object) -> bool:
+    names = value if _is_list(value) else [value]
+    return bool(names) and all(isinstance(each, str) and each in _TYPES for each in names)
+
+
+_WORDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "type": (f"one of {', '.join(_TYPES)}, or a list of them", _are_types),
+    "properties": ("an object of schemas", lambda value: isinstance(value, Mapping)),
+    "required": (
+        "a list of names",
+        lambda value: _is_list(value) and all(isinstance(each, str) for each in value),
+    ),
+    **dict.fromkeys(
+        ("enum", "anyOf"),
+        ("a list with something in it", lambda value: _is_list(value) and bool(value)),
+    ),
+    **dict.fromkeys(
+        _COUNTS, ("a whole number from 0 on", lambda value: type(value) is int and value >= 0)
+    ),
+    **dict.fromkeys(_FITS, ("a number", lambda value: type(value) in {int, float})),
+    **dict.fromkeys((*_UNCHECKED, "items", "title"), ("", lambda _: True)),
+}
+"""What each word must be, and whether it is."""
+
+
 def check_schema(schema: object, what: str) -> None:
     """Refuse a schema that is not of an object, or says what we can't check."""
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
@@ -58,48 +86,18 @@ def _check(schema: object, where: str, depth: int) -> None:
     if not depth:
         raise InvalidValueError(f"{where} is nested too deep. Fix: {_DEEPEST} levels are the most.")
     if not isinstance(schema, Mapping):
-        raise _wrong(where, schema, "a schema is an object")
+        raise InvalidValueError(f"{where} is {shown(schema)}. Fix: make it a schema, an object.")
     for word, value in schema.items():
         if word not in _WORDS:
             raise InvalidValueError(
                 f"{where} says {shown(word)}, which answers are not checked for. "
                 f"Fix: use {', '.join(sorted(_WORDS))}."
             )
-        _check_word(word, value, where)
+        expected, is_so = _WORDS[word]
+        if not is_so(value):
+            raise InvalidValueError(f"{where}.{word} is not {expected}. Fix: make it so.")
     for name, inner in _schemas_in(schema):
         _check(inner, f"{where}.{name}", depth - 1)
-
-
-def _check_word(word: str, value: object, where: str) -> None:
-    if word == "type":
-        _demand(_are_types(value), where, word, f"one of {', '.join(_TYPES)}, or a list of them")
-    elif word in _COUNTS:
-        _demand(type(value) is int and value >= 0, where, word, "a whole number from 0 on")
-    elif word in _BOUNDS:
-        _demand(type(value) in {int, float}, where, word, "a number")
-    elif word in {"required", "enum", "anyOf"}:
-        _demand(_is_list(value), where, word, "a list")
-        if word == "required":
-            _demand(all(isinstance(each, str) for each in value), where, word, "a list of names")  # type: ignore[attr-defined] # it is a list
-        elif not value:
-            raise _wrong(f"{where}.{word}", value, "nothing fits an empty list")
-    elif word == "properties":
-        _demand(isinstance(value, Mapping), where, word, "an object of schemas")
-
-
-def _demand(is_so: object, where: str, word: str, what: str) -> None:
-    if not is_so:
-        raise InvalidValueError(f"{where}.{word} is not {what}. Fix: make it so.")
-
-
-def _are_types(value: object) -> bool:
-    if isinstance(value, str):
-        return value in _TYPES
-    return _is_list(value) and bool(value) and all(each in _TYPES for each in value)  # type: ignore[attr-defined] # it is a list
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _schemas_in(schema: Schema) -> Iterator[tuple[str, object]]:
@@ -110,10 +108,6 @@ def _schemas_in(schema: Schema) -> Iterator[tuple[str, object]]:
         yield "items", schema["items"]
     for at, each in enumerate(schema.get("anyOf", ())):
         yield f"anyOf[{at}]", each
-
-
-def _wrong(where: str, value: object, why: str) -> InvalidValueError:
-    return InvalidValueError(f"{where} is {shown(value)}: {why}. Fix: correct it.")
 
 
 def is_closed(schema: Schema) -> bool:
@@ -140,11 +134,15 @@ def _faults(value: Any, schema: Schema, at: str) -> Iterator[Fault]:  # noqa: AN
     if isinstance(value, dict):
         yield from _faults_of_object(value, schema, at)
     elif isinstance(value, list):
-        yield from _faults_of_array(value, schema, at)
+        yield from _faults_of_length(len(value), schema, at, "Items")
+        for place, each in enumerate(value if "items" in schema else ()):
+            yield from _faults(each, schema["items"], f"{at}[{place}]")
     elif isinstance(value, str):
-        yield from _faults_of_length(len(value), schema, at, "Length", "characters")
+        yield from _faults_of_length(len(value), schema, at, "Length")
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _faults_of_number(value, schema, at)
+        for word, fits in _FITS.items():
+            if word in schema and not fits(value, schema[word]):
+                yield at, f"it is {shown(value)}, and {word} is {schema[word]}"
 
 
 def _faults_of_choice(value: Any, schema: Schema, at: str) -> Iterator[Fault]:  # noqa: ANN401 - JSON
@@ -170,31 +168,10 @@ def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterato
             yield from _faults(each, inner, f"{at}.{name}")
 
 
-def _faults_of_array(value: list[Any], schema: Schema, at: str) -> Iterator[Fault]:
-    yield from _faults_of_length(len(value), schema, at, "Items", "items")
-    if "items" in schema:
-        for place, each in enumerate(value):
-            yield from _faults(each, schema["items"], f"{at}[{place}]")
-
-
-def _faults_of_length(length: int, schema: Schema, at: str, word: str, of: str) -> Iterator[Fault]:
+def _faults_of_length(length: int, schema: Schema, at: str, word: str) -> Iterator[Fault]:
     least, most = schema.get(f"min{word}", 0), schema.get(f"max{word}", length)
     if not least <= length <= most:
-        yield at, f"it has {length} {of}"
-
-
-def _faults_of_number(value: float, schema: Schema, at: str) -> Iterator[Fault]:
-    for word, fits in _FITS.items():
-        if word in schema and not fits(value, schema[word]):
-            yield at, f"it is {shown(value)}, and {word} is {schema[word]}"
-
-
-_FITS: dict[str, Callable[[float, float], bool]] = {
-    "minimum": lambda value, bound: value >= bound,
-    "maximum": lambda value, bound: value <= bound,
-    "exclusiveMinimum": lambda value, bound: value > bound,
-    "exclusiveMaximum": lambda value, bound: value < bound,
-}
+        yield at, f"it has {length} {'items' if word == 'Items' else 'characters'}"
 
 
 def _types(schema: Schema) -> tuple[str, ...]:

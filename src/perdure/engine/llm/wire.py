@@ -9,14 +9,14 @@ import math
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, ClassVar
 
-from perdure.engine.llm.contract import Answer, Reply, Request, Tool
+from perdure.engine.llm.contract import Answer, Reply, Request, Tool, Usage, no_number
 from perdure.errors import (
     AnswerMalformedError,
     InvalidValueError,
@@ -99,7 +99,6 @@ Clock = Callable[[], float]
 
 
 def load(package: str) -> Any:  # noqa: ANN401 - a module without a type here
-    """Import an official client; the extra is called like it."""
     try:
         return import_module(package)
     except ImportError as error:
@@ -127,7 +126,6 @@ class Wire:
         self.client.close()
 
     def ask(self, create: Callable[..., Any], seconds: float, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
-        """Call the client's verb, which returns the raw response."""
         if seconds <= 0:
             raise self._unreachable("there is no time left for it", billed=False)
         try:
@@ -168,7 +166,7 @@ class Wire:
     # ------------------------------------------------------------ answers
     def _parsed(self, response: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
         try:
-            told = json.loads(response.content, parse_constant=_no_number)
+            told = json.loads(response.content, parse_constant=no_number)
         except (ValueError, RecursionError):
             raise self.wrong("it is no JSON") from None
         if not isinstance(told, dict):
@@ -275,10 +273,6 @@ def _seconds_until(told: str) -> float:
     return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(name)
-
-
 # ---------------------------------------------------------------- adapters
 class Adapter(ABC):
     """A `Completer` through an official client: what the protocols have in common."""
@@ -286,14 +280,12 @@ class Adapter(ABC):
     protocol: ClassVar[str]
     """Its name, in what an answer depends on."""
     _create: Callable[..., Any]
-    """The verb of the client, which returns the raw response."""
 
     def __init__(self, package: Any, service: Service, clock: Clock) -> None:  # noqa: ANN401 - as above
         self._service = service
         self._wire = Wire(package, service, clock)
 
     def close(self) -> None:
-        """Let go of the connections that are open."""
         self._wire.close()
 
     @property
@@ -358,8 +350,13 @@ class Adapter(ABC):
         """Return what the service said, unchecked."""
 
 
-def count_of(usage: object, *names: str) -> int | None:
-    """Return the sum of what a service says under these names; None if it says nothing we know."""
+def usage_of(told: object, read: Sequence[str], written: str) -> Usage | None:
+    """Return the tokens that a service says it used, under its names for them; None if not all."""
+    counts = _count_of(told, *read), _count_of(told, written)
+    return None if counts[0] is None or counts[1] is None else Usage(counts[0], counts[1])
+
+
+def _count_of(usage: object, *names: str) -> int | None:
     if not isinstance(usage, Mapping):
         return None
     counts = [usage.get(name) or 0 for name in names]

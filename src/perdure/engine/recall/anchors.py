@@ -69,7 +69,6 @@ def _iso(match: re.Match[str]) -> tuple[Meaning, str] | None:
 
 
 def _slashed(match: re.Match[str]) -> tuple[Meaning, str] | None:
-    """Read a date in figures, unless its day may be its month."""
     month, day = sorted((int(match["first"]), int(match["second"])))
     if month != day <= _LAST_MONTH:
         return None
@@ -109,7 +108,6 @@ def _season(match: re.Match[str]) -> tuple[Meaning, str]:
 
 
 def _part(match: re.Match[str]) -> tuple[Meaning, str]:
-    """Read a quarter or a half of a year."""
     number = int(match["number"])
     length = PARTS[match["part"].lower()]
     first = length * (number - 1) + 1

@@ -20,8 +20,6 @@ INTRODUCTION = (
 
 
 class Packable(Protocol):
-    """What can be put before a model."""
-
     @property
     def snippet(self) -> str: ...
 
@@ -98,7 +96,6 @@ def _without_controls(text: str) -> str:
 
 
 def entry(hit: "Hit") -> str:
-    """Return a hit with its title and date, in a fence that nothing in it can end."""
     from perdure.engine.validate.texts import presentable, presentable_line  # noqa: PLC0415 - who packs pays
 
     about = " · ".join(map(presentable_line, hit.told))

@@ -62,8 +62,6 @@ def yearly(at: Callable[[int], Period]) -> Cycle:
 
 
 def weekly(weekday: int, days: int = 1) -> Cycle:
-    """Return so many days of each week from a weekday on; 0 is Monday."""
-
     def at(week: int) -> Period:
         return day_at(datetime.fromordinal(week * 7 + 1 + weekday), days)
 
@@ -164,7 +162,6 @@ def nearest_weekend(moment: datetime) -> Period:
 
 
 def easter(year: int) -> Period:
-    """Return Easter Sunday and Monday of a Gregorian year, after Gauss and Lilius."""
     century, golden = year // 100, year % 19
     epact = (15 + century - century // 4 - (13 + 8 * century) // 25 + 19 * golden) % 30
     epact -= epact // 28 * (1 - 29 // (epact + 1) * ((21 - golden) // 11))
@@ -174,7 +171,6 @@ def easter(year: int) -> Period:
 
 
 def thanksgiving(year: int) -> Period:
-    """Return the fourth Thursday of November."""
     first = datetime(year, 11, 1, tzinfo=UTC)
     return day_at(first + timedelta(days=(3 - first.weekday()) % 7 + 21))
 
@@ -192,7 +188,6 @@ _COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (1, 3), "few": (2, 6), "several
 
 
 def counted(words: str) -> tuple[int, int]:
-    """Return the fewest and the most that a count may mean."""
     if words.isdecimal():
         return int(words), int(words)
     bare = words.lower().split()

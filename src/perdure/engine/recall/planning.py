@@ -33,8 +33,6 @@ _MOST_CHARACTERS = 10_000
 
 
 class Plan(NamedTuple):
-    """A question, taken apart."""
-
     question: str
     words: tuple[str, ...]
     """Those that say something, each once; all of them if none does."""
@@ -54,7 +52,6 @@ class Plan(NamedTuple):
 
 
 def plan(question: str, now: datetime) -> Plan:
-    """Take a question apart, as asked at some time."""
     asked = question[:_MOST_CHARACTERS]
     words = content_words(asked)
     times, events = _when(asked, now)
@@ -74,7 +71,6 @@ def plan(question: str, now: datetime) -> Plan:
 
 
 def _when(question: str, now: datetime) -> "tuple[tuple[Span, ...], tuple[EventReference, ...]]":
-    """Return the times and events that a question names; most name none, and need no calendar."""
     if not _MAY_NAME_A_TIME.search(question):
         return (), ()
     from perdure.engine.recall.times import events_in, times_in  # noqa: PLC0415 - who needs it pays

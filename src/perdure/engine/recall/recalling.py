@@ -26,14 +26,7 @@ from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.memo import embed
 from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
-from perdure.model.record import (
-    ACCOUNT,
-    OWNER_SPACE,
-    PROJECT,
-    VALID_AT,
-    VALID_FROM,
-    VALID_UNTIL,
-)
+from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT, VALID_FROM, VALID_UNTIL
 from perdure.model.values import JSON, counted, encodable, moment, read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
@@ -50,8 +43,6 @@ NO_MODEL = Hint(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What somebody wants to know."""
-
     text: str
     top_k: int = 10
     budget_tokens: int | None = None
@@ -98,8 +89,6 @@ def _demand_types(value: JSON) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What recall draws on: canonical state, and what was derived from it."""
-
     reader: NodeReader
     relations: RelationReader
     index: KeptIndex
@@ -109,20 +98,14 @@ class Sources:
 
 
 class Recaller:
-    """Answers questions about one memory, of the present or of a moment in the past."""
-
     def __init__(
-        self,
-        sources: Sources,
-        *,
-        config: RetrievalConfig | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, sources: Sources, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._reader = sources.reader
         self._index = sources.index
         self._embedder = sources.embedder
         self._why_words = sources.why_words
-        self._config = config or RetrievalConfig()
+        self._config = RetrievalConfig()
         self._retriever = Retriever(sources.index, sources.relations, self._config)
         self._clock = clock
 
@@ -168,7 +151,6 @@ class Recaller:
     def _packed(
         self, question: Question, hits: Sequence[Hit], confirming: "Confirming"
     ) -> Packed[Hit] | None:
-        """Pack what was found, after what is always loaded and what is of the project."""
         if question.budget_tokens is None:
             return None
         of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
@@ -278,7 +260,6 @@ class Confirming:
         return sorted(target for target in targets if self._stored(target) is not None)
 
     def is_of(self, uri: str, project: str) -> bool:
-        """Whether a node that was confirmed says that it is of a project."""
         stored = self._known.get(uri)
         return stored is not None and stored.node.project == project != ""
 
@@ -303,7 +284,6 @@ class Confirming:
 
 
 def _says(content: str, snippet: str) -> bool:
-    """Whether a snippet stands in a content, to the letter."""
     return snippet in content or snippet in _ESCAPED.sub("", content)
 
 

@@ -98,7 +98,6 @@ def _day(time: datetime | None) -> str:
 
 
 def hit_of(stored: "Stored") -> Hit:
-    """Return all of a node, as something to be shown."""
     node = stored.node
     return Hit(
         uri=node.uri,
@@ -154,13 +153,11 @@ class Hint:
 
 
 def rebuilt(damage: DamageError) -> Hint:
-    """Return the hint that a damaged index was built again; nothing is left to do about it."""
     what, _, _ = str(damage).partition(" Fix: ")
     return Hint(HintKind.INDEX_REBUILT, f"{what} It was built again")
 
 
 def quarantined(text: str) -> tuple[Hint, ...]:
-    """Return the hint that files were quarantined; none for an empty text."""
     return (Hint(HintKind.QUARANTINED, text),) if text else ()
 
 

@@ -34,8 +34,6 @@ Embed = Callable[[str], Sequence[float]]
 
 @dataclass(slots=True)
 class Ranking:
-    """Candidates, best first, and how they came to be."""
-
     candidates: Iterator[Candidate]
     steps: list[Step] = field(default_factory=list)
 
@@ -44,11 +42,11 @@ class Retriever:
     """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
 
     def __init__(
-        self, index: KeptIndex, relations: RelationReader, config: RetrievalConfig | None = None
+        self, index: KeptIndex, relations: RelationReader, config: RetrievalConfig
     ) -> None:
         self._index = index
         self._relations = relations
-        self._config = config or RetrievalConfig()
+        self._config = config
 
     def rank(
         self, plan: Plan, embed: Embed, filters: Filters, ctx: RequestContext, *, project: str = ""
@@ -148,7 +146,6 @@ class Retriever:
     def _below(
         self, summaries: Sequence[SeedHit], vector: Sequence[float], filters: Filters
     ) -> Iterator[SeedHit]:
-        """Yield the nearest passages below places, from folder to node to passage."""
         pending, seen = [hit.uri for hit in summaries], set[str]()
         while pending:
             uri = pending.pop(0)
@@ -184,7 +181,6 @@ class Retriever:
             found.add(hit)
 
     def _by_relations(self, found: Candidates, filters: Filters, ctx: RequestContext) -> None:
-        """Give what the best nodes are related to a share of their scores."""
         by_uri: dict[str, list[Candidate]] = defaultdict(list)
         for candidate in scoring.best_first(found):
             by_uri[candidate.hit.uri].append(candidate)

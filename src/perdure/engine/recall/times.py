@@ -154,7 +154,6 @@ def _unit(name: str) -> str | Cycle:
 
 
 def _range(text: str, first: Anchor, later: _Reading, now: datetime) -> Span | None:
-    """Return the time from one anchor to the next where words join them to a range."""
     link = _search(_LINK, text, later.begin)
     if not link or link.start() != first.end:
         return None
@@ -323,6 +322,5 @@ def _references(question: str, times: tuple[Span, ...]) -> Iterator[EventReferen
 
 
 def _before_time(match: re.Match[str], time: Span | None) -> str:
-    """Return the words of a phrase up to the date in it."""
     length = time.position.start - match.start("phrase") if time else len(match["phrase"])
     return match["phrase"][: max(length, 0)]

@@ -127,13 +127,11 @@ class Ahead:
 
     # ------------------------------------------------------------ planning
     def take(self, plan: WritePlan, ctx: RequestContext) -> None:
-        """Let what a plan writes be known from here on."""
         for node in filter(None, (plan.node, *plan.former, *plan.doubted)):
             self.at(node.place, ctx)
             self._planned[node.uri] = node
 
     def nodes(self) -> list[ContextNode]:
-        """Return what is to be written: for each node one version, the next."""
         return [self._next(node) for node in self._planned.values() if self._is_change(node)]
 
     def changes(self) -> Iterator[Change]:
@@ -163,7 +161,6 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _leads(node: ContextNode, page: ContextNode) -> bool:
-    """Whether a node says that a page superseded it."""
     return any(
         edge.to_uri == page.uri and edge.relation_type == SUPERSEDED_BY for edge in node.relations
     )

@@ -40,8 +40,6 @@ _OF_ACTION = {
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What becomes of one candidate, and why."""
-
     candidate: CandidateMemory
     outcome: Outcome
     reason: str
@@ -57,7 +55,6 @@ class Planned:
 
     @property
     def superseded(self) -> tuple[str, ...]:
-        """Where that is which it superseded."""
         return tuple(each.uri for each in self.plan.former) if self.plan else ()
 
 
@@ -71,15 +68,9 @@ class Change:
 
     @property
     def diff(self) -> str:
-        """The change as a unified diff; empty if only what it rests on has changed."""
-        lines = unified_diff(
-            _lines(self.before), _lines(self.after), self.uri, self.uri, lineterm=""
-        )
+        before, after = self.before.splitlines(), self.after.splitlines()
+        lines = unified_diff(before, after, self.uri, self.uri, lineterm="")
         return "".join(f"{line}\n" for line in lines)
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +99,10 @@ class SessionCommit:
 
     @property
     def masked(self) -> int:
-        """How many secrets were masked in what is new."""
         return sum(len(each.kinds) for each in self.masked_messages)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many candidates there were, and how many of them had which outcome."""
         found = Counter(each.outcome for each in self.plans)
         return {"extracted": len(self.plans), **{each.value: found[each] for each in Outcome}}
 
@@ -147,12 +136,10 @@ class SessionCommit:
 
     @property
     def superseded(self) -> int:
-        """How many statements no longer hold because of this session."""
         return sum(len(each.superseded) for each in self.plans)
 
     @property
     def diff(self) -> str:
-        """All that changed, or would, as one unified diff."""
         return "".join(each.diff for each in self.changes)
 
     def _count(self, outcome: Outcome) -> int:

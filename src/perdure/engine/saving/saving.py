@@ -92,19 +92,15 @@ LEAST_CONFIDENCE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """How a session is to be saved."""
-
     least_confidence: float = LEAST_CONFIDENCE
     extract: bool = True
     """Learn from the messages; else only keep them."""
     dry_run: bool = False
-    """Say what would be done, and write nothing."""
     again: bool = False
     """Learn from all messages, those too that were learned from before."""
     project: str = ""
     """The project that its statements belong to, but for those about the person."""
     addition: Addition = WHOLE
-    """How the messages join the session."""
     progress: Callable[[int, int], None] = lambda _done, _all: None
     """Told after each part how many messages are done, of how many."""
 
@@ -184,14 +180,12 @@ class Saving:
 
     # ------------------------------------------------------------ one part
     def _foresee(self, window: Window, ahead: Ahead, ctx: RequestContext) -> "_Learned":
-        """Say what would be learned from some messages, after what went before."""
         candidates, unfit = self._candidates(window, ctx)
         return [*unfit, *self._plans(candidates, ahead, ctx)], list(ahead.changes())
 
     def _learn(
         self, window: Window, archived: Archived, beginnings: Beginnings, ctx: RequestContext
     ) -> "_Learned":
-        """Keep what can be learned from some messages, and that it was learned."""
         candidates, unfit = self._candidates(window, ctx)
         before, after = beginnings.mark(window.start), beginnings.mark(window.end)
         for _ in range(_ATTEMPTS):
@@ -284,7 +278,6 @@ _Learned = tuple[list[Planned], list[Change]]
 
 
 def saving_for(parts: Parts, ctx: RequestContext, wishes: Wishes) -> Saving:
-    """Return who saves a session of a memory."""
     known = KnownNodes(parts.nodes, Answering(parts).match)
     return Saving(parts.nodes, known, parts.learning(ctx), wishes=wishes)
 

@@ -77,7 +77,6 @@ class Bare:
 
 
 def bare(text: str) -> Bare | None:
-    """Return a text as its words are read; None if that is how it is written."""
     if text.isascii() and not _BETWEEN.search(text):
         return None
     parts: list[str] = []

@@ -102,7 +102,6 @@ def _fold(character: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    """Return the text with spaces in place of lines that are marked."""
     if INLINE_LABEL not in text:
         return text
     lines = text.split("\n")
@@ -124,7 +123,6 @@ def _phrases(text: str, folded: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _orders() -> list[tuple[re.Pattern[str], str]]:
-    """Return the patterns of `orders.txt`, each with its heading."""
     return [
         (
             re.compile((r"\b" if where == "begins" else "") + text.replace(" ", r"[\s_-]{1,4}")),
@@ -196,7 +194,6 @@ def _marked(text: str, found: list[Instruction]) -> str:
 
 
 def _touched(lines: list[str], found: list[Instruction]) -> set[int]:
-    """Return which lines hold a part of what was found, but for empty and marked ones."""
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)

@@ -33,7 +33,6 @@ class Layout:
 
 
 def within(spans: list[Span], place: int) -> bool:
-    """Whether a place is in one of the spans, which are in order."""
     at = bisect_right(spans, (place, 1 << 62)) - 1
     return at >= 0 and place < spans[at][1]
 
@@ -53,8 +52,6 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 class _Reader:
-    """Goes through the lines of a text, and notes what they are."""
-
     def __init__(self) -> None:
         self.found = Layout()
         self._fence: tuple[int, str] | None = None
@@ -224,7 +221,6 @@ def _tags(text: str, found: Layout) -> Iterator[Edit]:
 
 
 def _next(places: list[int], start: int, end: int) -> int:
-    """Return the first of the places from `start` on; `end` if it comes before."""
     at = bisect_left(places, start)
     return min(places[at], end) if at < len(places) else end
 

@@ -40,13 +40,11 @@ def refers(value: str) -> bool:
 
 
 def classes(value: str) -> int:
-    """Return of how many sorts the characters are: small, capital, digits, others."""
     sorts = (str.islower, str.isupper, str.isdigit, lambda each: not each.isalnum())
     return sum(any(map(sort, value)) for sort in sorts)
 
 
 def entropy(value: str) -> float:
-    """Return how many bits each character tells, as far as its own counts say."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
@@ -83,7 +81,6 @@ def assigned_in(text: str) -> Iterator[Place]:
 
 
 def in_urls(text: str) -> Iterator[Place]:
-    """Yield the passwords of addresses such as `postgres://user:password@host`."""
     for match in _IN_URL.finditer(text):
         value = match["bare"]
         if (
@@ -169,7 +166,6 @@ Judge = Callable[[str], bool]
 
 
 def spoken_in(text: str) -> Iterator[Place]:
-    """Yield the kind and place of each value that is said to be a secret."""
     yield from _judged_by(_BESIDE_A_KEY, text, TOKEN, _is_token)
     yield from _judged_by(_BESIDE_A_PASSWORD, text, PASSWORD, _is_strong)
     yield from _judged_by(_LOGIN, text, PASSWORD, _is_strong)
@@ -208,7 +204,6 @@ def _is_token(value: str) -> bool:
 
 
 def _is_strong(value: str) -> bool:
-    """Whether a word is mixed as only passwords are."""
     if _CODE.search(value) or _NAMES_OF_CODES.fullmatch(value):
         return False
     digits = sum(map(str.isdigit, value))

@@ -42,8 +42,6 @@ class Secret:
 
 
 class SecretPolicy(Enum):
-    """What becomes of a text with a secret."""
-
     REFUSE = "refuse"
     MASK = "mask"
 
@@ -94,7 +92,6 @@ def _without(text: str, secrets: Iterable[Secret]) -> str:
 
 @cache
 def _services() -> list[tuple[str, list[str], re.Pattern[str]]]:
-    """Return what `services.txt` knows: kinds, with their hints and patterns."""
     found: list[tuple[str, list[str], re.Pattern[str]]] = []
     for line in Path(__file__).with_name("services.txt").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -170,7 +167,6 @@ _KNOWN_IBANS = frozenset(_NUMBERS["KNOWN_IBANS"].split())
 
 
 def _cards_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where numbers of payment cards are, in groups or beside a word for a card."""
     for match in _CARD.finditer(text):
         digits = re.sub(r"[ -]", "", match[0])
         if not _ISSUED.fullmatch(digits) or digits in _KNOWN_CARDS or not _luhn(digits):
@@ -181,7 +177,6 @@ def _cards_in(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _ibans_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where international bank account numbers are whose length and checksum are right."""
     for match in _IBAN.finditer(text):
         wanted = _IBAN_LENGTHS.get(match[0][:2])
         end = match.start()

@@ -14,7 +14,6 @@ HIDDEN = "hidden and control characters are gone or shown"
 INERT = "HTML or a link does nothing any more"
 ORDER = "an instruction is marked as quoted"
 MASKED = "masked: "
-"""Before the kind of a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,6 @@ class CleanText:
 
 
 def count_masked(notes: Iterable[Note]) -> int:
-    """Return how many secrets were masked, as the notes tell."""
     return sum(each.what.startswith(MASKED) for each in notes)
 
 
@@ -93,13 +91,11 @@ def refuse_secrets(
 
 
 def with_article(kind: str) -> str:
-    """Return a kind of secret as a sentence names it."""
     spoken = kind[0] in "AEIOUaeiou" and not kind.startswith("one")
     return f"{'an' if spoken else 'a'} {kind}"
 
 
 def strings_in(value: JSON) -> Iterator[str]:
-    """Yield all texts in a JSON value, but for names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | Sequence):

@@ -53,13 +53,16 @@ def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.RE
     found = _Cleaning(policy)
     metadata = found.metadata(candidate.metadata)
     refuse_secrets(candidate.slug, "slug", "choose another name.")
-    proven = EVIDENCE in candidate.metadata
-    quote, speaker = _proof(candidate) if proven else found.loose_proof(candidate)
+    if EVIDENCE in candidate.metadata:
+        quote, speaker = _proof(candidate)
+    else:
+        quote = found.block(candidate.quote, "quote")
+        speaker = found.line(candidate.speaker, "name of the speaker", MAX_ABSTRACT)
     clean = replace(
         candidate,
         content=found.content(candidate.content),
         abstract=found.line(candidate.abstract, "abstract", MAX_ABSTRACT),
-        overview=found.overview(candidate.overview),
+        overview=found.block(candidate.overview, "overview"),
         where=found.line(candidate.where, "place", MAX_ABSTRACT),
         who=tuple(found.line(each, "name", MAX_ABSTRACT) for each in candidate.who),
         metadata=metadata,
@@ -71,8 +74,6 @@ def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.RE
 
 @dataclass(frozen=True, slots=True)
 class Safe:
-    """A text and what is told of it, as they may be stored."""
-
     content: str
     metadata: dict[str, JSON]
     notes: tuple[Note, ...]
@@ -95,8 +96,6 @@ def _proof(candidate: CandidateMemory) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Cleaning:
-    """Cleans text after text, and keeps the notes."""
-
     policy: SecretPolicy
     notes: list[Note] = field(default_factory=list)
 
@@ -109,18 +108,11 @@ class _Cleaning:
             )
         return self._noted(clean)
 
-    def overview(self, text: str) -> str:
-        return self._fitted(text, MAX_OVERVIEW, lambda part: cleaned(part, "overview", self.policy))
+    def block(self, text: str, where: str) -> str:
+        return self._fitted(text, MAX_OVERVIEW, lambda part: cleaned(part, where, self.policy))
 
     def line(self, text: str, where: str, limit: int) -> str:
         return self._fitted(text, limit, lambda part: cleaned_line(part, where, self.policy))
-
-    def loose_proof(self, candidate: CandidateMemory) -> tuple[str, str]:
-        """Return quote and speaker of a candidate that names no message to find them in."""
-        quote = self._fitted(
-            candidate.quote, MAX_OVERVIEW, lambda part: cleaned(part, "quote", self.policy)
-        )
-        return quote, self.line(candidate.speaker, "name of the speaker", MAX_ABSTRACT)
 
     def metadata(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
         clean: dict[str, JSON] = {}
@@ -162,7 +154,6 @@ class _Cleaning:
         return key
 
     def _fitted(self, text: str, limit: int, clean: Callable[[str], CleanText]) -> str:
-        """Return as much of a text as fits once it is clean."""
         result = clean(text)
         while len(result.text) > limit:
             text = shortened(text, len(text) * 3 // 4)
@@ -221,8 +212,6 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """Which secrets were in a message; never what they said."""
-
     message: int
     """Which one of the session it is, from 0."""
     kinds: tuple[str, ...]
@@ -261,5 +250,4 @@ def common(before: Sequence[Message], said: Sequence[Message]) -> int:
 
 
 def same(before: Sequence[Message], said: Sequence[Message]) -> bool:
-    """Whether these were said before, as far as both go."""
     return common(before, said) == min(len(before), len(said))

@@ -67,7 +67,6 @@ class ChatGpt:
 
 
 def _branch(nodes: Mapping[str, object], current: object) -> dict[str, None]:
-    """Return the names of the nodes from the first one to the current one, in order."""
     at = current if isinstance(current, str) and current in nodes else _last_leaf(nodes)
     found: dict[str, None] = {}
     while at is not None:

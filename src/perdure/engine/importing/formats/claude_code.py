@@ -6,13 +6,7 @@ A line names the line that it follows. Going back in a session starts another br
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import (
-    Conversation,
-    Finding,
-    Item,
-    NotResumableError,
-    Said,
-)
+from perdure.engine.importing.contract import Conversation, Finding, Item, NotResumableError, Said
 from perdure.engine.importing.reading import (
     each_file,
     each_object,
@@ -109,8 +103,6 @@ class ClaudeCode:
 
 
 class _Lines:
-    """What the lines of a file say."""
-
     def __init__(self) -> None:
         self.own: dict[str, Line] = {}
         self.title = self.cwd = self.branch = self.id = ""
@@ -178,7 +170,6 @@ def _beside(line: Line) -> str:
 
 
 def _known(line: Line) -> JSON:
-    """Return of a line what tells whether others follow it."""
     known: dict[str, JSON] = {name: text_of(line.get(name)) or None for name in _OF_A_KNOWN_LINE}
     if kind := _beside(line):
         known["message"] = {"content": [{"type": kind}]}

@@ -79,8 +79,6 @@ class Codex:
 
 
 class _Session:
-    """What the lines of a file say, after those of which there is a state."""
-
     def __init__(self, state: Mapping[str, JSON]) -> None:
         self.id, self.began = text_of(state.get("id")), text_of(state.get("began"))
         self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
@@ -136,7 +134,6 @@ class _Session:
 
 
 def _failed(output: object) -> str:
-    """Return what a tool said that failed; "" if it did not."""
     known = mapping_of(_parsed(output))
     text = known.get("output", known.get("content", output))
     text = _text(text) if isinstance(text, list) else text_of(text)

@@ -117,7 +117,6 @@ def _said(given: Mapping[str, object]) -> Iterator[Said]:
 
 
 def _text(content: object) -> str:
-    """Return the text of parts, of a function's response too."""
     if isinstance(content, list):
         return "\n\n".join(filter(None, map(_text, content)))
     part = mapping_of(content)

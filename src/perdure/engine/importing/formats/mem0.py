@@ -90,7 +90,6 @@ def _metadata(said: Mapping[str, object]) -> dict[str, JSON]:
 
 
 def _own(metadata: Mapping[str, object]) -> dict[str, JSON]:
-    """Return the plain values of a memory's own metadata, under names that mean nothing to us."""
     return {f"mem0_{text_of(name)}": _plain(value) for name, value in metadata.items()}
 
 

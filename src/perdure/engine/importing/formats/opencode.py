@@ -76,8 +76,6 @@ class OpenCode:
 
 
 class _Files:
-    """Sessions that are folders of files."""
-
     def __init__(self, source: Source, name: str) -> None:
         self._source = source
         self._name = name

@@ -4,20 +4,12 @@ import json
 import time
 from typing import Any
 
-from perdure.engine.llm.contract import (
-    Answer,
-    Call,
-    Refusal,
-    Reply,
-    Request,
-    Tool,
-    Truncation,
-    Usage,
-)
-from perdure.engine.llm.wire import Adapter, Clock, Service, count_of, load
+from perdure.engine.llm.contract import Answer, Call, Refusal, Reply, Request, Tool, Truncation
+from perdure.engine.llm.wire import Adapter, Clock, Service, load, usage_of
 from perdure.errors import InvalidValueError
 from perdure.model.values import plain
 
+_READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
 _DONE = frozenset({"end_turn", "stop_sequence", "tool_use"})
 _CHOICES = {"auto": {"type": "auto"}, "required": {"type": "any"}, "none": {"type": "none"}}
@@ -77,7 +69,7 @@ class Anthropic(Adapter):
         return _CHOICES.get(choice, {"type": "tool", "name": choice})
 
     def _reply(self, told: dict[str, Any]) -> Reply:
-        usage, stop = _usage(told.get("usage")), told.get("stop_reason")
+        usage, stop = usage_of(told.get("usage"), _READ, "output_tokens"), told.get("stop_reason")
         blocks = told.get("content")
         if stop == "refusal":
             return Refusal(usage)
@@ -104,9 +96,3 @@ class Anthropic(Adapter):
 
 def _is(block: object, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
-
-
-def _usage(told: object) -> Usage | None:
-    read = count_of(told, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    written = count_of(told, "output_tokens")
-    return None if read is None or written is None else Usage(read, written)

@@ -12,10 +12,9 @@ from perdure.engine.llm.contract import (
     Request,
     Tool,
     Truncation,
-    Usage,
 )
 from perdure.engine.llm.schemas import is_closed
-from perdure.engine.llm.wire import ANSWER, Adapter, Clock, Service, count_of, load, text_of
+from perdure.engine.llm.wire import ANSWER, Adapter, Clock, Service, load, text_of, usage_of
 from perdure.model.values import plain
 
 
@@ -63,7 +62,7 @@ class OpenAICompatible(Adapter):
                 pass
             case _:
                 raise self._wire.wrong("it holds no message")
-        usage = _usage(told.get("usage"))
+        usage = usage_of(told.get("usage"), ["prompt_tokens"], "completion_tokens")
         if message.get("refusal") or finish == "content_filter":
             return Refusal(usage)
         if finish == "length":
@@ -78,8 +77,3 @@ class OpenAICompatible(Adapter):
             case {"function": {"name": str(name), "arguments": str(arguments)}}:
                 return Call(name, arguments)
         raise self._wire.wrong("a call of a tool in it names no tool, or has no arguments")
-
-
-def _usage(told: object) -> Usage | None:
-    read, written = count_of(told, "prompt_tokens"), count_of(told, "completion_tokens")
-    return None if read is None or written is None else Usage(read, written)
