@@ -78,14 +78,6 @@ class Sweep(NamedTuple):
     cids: tuple[CID, ...]
 
 
-class Imported(NamedTuple):
-    """Another history was taken in up to `position`, where its seal was this; no longer written."""
-
-    history: bytes
-    position: int
-    seal: bytes
-
-
 class Unknown(NamedTuple):
     """An entry of a later version; it counts as a position and is passed over."""
 
@@ -93,7 +85,7 @@ class Unknown(NamedTuple):
     body: bytes
 
 
-Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep | Imported
+Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep
 Entry = Known | Unknown
 
 _KINDS: dict[type[Known], int] = {
@@ -105,7 +97,6 @@ _KINDS: dict[type[Known], int] = {
     SnapshotAnchor: 6,
     Result: 7,
     Sweep: 8,
-    Imported: 9,
 }
 
 
@@ -135,8 +126,6 @@ def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
             return bytes(sid) + bytes(cid)
         case Sweep(horizon, cids):
             return canonical.encode([horizon, cids])
-        case Imported(history, position, seal):
-            return canonical.encode([history, position, seal])
 
 
 def decode_all(records: bytes) -> list[Entry]:
@@ -197,15 +186,6 @@ def _sweep(body: bytes) -> Sweep:
     return Sweep(horizon, tuple(map(_cid, cids)))
 
 
-def _imported(body: bytes) -> Imported:
-    history, position, seal = _items(body)
-    if not isinstance(history, bytes) or not isinstance(seal, bytes):
-        raise TypeError("a history and its seal are bytes")
-    if not isinstance(position, int):
-        raise TypeError("a position is a number")
-    return Imported(history, position, seal)
-
-
 def _items(body: bytes) -> list[Value]:
     items = canonical.decode(body)
     if not isinstance(items, list):
@@ -228,7 +208,6 @@ _READERS: dict[int, Callable[[bytes], Known]] = {
     6: _anchor,
     7: _result,
     8: _sweep,
-    9: _imported,
 }
 
 

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
-from perdure.artifacts.state import is_foreign
 from perdure.errors import (
     ConcurrentModificationError,
     FileAboveError,
@@ -79,7 +78,7 @@ def keys_among(names: Iterable[str]) -> Iterator[Locator]:
 
 def _is_key(name: str) -> bool:
     try:
-        return Locator(name).key == name and bool(name) and not is_foreign(name)
+        return Locator(name).key == name and bool(name)
     except InvalidLocatorError:
         return False
 
