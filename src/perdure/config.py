@@ -204,7 +204,7 @@ def set_state_mode(environ: Mapping[str, str], mode: str) -> Path:
     if {**changed.parse(), _STATE_MODE: None} != {**file.parse(), _STATE_MODE: None}:
         what = f"{_STATE_MODE} can't be set there without a change of something else"
         raise file.refuse([_STATE_MODE], what, f"write {said.strip()} into its first line")
-    from perdure.engine.whole_file import write_whole  # noqa: PLC0415 - who only reads pays not
+    from perdure.files import write_whole  # noqa: PLC0415 - who only reads pays not
 
     # A link is followed: some keep all their config files in one place, and link to them.
     write_whole(Path(os.path.realpath(file.path)), changed.text.encode())

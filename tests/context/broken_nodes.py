@@ -313,15 +313,16 @@ class ArchivesTheAbsent(Nodes):
 Also = Callable[[Draft], None]
 
 
-def _nothing(_draft: Draft) -> None: ...
-
-
 class TakesNothingBack(Nodes):
-    def unarchive_node(self, uri: str, ctx: RequestContext, also: Also = _nothing) -> None: ...
+    def unarchive_node(
+        self, uri: str, ctx: RequestContext, also: Also = lambda _draft: None
+    ) -> None: ...
 
 
 class TakesAnythingBack(Nodes):
-    def unarchive_node(self, uri: str, ctx: RequestContext, also: Also = _nothing) -> None:
+    def unarchive_node(
+        self, uri: str, ctx: RequestContext, also: Also = lambda _draft: None
+    ) -> None:
         with suppress(NodeNotFoundError):
             super().unarchive_node(uri, ctx, also)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from perdure.app.opening import arriving_into, history_folder, open_recorded, recorded_of
 from perdure.config import FILE_NAME, Config, ConfigFile, config_of, load_config, read_file
 from perdure.engine.arriving import Migrated, Migrating
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
@@ -24,6 +23,7 @@ from perdure.errors import (
     StorageSelectionError,
     explain,
 )
+from perdure.files import write_whole
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.contract import is_directory
 

@@ -20,7 +20,6 @@ from perdure.artifacts.entry import Bind, decode_all
 from perdure.artifacts.proof import log_root
 from perdure.artifacts.verify import Progress
 from perdure.engine.exporting import ARCHIVE, Manifest, demand_whole
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
     ArchiveError,
@@ -33,6 +32,7 @@ from perdure.errors import (
     StorageFaultError,
     StorageUnavailableError,
 )
+from perdure.files import write_whole
 from perdure.storage.contract import StorageBackend, walk
 from perdure.storage.history import History
 from perdure.storage.locator import Locator

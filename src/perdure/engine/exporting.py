@@ -31,7 +31,6 @@ from perdure.artifacts.verify import Progress
 from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.context.reading import NodeReader
 from perdure.engine.erasing.tracing import Span, spans_of_sessions
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
     ArchiveError,
@@ -42,6 +41,7 @@ from perdure.errors import (
     explain,
     explain_reading,
 )
+from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.storage.history import MOVED_FROM, Circumstances, Event, History
 from perdure.storage.locator import Locator

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 
 from perdure.database import DatabaseFile, InMemory
 from perdure.errors import DamageError, PackageMissingError
+from perdure.files import Way
 from perdure.index.account import schema
 from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
 from perdure.index.account.file import (
@@ -47,7 +48,6 @@ from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT
 from perdure.model.uri import check_id
 from perdure.model.values import counted
-from perdure.way import Way
 
 _SOME_MORE = 256
 _MOST = 2**31
