@@ -57,44 +57,14 @@ else:
         },
     )
 
-__all__ = [
-    "ABSENT",
-    "Authorisation",
-    "BackendOptions",
-    "BackendRegistry",
-    "Capabilities",
-    "CapabilityMismatchError",
-    "ConcurrentModificationError",
-    "ConflictStrategy",
-    "DerivedMaintenance",
-    "Expectation",
-    "Finding",
-    "FindingKind",
-    "Info",
-    "InvalidLocatorError",
-    "Locator",
-    "LockTimeout",
-    "LockTiming",
-    "Mutex",
-    "OptionError",
-    "PersonalWriteRefusedError",
-    "ProtocolError",
-    "StorageBackend",
-    "StoragePreview",
-    "StorageSelectionError",
-    "StorageSettings",
-    "Tier",
-    "TierLayout",
-    "TransactionalBackend",
-    "atomic_write",
-    "check_expectation",
-    "check_found",
-    "content_hash",
-    "encode_text",
-    "normalize_key",
-    "registry",
-    "select_backend",
-    "storage_preview",
-    "vault_mutex",
-    "walk",
-]
+__all__ = ["Capabilities", "ConflictStrategy", "Finding", "FindingKind", "Info", "StorageBackend"]
+__all__ += ["TransactionalBackend", "walk"]
+__all__ += ["ABSENT", "Expectation", "check_expectation", "check_found"]
+__all__ += ["Locator", "content_hash", "encode_text", "normalize_key"]
+__all__ += ["BackendOptions", "BackendRegistry", "registry"]
+__all__ += ["StoragePreview", "StorageSettings", "select_backend", "storage_preview"]
+__all__ += ["LockTiming", "Mutex", "atomic_write", "vault_mutex"]
+__all__ += ["Authorisation", "DerivedMaintenance", "Tier", "TierLayout"]
+__all__ += ["CapabilityMismatchError", "ConcurrentModificationError", "InvalidLocatorError"]
+__all__ += ["LockTimeout", "OptionError", "PersonalWriteRefusedError"]
+__all__ += ["ProtocolError", "StorageSelectionError"]
