@@ -277,21 +277,17 @@ class SqliteIndex:
         return self._ask(account_id, told, 0.0)
 
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
-        wanted, asked = sought(filters), {"ids": json.dumps(list(ids))}
-
-        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
-            condition = wanted_in(db, wanted).condition or "1"
-            rows = db.execute(schema.LOOK.format(condition), asked).fetchall()
-            return hits_of(rows, repeat(0.0, len(rows)))
-
-        return self._ask(wanted.account, told, [])
+        return self._unscored(schema.LOOK, filters, ids=json.dumps(list(ids)))
 
     def noted(self, filters: Filters, top_k: int) -> list[SeedHit]:
-        wanted, most = sought(filters), {"most": top_k}
+        return self._unscored(schema.NOTED, filters, most=top_k)
+
+    def _unscored(self, query: str, filters: Filters, **asked: object) -> list[SeedHit]:
+        wanted = sought(filters)
 
         def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
             condition = wanted_in(db, wanted).condition or "1"
-            rows = db.execute(schema.NOTED.format(condition), most).fetchall()
+            rows = db.execute(query.format(condition), asked).fetchall()
             return hits_of(rows, repeat(0.0, len(rows)))
 
         return self._ask(wanted.account, told, [])
