@@ -1,16 +1,31 @@
-"""Files written whole, folders made durable, and foreign files moved out of derived folders."""
+"""Files written whole, closed, made durable; and foreign files moved out of derived folders."""
 
 import errno
 import os
 import secrets
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from perdure.errors import explain
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Closing:
+    """What is closed by the end of a `with`."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def write_whole(

@@ -16,15 +16,15 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 1_959,
-    "app": 3_070,
-    "artifacts": 7_235,
-    "context": 3_200,
-    "engine": 23_745,
-    "harness": 1_079,
-    "index": 4_222,
-    "model": 2_412,
+    "app": 3_064,
+    "artifacts": 7_049,
+    "context": 3_153,
+    "engine": 23_675,
+    "harness": 1_078,
+    "index": 4_183,
+    "model": 2_395,
     "process": 546,
-    "storage": 4_891,
+    "storage": 4_790,
     "surfaces": 6_664,
     "testing": 4_218,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_739
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_284

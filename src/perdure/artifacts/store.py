@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from google_crc32c import value as crc32c
 
@@ -32,6 +32,7 @@ from perdure.errors import (
     UnknownSnapshotError,
     explain_reading,
 )
+from perdure.files import Closing
 
 if TYPE_CHECKING:
     from perdure.artifacts.catalogue import Catalogue
@@ -46,7 +47,7 @@ _LARGE = 1 << 20
 _MOST_TOUCHED = 1 << 17
 
 
-class ArtifactStore:
+class ArtifactStore(Closing):
     """Content by its CID, visible as of a log position, for ever.
 
     Any number of threads and processes may use one history at the same time. `put` returns when
@@ -88,7 +89,7 @@ class ArtifactStore:
 
     @cached_property
     def _derivations(self) -> Derivations:
-        return Derivations(self.catalogue, self.operations, self._hash, self.get)
+        return Derivations(self.catalogue, self.operations, self._hash, self.get, self._content)
 
     # ------------------------------------------------------------ putting
     def put(self, artifact: Artifact) -> tuple[CID, IndexState]:
@@ -437,12 +438,6 @@ class ArtifactStore:
         self._journal.close()
         if "catalogue" in self.__dict__:
             self.catalogue.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Contents:

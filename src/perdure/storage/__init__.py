@@ -24,10 +24,13 @@ from perdure.storage.content import (
 from perdure.storage.contract import (
     Capabilities,
     ConflictStrategy,
+    DerivedMaintenance,
     Finding,
     FindingKind,
     Info,
     StorageBackend,
+    Tier,
+    TierLayout,
     TransactionalBackend,
     walk,
 )
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
         select_backend,
         storage_preview,
     )
-    from perdure.storage.tiers import DerivedMaintenance, Tier, TierLayout
 else:
     __getattr__ = exports(
         __name__,
@@ -53,7 +55,6 @@ else:
             "lock.mutex": "LockTiming Mutex vault_mutex",
             "personal": "Authorisation",
             "selection": "StoragePreview StorageSettings select_backend storage_preview",
-            "tiers": "DerivedMaintenance Tier TierLayout",
         },
     )
 

@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 
 from perdure.database import DatabaseFile, InMemory
 from perdure.errors import DamageError, PackageMissingError
-from perdure.files import Way
+from perdure.files import Closing, Way
 from perdure.index.account import schema
 from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
 from perdure.index.account.file import (
@@ -55,7 +55,7 @@ _MOST = 2**31
 Told = TypeVar("Told")
 
 
-class SqliteIndex:
+class SqliteIndex(Closing):
     """A `KeptIndex` that survives the process and the machine.
 
     A change is on the disk when the verb returns. One that concerns several accounts is whole in
@@ -78,12 +78,6 @@ class SqliteIndex:
     def close(self) -> None:
         """Let go of all files; every other verb is `ClosedError` from now on."""
         self._files.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------ changes
     def upsert(self, records: Sequence[IndexRecord]) -> None:
