@@ -29,7 +29,7 @@ from perdure.engine.memory import Memory
 from perdure.engine.recall.planning import plan
 from perdure.index.contract import Embedder
 from perdure.index.embedders.minilm import MiniLM
-from perdure.index.models import demand
+from perdure.index.models.installed import demand
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

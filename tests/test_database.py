@@ -16,7 +16,7 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from perdure.way import set_aside
+from perdure.files import set_aside
 from tests.disks import refusing
 
 TABLES = Tables(

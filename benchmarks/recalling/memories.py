@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from perdure.app import Context, open_context
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import SqliteOutbox
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.memory import Memory
 from perdure.engine.sessions import Sessions
 from perdure.index.contract import Embedder

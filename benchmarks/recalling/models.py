@@ -20,7 +20,7 @@ def minilm(models: Path) -> Embedder | None:
     """Return the model that is installed in a folder; None if none is, or it can't be run."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     from perdure.index.embedders.minilm import MiniLM  # noqa: PLC0415 - after it is told so
-    from perdure.index.models import demand  # noqa: PLC0415 - as before
+    from perdure.index.models.installed import demand  # noqa: PLC0415 - as before
 
     try:
         model = MiniLM(demand(models))

@@ -26,7 +26,7 @@ from examples.demo.stage import NotShownError, Say, Stage
 from examples.demo.talks import OWNER, made_up_key
 from perdure.config import load_config
 from perdure.errors import ConfigError, PerdureError
-from perdure.index.models import find
+from perdure.index.models.installed import find
 from perdure.surfaces import out
 from perdure.surfaces.cli import cli
 from perdure.surfaces.lazy import INTERRUPTED, PIPE_CLOSED, forget_output

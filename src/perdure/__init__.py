@@ -118,91 +118,20 @@ else:
         },
     )
 
-__all__ = [
-    "CID",
-    "INTRODUCTION",
-    "AsyncMemory",
-    "AsyncPastMemory",
-    "BlamedLine",
-    "Check",
-    "Checkup",
-    "Cited",
-    "Claim",
-    "ContextNode",
-    "Conversation",
-    "Cost",
-    "Deleted",
-    "Edges",
-    "Edits",
-    "Entry",
-    "Erased",
-    "ErasurePlan",
-    "Event",
-    "Fate",
-    "Finding",
-    "Forgotten",
-    "Former",
-    "Garbage",
-    "Hint",
-    "HintKind",
-    "Hit",
-    "Imported",
-    "IndexProof",
-    "IndexStatus",
-    "IndexUpkeep",
-    "Lag",
-    "LeftOut",
-    "ListedIndex",
-    "Log",
-    "Memory",
-    "Merged",
-    "Migrated",
-    "MigrationPlan",
-    "Note",
-    "OutboxUpkeep",
-    "Outcome",
-    "PastMemory",
-    "Pending",
-    "Planned",
-    "Problem",
-    "ProjectInfo",
-    "Projects",
-    "Proof",
-    "Proven",
-    "Provenance",
-    "Quote",
-    "Reassigned",
-    "RecallResult",
-    "Remembered",
-    "Repaired",
-    "RewindStep",
-    "Rewound",
-    "Said",
-    "Saved",
-    "SessionCommit",
-    "SessionInfo",
-    "Severity",
-    "StatusPart",
-    "TenantKind",
-    "Tenants",
-    "Verified",
-    "Version",
-    "WatchKind",
-    "WatchReport",
-    "WorkKind",
-    "WorkReport",
-    "Worked",
-    "Written",
-    "check_proof",
-    "import_formats",
-    "is_export",
-    "open",
-    "open_async",
-    "presentable",
-    "read_conversation",
-    "session_id_for",
-    "tokens_in",
-]
+__all__ = ["AsyncMemory", "AsyncPastMemory", "Memory", "PastMemory", "open", "open_async"]
+__all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "Saved", "SessionCommit"]
+__all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
+__all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
+__all__ += ["ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
+__all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
+__all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]
+__all__ += ["Claim", "Former", "Merged", "Provenance", "Quote", "Said"]
+__all__ += ["Garbage", "Proof", "Proven", "Verified", "check_proof"]
+__all__ += ["Imported", "Migrated", "MigrationPlan", "import_formats", "is_export"]
+__all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "StatusPart"]
+__all__ += ["IndexProof", "IndexStatus", "IndexUpkeep", "ListedIndex", "OutboxUpkeep"]
+__all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "Worked"]
+__all__ += ["ProjectInfo", "Projects", "Reassigned"]
 __all__ += errors.__all__  # type: ignore[attr-defined] # it is made when imported
 
 

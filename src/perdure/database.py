@@ -106,7 +106,7 @@ class DatabaseFile:
         with self._alone(), self._explained():
             db = self._writable()
             self._synchronize(db, _FULL if outlasts_power else _NORMAL)
-            with _transaction(db):
+            with transaction(db):
                 yield db
 
     @property
@@ -227,7 +227,7 @@ class DatabaseFile:
         return db
 
     def _check(self, db: sqlite3.Connection) -> None:
-        version = _version(db)
+        version = version_of(db)
         if version > self._tables.version:
             raise self._too_new(version)
         if version != self._tables.version:
@@ -243,13 +243,13 @@ class DatabaseFile:
         db.execute(f"PRAGMA synchronous = {_FULL}")
         self._synchronous = _FULL
         db.execute("PRAGMA secure_delete = ON")
-        if _version(db) != self._tables.version:
+        if version_of(db) != self._tables.version:
             self._settle(db)
 
     def _settle(self, db: sqlite3.Connection) -> None:
         """Make the tables, unless somebody else has; refuse a file that is not ours."""
-        with _transaction(db):
-            version = _version(db)
+        with transaction(db):
+            version = version_of(db)
             if version > self._tables.version:
                 raise self._too_new(version)
             if version == self._tables.version:
@@ -413,7 +413,8 @@ def look(
 
 
 @contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Change a database wholly or not at all."""
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
@@ -429,7 +430,7 @@ def _code(error: sqlite3.Error) -> int | None:
     return None if code is None else code & 0xFF
 
 
-def _version(db: sqlite3.Connection) -> int:
+def version_of(db: sqlite3.Connection) -> int:
     ((version,),) = db.execute("PRAGMA user_version")
     return int(version)
 

@@ -44,11 +44,11 @@ def exported(store: ArtifactStore) -> bytes:
 def signed(data: bytes, key: SigningKey) -> bytes:
     """Return an archive with a checkpoint that was signed."""
     archive = read_archive(io.BytesIO(data))
-    end = archive.end
+    end, survey = archive.end, archive.survey
     origin = origin_of(archive.history)
-    claim = Checkpoint(origin, end.position, archive.root, end.time, archive.snapshots)
+    claim = Checkpoint(origin, end.position, survey.root, end.time, survey.snapshots)
     text = claim.signed(key).to_text().encode()
-    footer = Footer(end.position, end.seal, archive.root, text).encode()
+    footer = Footer(end.position, end.seal, survey.root, text).encode()
     return redigested(data[: -32 - len(archive.footer)] + footer + bytes(32))
 
 

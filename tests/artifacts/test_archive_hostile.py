@@ -17,7 +17,6 @@ from perdure.artifacts.archiving import export, import_archive
 from perdure.artifacts.entry import (
     Bind,
     Entry,
-    Imported,
     Lift,
     Put,
     Register,
@@ -60,8 +59,8 @@ def small() -> bytes:
         store.tombstone(cid, "why")
         store.gc(before=store.current())
         store.record([Change("name", b"text", {"who": ["Ana", 1, 2.5, None]})])
-        imported = Imported(bytes(range(16)), 1, bytes(32))
-        store._journal.commit(lambda draft: draft.append(imported), alone=True)
+        unknown = Unknown(9, bytes(range(16)))
+        store._journal.commit(lambda draft: draft.append(unknown), alone=True)
         return exported(store)
 
 

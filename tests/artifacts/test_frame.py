@@ -11,7 +11,6 @@ from perdure.artifacts.cid import CID, Codec
 from perdure.artifacts.entry import (
     Bind,
     Entry,
-    Imported,
     Lift,
     Put,
     Register,
@@ -50,8 +49,7 @@ ENTRIES: st.SearchStrategy[Entry] = (
     | st.builds(SnapshotAnchor, LONG, LONG, st.binary(min_size=32, max_size=32))
     | st.builds(Result, CIDS, CIDS)
     | st.builds(Sweep, st.integers(0, 2**63), st.lists(CIDS).map(tuple))
-    | st.builds(Imported, st.binary(min_size=16, max_size=16), st.integers(1, 2**63), st.binary())
-    | st.builds(Unknown, st.integers(10, 255), st.binary())
+    | st.builds(Unknown, st.integers(9, 255), st.binary())
 )
 HEADS = st.builds(
     Head,

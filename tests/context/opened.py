@@ -10,7 +10,7 @@ from unittest.mock import patch
 from perdure.artifacts import CID
 from perdure.context.contract import TenantData
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import SqliteOutbox
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
 from perdure.engine.building import Logged

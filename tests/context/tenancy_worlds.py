@@ -8,8 +8,8 @@ from perdure.context.files import CONTENT
 from perdure.context.followed import FollowedLinks
 from perdure.context.links import Backlinks, ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import SqliteOutbox
 from perdure.context.outbox.events import OutboxStore
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData

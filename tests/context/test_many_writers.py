@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import SqliteOutbox
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.errors import (
     ConcurrentModificationError,
     NodeExistsError,

@@ -9,8 +9,7 @@ import pytest
 
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock
-from perdure.context.outbox.events import OutboxStore
+from perdure.context.outbox.events import Clock, OutboxStore
 from perdure.context.relations import Relations
 from perdure.errors import (
     AccessDeniedError,

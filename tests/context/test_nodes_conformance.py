@@ -6,8 +6,7 @@ from pathlib import Path
 from perdure.context.followed import FollowedLinks
 from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock
-from perdure.context.outbox.events import OutboxStore
+from perdure.context.outbox.events import Clock, OutboxStore
 from perdure.context.relations import Relations
 from perdure.storage import StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from perdure.context.outbox import Clock, Siblings, SqliteOutbox
-from perdure.context.outbox.events import OutboxStore
+from perdure.context.outbox.events import Clock, OutboxStore, Siblings
+from perdure.context.outbox.sqlite import SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.outbox import SqliteOutbox, schema
+from perdure.context.outbox import schema
 from perdure.context.outbox.events import utc_now
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.database import DatabaseFile
 from perdure.errors import (
     AccessDeniedError,
@@ -395,7 +396,7 @@ def test_a_fork_that_nobody_told_of_is_refused(outbox: SqliteOutbox) -> None:
 
 WORKER = """
 import sys, time
-from perdure.context.outbox import SqliteOutbox
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.model import ContextNode, RequestContext
 outbox = SqliteOutbox(sys.argv[1])
 ctx = RequestContext("acme", "ana")

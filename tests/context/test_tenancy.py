@@ -8,8 +8,8 @@ import pytest
 from perdure.context.contract import ContextFS, RelationStore
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import SqliteOutbox
 from perdure.context.outbox.events import OutboxStore
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair

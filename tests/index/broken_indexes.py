@@ -13,7 +13,7 @@ from perdure.errors import InvalidValueError
 from perdure.index.account.rows import last_change
 from perdure.index.contract import Filters
 from perdure.index.filters import NAMED, Filing, Sought, check_cursor, sought, stamp
-from perdure.index.stores import SqliteIndex
+from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT, OWNER_SPACE
 from perdure.testing.index import reference as plain

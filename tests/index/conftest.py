@@ -3,8 +3,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from perdure.index.models import InstalledModel
-from perdure.index.models.installed import FILES
+from perdure.index.models.installed import FILES, InstalledModel
 from tests.index.minilm_cache import installed_model, published_files
 
 

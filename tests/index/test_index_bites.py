@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.index.contract import KeptIndex
-from perdure.index.stores import SqliteIndex
+from perdure.index.stores.sqlite import SqliteIndex
 from perdure.testing import suite
 from perdure.testing.index import (
     CONCURRENT_PROCESSES,

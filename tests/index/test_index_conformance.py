@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from perdure.index.contract import KeptIndex
-from perdure.index.stores import SqliteIndex
+from perdure.index.stores.sqlite import SqliteIndex
 from perdure.testing.index.base import CONCURRENT_PROCESSES, SURVIVES_REOPENING
 from perdure.testing.index.index import IndexSuite
 from perdure.testing.index.reference import MemoryIndex

@@ -26,7 +26,7 @@ from perdure.index.account import matrix, nearest, schema
 from perdure.index.account.file import copy_of
 from perdure.index.account.rows import wanted_in
 from perdure.index.filters import sought, stamp
-from perdure.index.stores import SqliteIndex
+from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord
 from perdure.testing.index.base import ACCOUNT, EAST, EVERYONE, ids, near, record, said, uri_of
 from perdure.testing.storage.processes import start

@@ -16,9 +16,16 @@ import tokenizers
 
 from perdure.errors import InvalidValueError, ModelDamagedError, PackageMissingError
 from perdure.index.embedders.minilm import MiniLM
-from perdure.index.models import InstalledModel
 from perdure.index.models.bert import read_weights
-from perdure.index.models.installed import GRAPH, MAX_CHARACTERS, TOKENIZER, WEIGHTS, Pin, Runtime
+from perdure.index.models.installed import (
+    GRAPH,
+    MAX_CHARACTERS,
+    TOKENIZER,
+    WEIGHTS,
+    InstalledModel,
+    Pin,
+    Runtime,
+)
 from perdure.testing.embedder import cosine, embed
 from tests.index.bert_reference import Reference
 
@@ -204,7 +211,7 @@ REPORTING = """
 import sys
 from pathlib import Path
 from perdure.index.embedders.minilm import MiniLM
-from perdure.index.models import demand
+from perdure.index.models.installed import demand
 MiniLM(demand(Path(sys.argv[1]))).embed_texts(["tabs"])
 """
 

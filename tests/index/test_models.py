@@ -18,7 +18,6 @@ from perdure.errors import (
     ModelNotInstalledError,
     PackageMissingError,
 )
-from perdure.index.models import InstalledModel, demand, find
 from perdure.index.models.bert import build_graph, read_weights
 from perdure.index.models.installed import (
     FILES,
@@ -26,8 +25,11 @@ from perdure.index.models.installed import (
     MANIFEST,
     TOKENIZER,
     WEIGHTS,
+    InstalledModel,
     Pin,
     Runtime,
+    demand,
+    find,
     manifest_of,
     place_in,
 )

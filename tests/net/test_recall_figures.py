@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from perdure.index.models import find
+from perdure.index.models.installed import find
 from tests.net.recording import HERE, RECORDING, same_as_recorded
 
 REPOSITORY = Path(__file__).parents[2]

@@ -293,7 +293,6 @@ WRITERS = {
     "perdure.engine.worker",
     "perdure.harness.state_writing",
     "perdure.storage.batch",
-    "perdure.storage.commit",
     "perdure.storage.history",
     "perdure.storage.joint",
     "perdure.storage.lock.mutex",

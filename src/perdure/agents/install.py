@@ -24,7 +24,6 @@ from perdure.agents.entries import (
 from perdure.app.setup import alone_in
 from perdure.config import load_config
 from perdure.engine.validate.secrets import masked
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     ConcurrentModificationError,
     ConfigError,
@@ -32,6 +31,7 @@ from perdure.errors import (
     InvalidValueError,
     NotTextError,
 )
+from perdure.files import write_whole
 
 _BOM = "\ufeff"
 

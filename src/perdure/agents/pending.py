@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from perdure.agents.shown import session_file
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
     ForgottenError,
@@ -28,6 +27,7 @@ from perdure.errors import (
     PerdureError,
     VersionMismatchError,
 )
+from perdure.files import write_whole
 from perdure.model.values import shortened, visible
 
 if TYPE_CHECKING:

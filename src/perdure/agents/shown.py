@@ -7,8 +7,8 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from perdure.engine.whole_file import write_whole
 from perdure.errors import StorageError
+from perdure.files import write_whole
 
 _MOST = 2_000
 _KEPT_SECONDS = 14 * 24 * 3600.0

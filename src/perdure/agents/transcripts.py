@@ -18,8 +18,8 @@ from perdure.agents.shown import session_file
 from perdure.engine.importing.contract import Finding, Item, Resumable
 from perdure.engine.importing.sources import Entry, guarded, opened
 from perdure.engine.sessions import SessionEnd
-from perdure.engine.whole_file import write_whole
 from perdure.errors import UnreadableSourceError
+from perdure.files import write_whole
 from perdure.model.values import JSON
 
 _LOOKED_AT = 4_096

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from perdure.app.opening import default_request, history_folder, recorded_of
 from perdure.config import Config, load_config
 from perdure.errors import LockTimeout, PerdureError
+from perdure.files import Closing
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from perdure.model.aliases import Identity
 
 
-class Context:
+class Context(Closing):
     """The parts that work on one memory, each made when it is first asked for.
 
     Who only reads needs no outbox, and is not stopped by one that is damaged.
@@ -259,12 +260,6 @@ class Context:
 
     def close(self) -> None:
         self._closing.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open_context(

@@ -15,8 +15,8 @@ from typing import Any, Protocol, cast
 from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reading import Reach
 from perdure.engine.past import KEPT, Origin
-from perdure.engine.whole_file import write_whole
 from perdure.errors import DamageError, NotTextError, PerdureError, PluginError
+from perdure.files import Way, write_whole
 from perdure.index.account.file import SUFFIX, turn
 from perdure.index.account.schema import FORMAT
 from perdure.index.contract import KeptIndex
@@ -26,7 +26,6 @@ from perdure.model.uri import name_of, segment_of
 from perdure.plugins import Group, create, offered
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.way import Way
 
 FILE = "embedder.json"
 _MOST = 10_000

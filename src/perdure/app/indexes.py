@@ -34,11 +34,11 @@ from perdure.engine.recall.recalling import NO_MODEL, Recaller, Sources
 from perdure.engine.recall.result import Hint, HintKind, quarantined, rebuilt
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
+from perdure.files import Way
 from perdure.index.contract import Embedder
 from perdure.index.memo import MemoData, VectorMemo, embedder_id
 from perdure.model.uri import name_of
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.way import Way
 
 if TYPE_CHECKING:
     from perdure.engine.upkeep import DerivedTiers, ListedIndex, Upkeep

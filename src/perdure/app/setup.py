@@ -23,7 +23,6 @@ from perdure.config import (
     value_at,
 )
 from perdure.engine.arriving import Migrated, Migrating
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
@@ -34,6 +33,7 @@ from perdure.errors import (
     StorageSelectionError,
     explain,
 )
+from perdure.files import write_whole
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.contract import is_directory
 

@@ -20,18 +20,6 @@ else:
         },
     )
 
-__all__ = [
-    "CID",
-    "SID",
-    "Artifact",
-    "ArtifactLocation",
-    "ArtifactStore",
-    "BlockSlice",
-    "Change",
-    "Codec",
-    "Derived",
-    "Hash",
-    "IndexState",
-    "Literal",
-    "Logged",
-]
+__all__ = ["SID", "Artifact", "Derived", "Literal"]
+__all__ += ["CID", "Codec", "Hash"]
+__all__ += ["ArtifactLocation", "ArtifactStore", "BlockSlice", "Change", "IndexState", "Logged"]

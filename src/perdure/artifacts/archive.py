@@ -232,9 +232,6 @@ class Archive:
 
     headers: Mapping[int, Header]
     """By the number of the segment."""
-    end: End
-    snapshots: int
-    root: bytes
     digest: bytes
     footer: bytes
     source: Section
@@ -250,8 +247,12 @@ class Archive:
         return self.headers[1].hash
 
     @property
+    def end(self) -> End:
+        return self.survey.end
+
+    @property
     def state(self) -> IndexState:
-        return IndexState(self.snapshots, self.end.position)
+        return IndexState(self.survey.snapshots, self.end.position)
 
     @property
     def size(self) -> int:
@@ -333,17 +334,7 @@ class _Reading:
         if footer[:3] != (survey.end.position, survey.end.seal, survey.root):
             raise DamageError("its last lines speak of another log")
         self._check_contents(headers, survey)
-        return Archive(
-            headers,
-            survey.end,
-            survey.snapshots,
-            survey.root,
-            digest,
-            footer.encode(),
-            self._source,
-            self._sections,
-            survey,
-        )
+        return Archive(headers, digest, footer.encode(), self._source, self._sections, survey)
 
     def _check_digest(self) -> bytes:
         source, hasher = self._source, sha256()

@@ -27,13 +27,12 @@ from perdure.artifacts.archive import (
     read_archive,
     zeros,
 )
-from perdure.artifacts.arrival import arrive, clear, open_arriving
 from perdure.artifacts.cid import CID
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Bind, Sweep, decode_all
 from perdure.artifacts.index import Content, Draft
 from perdure.artifacts.journal import Journal
-from perdure.artifacts.mark import Mark
+from perdure.artifacts.mark import Mark, arrive, clear, open_arriving
 from perdure.artifacts.segment import (
     HEADER_BYTES,
     SLICE,

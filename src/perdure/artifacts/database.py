@@ -22,6 +22,7 @@ from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import FolderLock, boot_name, take_in_time
 from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
 from perdure.artifacts.state import Logged
+from perdure.database import transaction, version_of
 
 _VERSION = 3
 _SCHEMA = (
@@ -117,18 +118,14 @@ class Database:
         for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "cell_size_check = ON"):
             self.connection.execute(f"PRAGMA {pragma}")
         here = f"{_boot()} {self._identity}"
-        if self._version() == _VERSION and self.facts().seen_on == here:
+        if version_of(self.connection) == _VERSION and self.facts().seen_on == here:
             return
         with self.changing():
-            if self._version() == _VERSION:
+            if version_of(self.connection) == _VERSION:
                 self._check()
             else:
                 self._create()
             self.connection.execute("UPDATE facts SET seen_on = ?", (here,))
-
-    def _version(self) -> int:
-        ((version,),) = self.connection.execute("PRAGMA user_version")
-        return int(version)
 
     def _create(self) -> None:
         if self.connection.execute("SELECT * FROM sqlite_master").fetchall():
@@ -161,14 +158,8 @@ class Database:
         """Change the file as one who is alone with it, wholly or not at all."""
         with self._locked():
             self.refuse_unless_in_place()  # we would share a journal with another file
-            self.connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self.connection):
                 yield
-                self.connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):  # it may have been rolled back already
-                    self.connection.execute("ROLLBACK")
-                raise
 
     def take_in(self, batch: Iterable[Logged], history: bytes) -> Facts:
         """Add what follows on the cursor; what another process has added is passed over."""

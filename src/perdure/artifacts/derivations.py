@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from google_crc32c import value as crc32c
-
 from perdure.artifacts.artifact import (
     SID,
     Derived,
@@ -211,10 +209,12 @@ class Derivations:
         operations: Operations,
         algorithm: Hash,
         get: Callable[[CID], bytes | None],
+        content: Callable[[bytes], Content],
     ) -> None:
         self._catalogue = catalogue
         self._hash = algorithm
         self._get = get
+        self._content = content
         self._operations = operations
 
     def result_of(self, sid: SID) -> CID | None:
@@ -276,6 +276,3 @@ class Derivations:
             return decode_structure(encoded)
 
         return find
-
-    def _content(self, data: bytes) -> Content:
-        return Content(bytes(CID.of(data, self._hash)), crc32c(data), data)

@@ -7,11 +7,12 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import get_ident
 from typing import Protocol, TypeVar
+
+from perdure.files import make_folder, sync_path
 
 Buffer = bytes | memoryview
 Taken = TypeVar("Taken")
@@ -136,16 +137,8 @@ class FolderDisk:
         return FolderFile(path, os.open(path, flags, 0o600))
 
     def _make(self) -> None:
-        """Make the folder, and every folder above it, so that it survives a power cut."""
-        missing = []
-        path = self._path
-        while not os.path.isdir(path):
-            missing.append(path)
-            path = os.path.dirname(path) or "."
-        for folder in reversed(missing):
-            with suppress(FileExistsError):
-                os.mkdir(folder, 0o700)
-            sync_folder(os.path.dirname(folder) or ".")
+        if not os.path.isdir(self._path):
+            make_folder(Path(self._path))
 
     def remove(self, name: str) -> None:
         os.remove(f"{self._path}/{name}")
@@ -154,7 +147,7 @@ class FolderDisk:
         os.rename(f"{self._path}/{old}", f"{self._path}/{new}")
 
     def sync(self) -> None:
-        sync_folder(self._path)
+        sync_path(self._path)
 
     def lock(self, name: str) -> "FolderLock | None":
         lock = self._locks.get(name)
@@ -343,14 +336,6 @@ def _holding_process(path: str) -> int | None:
     except (OSError, ValueError):
         return None
     return None
-
-
-def sync_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _punch(descriptor: int, offset: int, length: int) -> None:

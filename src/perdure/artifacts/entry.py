@@ -1,9 +1,9 @@
 """What a log can say, and how it is written."""
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType, UnionType
+from typing import Any, NamedTuple
 
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import SID
@@ -78,14 +78,6 @@ class Sweep(NamedTuple):
     cids: tuple[CID, ...]
 
 
-class Imported(NamedTuple):
-    """Another history was taken in up to `position`, where its seal was this; no longer written."""
-
-    history: bytes
-    position: int
-    seal: bytes
-
-
 class Unknown(NamedTuple):
     """An entry of a later version; it counts as a position and is passed over."""
 
@@ -93,7 +85,7 @@ class Unknown(NamedTuple):
     body: bytes
 
 
-Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep | Imported
+Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep
 Entry = Known | Unknown
 
 _KINDS: dict[type[Known], int] = {
@@ -105,7 +97,6 @@ _KINDS: dict[type[Known], int] = {
     SnapshotAnchor: 6,
     Result: 7,
     Sweep: 8,
-    Imported: 9,
 }
 
 
@@ -135,8 +126,6 @@ def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
             return bytes(sid) + bytes(cid)
         case Sweep(horizon, cids):
             return canonical.encode([horizon, cids])
-        case Imported(history, position, seal):
-            return canonical.encode([history, position, seal])
 
 
 def decode_all(records: bytes) -> list[Entry]:
@@ -159,76 +148,33 @@ def _put(body: bytes) -> Put:
     return Put(CID.from_bytes(cid), offset, length, crc)
 
 
-def _register(body: bytes) -> Register:
-    return Register(CID.from_bytes(body[:36]), body[36:])
-
-
-def _bind(body: bytes) -> Bind:
-    name, cid, circumstances = _items(body)
-    if not isinstance(name, str) or not isinstance(circumstances, Mapping):
-        raise TypeError("a name is text, and its circumstances are a table")
-    return Bind(name, None if cid is None else _cid(cid), circumstances)
-
-
-def _tombstone(body: bytes) -> Tombstone:
-    cid, reason = _items(body)
-    if not isinstance(reason, str):
-        raise TypeError("a reason is text")
-    return Tombstone(_cid(cid), reason)
-
-
-def _anchor(body: bytes) -> SnapshotAnchor:
-    snapshot, position, digest = _items(body)
-    if not isinstance(snapshot, int) or not isinstance(position, int):
-        raise TypeError("a snapshot and its position are numbers")
-    if not isinstance(digest, bytes):
-        raise TypeError("a digest is bytes")
-    return SnapshotAnchor(snapshot, position, digest)
-
-
-def _result(body: bytes) -> Result:
-    return Result(CID.from_bytes(body[:36]), CID.from_bytes(body[36:]))
-
-
 def _sweep(body: bytes) -> Sweep:
-    horizon, cids = _items(body)
-    if not isinstance(horizon, int) or not isinstance(cids, list):
-        raise TypeError("a sweep has a horizon and a list of contents")
-    return Sweep(horizon, tuple(map(_cid, cids)))
+    horizon, cids = _items(body, int, list)
+    return Sweep(horizon, tuple(_checked(cids, [CID] * len(cids))))
 
 
-def _imported(body: bytes) -> Imported:
-    history, position, seal = _items(body)
-    if not isinstance(history, bytes) or not isinstance(seal, bytes):
-        raise TypeError("a history and its seal are bytes")
-    if not isinstance(position, int):
-        raise TypeError("a position is a number")
-    return Imported(history, position, seal)
+def _items(body: bytes, *kinds: type | UnionType) -> list[Any]:
+    """Read a list of just these kinds of values."""
+    return _checked(canonical.decode(body), kinds)
 
 
-def _items(body: bytes) -> list[Value]:
-    items = canonical.decode(body)
-    if not isinstance(items, list):
-        raise TypeError("an entry is a list")
+def _checked(items: object, kinds: Sequence[type | UnionType]) -> list[Any]:
+    if not isinstance(items, list) or not all(map(isinstance, items, kinds)):
+        raise TypeError("something is of the wrong kind")
+    if len(items) != len(kinds):
+        raise ValueError(f"it has {len(items)} values, not {len(kinds)}")
     return items
-
-
-def _cid(value: Value) -> CID:
-    if not isinstance(value, CID):
-        raise TypeError("content is named by its CID")
-    return value
 
 
 _READERS: dict[int, Callable[[bytes], Known]] = {
     PUT: _put,
-    2: _register,
-    3: _bind,
-    4: _tombstone,
+    2: lambda body: Register(CID.from_bytes(body[:36]), body[36:]),
+    3: lambda body: Bind(*_items(body, str, CID | None, Mapping)),
+    4: lambda body: Tombstone(*_items(body, CID, str)),
     5: lambda body: Lift(CID.from_bytes(body)),
-    6: _anchor,
-    7: _result,
+    6: lambda body: SnapshotAnchor(*_items(body, int, int, bytes)),
+    7: lambda body: Result(CID.from_bytes(body[:36]), CID.from_bytes(body[36:])),
     8: _sweep,
-    9: _imported,
 }
 
 

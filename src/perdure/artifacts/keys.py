@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.artifacts.disk import sync_folder
 from perdure.errors import ProofError, explain, explain_reading
+from perdure.files import make_folder, write_whole
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -111,11 +111,11 @@ class SigningKey:
         """
         with suppress(FileNotFoundError):
             return cls.load(path)
-        secret = cls.make(name).secret()
         try:
-            _keep(path, secret + "\n")
+            make_folder(path.parent)
         except OSError as error:
             raise explain(error, str(path.parent), path.name) from error
+        write_whole(path, f"{cls.make(name).secret()}\n".encode(), place=_name_unless_taken)
         return cls.load(path)
 
     @property
@@ -196,23 +196,9 @@ def _read(path: Path) -> str:
         raise _malformed(_SEED_FORM) from error
 
 
-def _keep(path: Path, text: str) -> None:
-    """Write the file whole under another name, then give it its own, unless that is taken."""
-    missing = [folder for folder in path.parents if not folder.exists()]
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        with os.fdopen(os.open(unfinished, flags, 0o600), "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):  # somebody else's key is there, and it counts
-            path.hardlink_to(unfinished)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    for folder in (path.parent, *(made.parent for made in missing)):
-        sync_folder(str(folder))
+def _name_unless_taken(unfinished: Path, path: Path) -> None:
+    with suppress(FileExistsError):  # somebody else's key is there, and it counts
+        path.hardlink_to(unfinished)
 
 
 # ---------------------------------------------------------------- the library

@@ -356,15 +356,8 @@ class Log:
     ) -> Frame:
         """Write a frame and return when it is durable. Only while the lock is held."""
         end = self.end
-        head = Head(
-            end.position + 1,
-            time,
-            epoch,
-            entries,
-            len(records),
-            sum(map(len, payload)),
-            records_checksum(records),
-        )
+        lengths = len(records), sum(map(len, payload))
+        head = Head(end.position + 1, time, epoch, entries, *lengths, records_checksum(records))
         if end.offset + head.length > self._reserved:
             end = self._make_room(head.length)
         return self._write(end, head, records, payload)

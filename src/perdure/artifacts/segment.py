@@ -61,7 +61,7 @@ class Readable(Protocol):
 
 # ---------------------------------------------------------------- heads and seals
 class Head(NamedTuple):
-    """How to read a frame."""
+    """How to read a frame; the fields are stored in this order."""
 
     first_position: int
     """The position of its first entry; it also names the frame's payload as a block."""
@@ -94,18 +94,7 @@ class Head(NamedTuple):
 
 
 def encode_head(head: Head, salt: int) -> bytes:
-    packed = _HEAD.pack(
-        MAGIC,
-        _VERSION,
-        0,
-        head.first_position,
-        head.time,
-        head.epoch,
-        head.entries,
-        head.records_length,
-        head.payload_length,
-        head.records_crc,
-    )
+    packed = _HEAD.pack(MAGIC, _VERSION, 0, *head)
     return packed + _CRC.pack(extend_crc32c(salt, packed))
 
 
@@ -124,10 +113,10 @@ def decode_head(data: bytes, salt: int) -> Head | None:
     magic, version, _, *fields = _HEAD.unpack(packed)
     if magic != MAGIC or version != _VERSION:
         raise DamageError(f"a frame of version {version} can't be read by this version")
-    first_position, time, epoch, count, records_length, payload_length, records_crc = fields
-    if count == 0 or first_position == 0 or records_length > _LONGEST_RECORDS:
+    head = Head(*fields)
+    if not head.entries or not head.first_position or head.records_length > _LONGEST_RECORDS:
         raise DamageError("the head of a frame makes no sense")
-    return Head(first_position, time, epoch, count, records_length, payload_length, records_crc)
+    return head
 
 
 def salt_of(history: bytes) -> int:
@@ -160,17 +149,8 @@ class Header(NamedTuple):
     """That of the last frame before it."""
 
     def encode(self) -> bytes:
-        packed = _HEADER.pack(
-            _MAGIC,
-            _VERSION,
-            self.hash.value,
-            self.number,
-            self.history,
-            self.position,
-            self.time,
-            self.epoch,
-            self.seal,
-        )
+        history, algorithm, number, *rest = self
+        packed = _HEADER.pack(_MAGIC, _VERSION, algorithm.value, number, history, *rest)
         padded = packed.ljust(HEADER_BYTES - _CRC.size, b"\0")
         return padded + _CRC.pack(crc32c(padded))
 
@@ -187,8 +167,8 @@ def decode_header(data: bytes) -> Header:
         algorithm = Hash(hash_)
     except ValueError as error:
         raise DamageError("the segment names a hash that is none of ours") from error
-    history, position, time, epoch, seal_ = rest
-    return Header(history, algorithm, number, position, time, epoch, seal_)
+    history, *before = rest
+    return Header(history, algorithm, number, *before)
 
 
 def segment_name(number: int) -> str:

@@ -1,6 +1,5 @@
 """What the store's verbs take and give."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -61,11 +60,3 @@ class Change:
     content: bytes | None
     circumstances: Mapping[str, Value] = field(default_factory=dict)
     """Who, when, why, from what; `Bind` keeps them."""
-
-
-_FOREIGN = re.compile("@[0-9a-f]{32}(/|$)")
-
-
-def is_foreign(name: str) -> bool:
-    """Whether another history had bound this name, or it is the folder of such names."""
-    return _FOREIGN.match(name) is not None

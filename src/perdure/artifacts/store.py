@@ -5,13 +5,12 @@ from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from google_crc32c import value as crc32c
 
 from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
 from perdure.artifacts.cid import CID, Codec, Hash
-from perdure.artifacts.contents import WRONG, Contents
 from perdure.artifacts.derivations import Derivation, Derivations, Operations
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, SnapshotAnchor
@@ -31,7 +30,9 @@ from perdure.errors import (
     StorageError,
     UnknownContentError,
     UnknownSnapshotError,
+    explain_reading,
 )
+from perdure.files import Closing
 
 if TYPE_CHECKING:
     from perdure.artifacts.catalogue import Catalogue
@@ -40,8 +41,13 @@ if TYPE_CHECKING:
 
 CATALOGUE = "catalogue.sqlite"
 
+_WRONG = b"not what was put"
+"""Stands for bytes that are not what they were; told apart by identity."""
+_LARGE = 1 << 20
+_MOST_TOUCHED = 1 << 17
 
-class ArtifactStore:
+
+class ArtifactStore(Closing):
     """Content by its CID, visible as of a log position, for ever.
 
     Any number of threads and processes may use one history at the same time. `put` returns when
@@ -83,7 +89,7 @@ class ArtifactStore:
 
     @cached_property
     def _derivations(self) -> Derivations:
-        return Derivations(self.catalogue, self.operations, self._hash, self.get)
+        return Derivations(self.catalogue, self.operations, self._hash, self.get, self._content)
 
     # ------------------------------------------------------------ putting
     def put(self, artifact: Artifact) -> tuple[CID, IndexState]:
@@ -195,7 +201,7 @@ class ArtifactStore:
         if row is None:
             return None
         data = self._contents.read(cid.digest, row)
-        return data if data is not WRONG else self._explain_wrong_bytes(cid, row, position)
+        return data if data is not _WRONG else self._explain_wrong_bytes(cid, row, position)
 
     def has(self, cid: CID, state: IndexState | None = None) -> bool:
         """Whether `get` would return bytes."""
@@ -433,11 +439,54 @@ class ArtifactStore:
         if "catalogue" in self.__dict__:
             self.catalogue.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+class Contents:
+    """Reads what rows speak of. The checksum is always compared, the whole hash the first time."""
+
+    def __init__(self, disk: Disk, journal: Journal, algorithm: Hash) -> None:
+        self._disk = disk
+        self._journal = journal
+        self._hash = algorithm
+        self._touched: set[int] = set()
+        self.damaged: set[bytes] = set()
+        """Of what the bytes were found to be wrong."""
+
+    def read(self, digest: bytes, row: Row) -> bytes:
+        """Return the bytes, or `_WRONG`."""
+        data = self._bytes(row.segment, row.place, row.length)
+        if crc32c(data) == row.crc and len(data) == row.length:
+            touch = row.segment << 48 | row.place
+            if touch in self._touched or self._is_right(digest, data, touch):
+                return data
+        self.damaged.add(digest)
+        return _WRONG
+
+    def mend(self, digest: bytes, data: bytes) -> None:
+        """Write the bytes of content anew where they are damaged. Only while the lock is held."""
+        row = self._journal.index.find(digest)
+        if row is not None and row.length == len(data) and self.read(digest, row) is _WRONG:
+            file = self._journal.log.file(row.segment)
+            file.write(row.place, [data])
+            file.sync()
+        self.damaged.discard(digest)
+
+    def _bytes(self, segment: int, place: int, length: int) -> bytes:
+        try:
+            file = self._journal.log.file(segment)
+            if length > _LARGE and place + length > file.size():
+                return b""
+            return file.read(place, length)
+        except OSError as error:
+            name = segment_name(segment)
+            raise explain_reading(error, self._disk.whereabouts, name) from error
+
+    def _is_right(self, digest: bytes, data: bytes, touch: int) -> bool:
+        if self._hash.digest(data) != digest:
+            return False
+        if len(self._touched) >= _MOST_TOUCHED:
+            self._touched.clear()
+        self._touched.add(touch)
+        return True
 
 
 def _check_artifact(artifact: object) -> None:

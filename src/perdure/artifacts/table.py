@@ -321,22 +321,8 @@ def _sums_bytes(bits: int) -> int:
 def _header(facts: Facts, bits: int, rows: int, ends: tuple[int, int, int, int]) -> bytes:
     """Return the header; `ends` says where the last part begins, how long it is, and two sums."""
     end = facts.end
-    packed = _HEADER.pack(
-        _MAGIC,
-        facts.hash.value,
-        0,
-        bits,
-        rows,
-        facts.history,
-        end.position,
-        end.segment,
-        0,
-        end.offset,
-        facts.last,
-        end.time,
-        end.epoch,
-        end.seal,
-        facts.horizon,
-        *ends,
-    ).ljust(HEADER_BYTES - _CRC.size, b"\0")
-    return packed + _CRC.pack(crc32c(packed))
+    what = (_MAGIC, facts.hash.value, 0, bits, rows, facts.history)
+    where = (end.position, end.segment, 0, end.offset, facts.last, end.time, end.epoch, end.seal)
+    packed = _HEADER.pack(*what, *where, facts.horizon, *ends)
+    padded = packed.ljust(HEADER_BYTES - _CRC.size, b"\0")
+    return padded + _CRC.pack(crc32c(padded))

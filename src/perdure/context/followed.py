@@ -23,10 +23,10 @@ from perdure.errors import (
     NotTextError,
     StorageUnavailableError,
 )
+from perdure.files import set_aside
 from perdure.model import Uri
 from perdure.storage import Locator
 from perdure.storage.history import Event, History
-from perdure.way import set_aside
 
 _VERSION = 2
 _TABLES = Tables(

@@ -32,11 +32,8 @@ class Places(Protocol):
 
 
 def targets(content: str) -> Iterator[str]:
-    """Yield what the links of a content name; what stands in code is none."""
-    if "[[" in content:
-        for match in re.finditer(_LINK, content):
-            if match["target"]:
-                yield match["target"].strip()
+    """Return what the links of a content name; what stands in code is none."""
+    return (target for _, target in located(content))
 
 
 def located(content: str) -> Iterator[tuple[int, str]]:

@@ -18,10 +18,8 @@ from perdure.artifacts.archive import Archive, read_archive
 from perdure.artifacts.archiving import How, export, how_it_stands, import_archive
 from perdure.artifacts.entry import Bind, decode_all
 from perdure.artifacts.proof import log_root
-from perdure.artifacts.state import is_foreign
 from perdure.artifacts.verify import Progress
 from perdure.engine.exporting import ARCHIVE, Manifest, demand_whole
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
     ArchiveError,
@@ -34,6 +32,7 @@ from perdure.errors import (
     StorageFaultError,
     StorageUnavailableError,
 )
+from perdure.files import write_whole
 from perdure.storage.contract import StorageBackend, walk
 from perdure.storage.history import History
 from perdure.storage.locator import Locator
@@ -164,7 +163,7 @@ def _bound(archive: Archive) -> dict[str, CID]:
     bound: dict[str, CID | None] = {}
     for frame in archive.frames():
         for entry in decode_all(frame.records):
-            if isinstance(entry, Bind) and not is_foreign(entry.name):
+            if isinstance(entry, Bind):
                 bound[entry.name] = entry.cid
     return {key: cid for key, cid in bound.items() if cid is not None and _is_key(key)}
 
@@ -188,7 +187,7 @@ def demand_landed(history: History, storage: StorageBackend) -> int:
     """Return how many texts are as history has them; `StorageFaultError` names one that is not."""
     position, count = history.position(), 0
     for key in history.store.catalogue.names("", position):
-        if is_foreign(key) or not _is_key(key):
+        if not _is_key(key):
             continue
         cid = history.store.catalogue.content(key, position)
         try:
@@ -264,7 +263,7 @@ class Migrating:
     def _bound(self) -> dict[str, CID]:
         history = self._source.history
         position = history.position()
-        names = [n for n in history.store.catalogue.names("", position) if not is_foreign(n)]
+        names = history.store.catalogue.names("", position)
         found = history.store.catalogue.contents(names, position)
         return {name: cid for name, cid in found.items() if cid is not None}
 

@@ -26,12 +26,11 @@ from perdure.artifacts.archiving import export, extract
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Bind
-from perdure.artifacts.state import Logged, is_foreign
+from perdure.artifacts.state import Logged
 from perdure.artifacts.verify import Progress
 from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.context.reading import NodeReader
 from perdure.engine.erasing.tracing import Span, spans_of_sessions
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AbsentError,
     ArchiveError,
@@ -42,6 +41,7 @@ from perdure.errors import (
     explain,
     explain_reading,
 )
+from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.storage.history import MOVED_FROM, Circumstances, Event, History
 from perdure.storage.locator import Locator
@@ -334,7 +334,7 @@ def _texts(history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
         return
     view = View(history, state)
     for key in history.store.catalogue.names("", history.position()):
-        path = None if is_foreign(key) else _path(key, view)
+        path = _path(key, view)
         if path is not None:
             with suppress(AbsentError, NotTextError):
                 yield path, view.read(Locator(key)).encode()

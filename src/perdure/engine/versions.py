@@ -16,7 +16,6 @@ from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Lift, Put, Sweep, Tombstone
 from perdure.artifacts.keys import PublicKey, SigningKey
 from perdure.artifacts.proof import InclusionProof, Proven, Prover, verify_proof
-from perdure.artifacts.state import is_foreign
 from perdure.artifacts.store import CATALOGUE
 from perdure.artifacts.verify import Fault, Report, verify
 from perdure.context.files import CONTENT
@@ -234,11 +233,6 @@ class Log:
         If the file is not what the log has, nothing is written, unless `force`.
         """
         locator, last = Locator(key), self.versions(key)[-1]
-        if is_foreign(key):
-            raise AbsentError(
-                f"{key!a} is a text of another history and has no file here. "
-                f"Fix: perdure history show {key!a} > FILE."
-            )
         if locator in self._unreadable and not force:
             raise NotTextError(
                 f"{key!a} is not text any more, and what is in it would be lost. Nothing was "

@@ -22,8 +22,7 @@ from perdure.harness.state import (
     harness_state_dir,
 )
 from perdure.storage import ABSENT, Expectation, atomic_write, check_found, encode_text, vault_mutex
-from perdure.storage.batch import Batch
-from perdure.storage.commit import content_in, make_directory
+from perdure.storage.batch import Batch, content_in, make_directory
 from perdure.storage.confined import DIRECTORY, opened, opener
 from perdure.storage.content import Change
 from perdure.storage.locator import Locator

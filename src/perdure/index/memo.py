@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, cast
 from perdure.artifacts import Derived, Literal, canonical
 from perdure.artifacts.artifact import sid_of
 from perdure.errors import DamageError, EmbeddingError, PerdureError, StaleIndexError
+from perdure.files import Way
 from perdure.index.contract import Embedder
 from perdure.index.vectors import quantised
 from perdure.model.uri import segment_of
 from perdure.model.values import plain
-from perdure.way import Way
 
 if TYPE_CHECKING:
     from perdure.artifacts import ArtifactStore

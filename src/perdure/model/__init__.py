@@ -31,26 +31,9 @@ else:
         },
     )
 
-__all__ = [
-    "MENTIONS",
-    "SUPERSEDED_BY",
-    "Action",
-    "CandidateMemory",
-    "ContextNode",
-    "ContextType",
-    "EventStatus",
-    "EventType",
-    "IndexRecord",
-    "Level",
-    "NodeStatus",
-    "OutboxEvent",
-    "RelationEdge",
-    "RequestContext",
-    "Role",
-    "SeedHit",
-    "Uri",
-    "WritePlan",
-    "check_owner_space",
-    "check_slug",
-    "slugify",
-]
+__all__ = ["MENTIONS", "SUPERSEDED_BY", "ContextNode", "ContextType", "NodeStatus", "RelationEdge"]
+__all__ += ["Action", "CandidateMemory", "WritePlan"]
+__all__ += ["EventStatus", "EventType", "OutboxEvent"]
+__all__ += ["IndexRecord", "Level", "SeedHit"]
+__all__ += ["RequestContext", "Role", "check_owner_space"]
+__all__ += ["Uri", "check_slug", "slugify"]

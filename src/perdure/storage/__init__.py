@@ -24,10 +24,13 @@ from perdure.storage.content import (
 from perdure.storage.contract import (
     Capabilities,
     ConflictStrategy,
+    DerivedMaintenance,
     Finding,
     FindingKind,
     Info,
     StorageBackend,
+    Tier,
+    TierLayout,
     TransactionalBackend,
     walk,
 )
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
         select_backend,
         storage_preview,
     )
-    from perdure.storage.tiers import DerivedMaintenance, Tier, TierLayout
 else:
     __getattr__ = exports(
         __name__,
@@ -53,48 +55,17 @@ else:
             "lock.mutex": "LockTiming Mutex vault_mutex",
             "personal": "Authorisation",
             "selection": "StoragePreview StorageSettings select_backend storage_preview",
-            "tiers": "DerivedMaintenance Tier TierLayout",
         },
     )
 
-__all__ = [
-    "ABSENT",
-    "Authorisation",
-    "BackendOptions",
-    "BackendRegistry",
-    "Capabilities",
-    "CapabilityMismatchError",
-    "ConcurrentModificationError",
-    "ConflictStrategy",
-    "DerivedMaintenance",
-    "Expectation",
-    "Finding",
-    "FindingKind",
-    "Info",
-    "InvalidLocatorError",
-    "Locator",
-    "LockTimeout",
-    "LockTiming",
-    "Mutex",
-    "OptionError",
-    "PersonalWriteRefusedError",
-    "ProtocolError",
-    "StorageBackend",
-    "StoragePreview",
-    "StorageSelectionError",
-    "StorageSettings",
-    "Tier",
-    "TierLayout",
-    "TransactionalBackend",
-    "atomic_write",
-    "check_expectation",
-    "check_found",
-    "content_hash",
-    "encode_text",
-    "normalize_key",
-    "registry",
-    "select_backend",
-    "storage_preview",
-    "vault_mutex",
-    "walk",
-]
+__all__ = ["Capabilities", "ConflictStrategy", "Finding", "FindingKind", "Info", "StorageBackend"]
+__all__ += ["TransactionalBackend", "walk"]
+__all__ += ["ABSENT", "Expectation", "check_expectation", "check_found"]
+__all__ += ["Locator", "content_hash", "encode_text", "normalize_key"]
+__all__ += ["BackendOptions", "BackendRegistry", "registry"]
+__all__ += ["StoragePreview", "StorageSettings", "select_backend", "storage_preview"]
+__all__ += ["LockTiming", "Mutex", "atomic_write", "vault_mutex"]
+__all__ += ["Authorisation", "DerivedMaintenance", "Tier", "TierLayout"]
+__all__ += ["CapabilityMismatchError", "ConcurrentModificationError", "InvalidLocatorError"]
+__all__ += ["LockTimeout", "OptionError", "PersonalWriteRefusedError"]
+__all__ += ["ProtocolError", "StorageSelectionError"]

@@ -13,18 +13,9 @@ from contextlib import suppress
 from typing import NamedTuple, Self
 
 from perdure.errors import StorageError, StorageFaultError
+from perdure.files import sync
 from perdure.storage import confined
-from perdure.storage.commit import (
-    begin_to_sync,
-    content_in,
-    make_directory,
-    rename_fenced,
-    status_in,
-    sync_directory,
-    take_back,
-    write_new,
-)
-from perdure.storage.confined import DIRECTORY, Opener
+from perdure.storage.confined import DIRECTORY, Opener, is_plain_mode
 from perdure.storage.content import Change, check_found, partly_done
 from perdure.storage.locator import Locator
 from perdure.storage.lock.mutex import Held
@@ -32,6 +23,7 @@ from perdure.storage.lock.mutex import Held
 MOST_OPEN = 64
 """Descriptors that a batch holds of a kind; a process may have no more than 256 on some systems."""
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _THREADS = 8
 _WORTH_THREADS = 100
 
@@ -123,7 +115,7 @@ class Directories:
             with Syncing(len(unsynced)) as syncing:
                 for start in range(0, len(unsynced), MOST_OPEN):
                     some = self.those_there(unsynced[start : start + MOST_OPEN])
-                    syncing.sync(some, sync_directory)
+                    syncing.sync(some, sync)
         except OSError as error:
             raise StorageFaultError(
                 f"the changes are done and can be seen, but the disk does not confirm that they "
@@ -133,7 +125,7 @@ class Directories:
 
     def sync_made(self) -> None:
         for above in dict.fromkeys(map(_parent, self.made)):
-            sync_directory(self.opened(above))
+            sync(self.opened(above))
 
     def find(self, key: str) -> str:
         """Return how the directory `key` is spelled; `FileNotFoundError` if there is none."""
@@ -342,6 +334,76 @@ def _found(
 def _discard(directories: Directories, directory: str, temporary: str) -> None:
     with suppress(OSError):  # what can't go now goes with the next holder of the lock
         confined.discard_entry(temporary, directories.opened(directory))
+
+
+# ---------------------------------------------------------------- single files and names
+def take_back(root: str, made: Sequence[str]) -> None:
+    """Remove directories that were made in vain; those that got content meanwhile stay."""
+    for key in reversed(made):
+        parent, _, name = key.rpartition("/")
+        with suppress(OSError), confined.opened(root, parent, confined.DIRECTORY) as directory:
+            os.rmdir(name, dir_fd=directory)
+
+
+def status_in(directory: int, name: str) -> os.stat_result | None:
+    """Return the status of a file or directory; None if nothing is there; links are refused."""
+    try:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not is_plain_mode(status.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+    return status
+
+
+def content_in(directory: int, name: str) -> bytes | None:
+    try:
+        descriptor = confined.open_entry(name, confined.FILE, directory)
+    except FileNotFoundError:
+        return None
+    try:
+        return confined.read_all(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_directory(name: str, directory: int) -> bool:
+    """Make a directory in an open one; say whether it was missing."""
+    try:
+        os.mkdir(name, dir_fd=directory)
+    except FileExistsError:
+        return False
+    return True
+
+
+def write_new(directory: int, name: str, data: bytes, before: os.stat_result | None) -> int:
+    """Make a file with the permissions that `before` tells; return it open, to be synced."""
+    descriptor = os.open(name, _NEW, 0o666, dir_fd=directory)
+    try:
+        if before is not None and os.fstat(descriptor).st_mode != before.st_mode:
+            os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+        confined.write_all(descriptor, data)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def begin_to_sync(descriptor: int) -> None:
+    """Let the disk start on a file, so that of many synced later it does several at once."""
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):  # it is only advice
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def rename_fenced(held: Held, old: str, old_directory: int, new: str, new_directory: int) -> None:
+    """Commit by a rename that can succeed only while the lock is ours."""
+    held.verify()
+    try:
+        os.rename(old, new, src_dir_fd=old_directory, dst_dir_fd=new_directory)
+    except FileNotFoundError:
+        held.verify()
+        raise
 
 
 def _parent(key: str) -> str:

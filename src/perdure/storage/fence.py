@@ -9,20 +9,19 @@ finish, if somebody edits one of them and then the power goes. So for them the m
 """
 
 import os
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
-from perdure.artifacts.disk import Disk, File, Held, holder_of
+from perdure.artifacts.disk import Disk, File, Held, holder_of, take_in_time
 from perdure.artifacts.mark import Mark, MarkFile
 from perdure.errors import LockTimeout, StorageFaultError, explain
 
 FENCE = "fence"
 SETTLED = "settled"
 
-_FIRST_WAIT = 0.0005
 _LONGEST_WAIT = 0.02
 _OURS, _TAKEN_IN = 0, 1
 """Whose versions follow on the mark; it stands where other marks name a segment."""
@@ -129,12 +128,10 @@ class Fence:
             self._threads.release()
 
     def _take(self, deadline: float) -> Held:
-        wait = _FIRST_WAIT
-        while (held := self._disk.lock(FENCE)) is None:
-            if time.monotonic() >= deadline:
-                raise self._timed_out(holder_of(self._disk.path(FENCE)))
-            time.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads contenders
-            wait = min(wait * 1.5, _LONGEST_WAIT)
+        left = deadline - time.monotonic()
+        held = take_in_time(partial(self._disk.lock, FENCE), left, _LONGEST_WAIT)
+        if held is None:
+            raise self._timed_out(holder_of(self._disk.path(FENCE)))
         return held
 
     def _timed_out(self, who: str) -> LockTimeout:

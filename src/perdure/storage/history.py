@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
 from perdure.artifacts.canonical import Value
@@ -12,6 +12,7 @@ from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind
 from perdure.artifacts.state import Binding
 from perdure.errors import AbsentError, NotTextError
+from perdure.files import Closing
 from perdure.storage.fence import Fence
 from perdure.storage.locator import Locator
 
@@ -135,7 +136,7 @@ Which = int | CID | Version
 """A version by its number, by its content (the last that had it), or as it is."""
 
 
-class History:
+class History(Closing):
     """The versions of the texts of one root, in an artifact store on a disk of its own."""
 
     def __init__(self, store: ArtifactStore, disk: Disk) -> None:
@@ -153,12 +154,6 @@ class History:
 
     def close(self) -> None:
         self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------ what happened
     def record(self, changes: Sequence[Change]) -> IndexState:

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
-from perdure.artifacts.state import is_foreign
 from perdure.errors import (
     ConcurrentModificationError,
     FileAboveError,
@@ -45,6 +44,8 @@ Contents = dict[str, CID | None]
 
 DURING: Final = "during"
 """Says of an external version that it came while a commit was written: the position before it."""
+_EXTERNAL = Circumstances(origin=EXTERNAL)
+_UNDONE = Circumstances(origin=UNDONE, reason="its file was not written")
 _ATTEMPTS = 3
 _MOST_AHEAD = 5_000
 
@@ -79,7 +80,7 @@ def keys_among(names: Iterable[str]) -> Iterator[Locator]:
 
 def _is_key(name: str) -> bool:
     try:
-        return Locator(name).key == name and bool(name) and not is_foreign(name)
+        return Locator(name).key == name and bool(name)
     except InvalidLocatorError:
         return False
 
@@ -246,11 +247,10 @@ class Joint:
 
     def _commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
         state = self.history.store.current()
-        external = Circumstances(origin=EXTERNAL)
         again = Circumstances(origin=EXTERNAL, more={DURING: state.position})
         parts = self._parts(wanted)
         for attempt in range(_ATTEMPTS):
-            said = again if attempt else external
+            said = again if attempt else _EXTERNAL
             changes = [change for part in parts for change in part.changes(circumstances, said)]
             if changes:
                 state = self._record(changes)
@@ -365,7 +365,7 @@ class Joint:
             if discrepancy is not None:
                 found.append(discrepancy)
         for locator, bound, after in sorted(found, key=lambda one: one.after is not None):
-            said = _undone() if is_of(before[locator], after) else _external().derived(bound)
+            said = _UNDONE if is_of(before[locator], after) else _EXTERNAL.derived(bound)
             changes.append(Change(locator.key, after, said.to_mapping()))
         if changes:
             self.history.record(changes)
@@ -426,11 +426,3 @@ class Joint:
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
-
-
-def _external() -> Circumstances:
-    return Circumstances(origin=EXTERNAL)
-
-
-def _undone() -> Circumstances:
-    return Circumstances(origin=UNDONE, reason="its file was not written")

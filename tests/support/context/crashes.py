@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.context.outbox import SqliteOutbox
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend

@@ -1,10 +1,9 @@
 """An outbox in a file of SQLite, for any number of threads and processes of one machine."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from perdure.context.outbox import schema
 from perdure.context.outbox.events import (
@@ -23,6 +22,7 @@ from perdure.context.outbox.events import (
     utc_now,
 )
 from perdure.database import DatabaseFile
+from perdure.files import Closing
 from perdure.model import EventStatus, EventType, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment
@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 
 
-class SqliteOutbox(OutboxStore):
+class SqliteOutbox(Closing, OutboxStore):
     """An `OutboxStore` that survives the process and the machine.
 
     A registered event is on the disk when the verb returns; so is every other change but two: a
@@ -48,12 +48,6 @@ class SqliteOutbox(OutboxStore):
     def close(self) -> None:
         """Let go of the file; every other verb is `ClosedError` from now on."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _add(self, events: Sequence[OutboxEvent]) -> None:
         rows = [_row(event) for event in events]
@@ -202,13 +196,8 @@ class SqliteOutbox(OutboxStore):
         values = {"account": check_id(account_id, "account"), "now": self._now()}
         with self._file.reading() as db:
             rows = db.execute(query, values).fetchall()
-        with self._understood():
-            return [(event.uri, event) for event in map(_event, rows)]
-
-    @contextmanager
-    def _understood(self) -> Iterator[None]:
         try:
-            yield
+            return [(event.uri, event) for event in map(_event, rows)]
         except (ValueError, TypeError, OverflowError) as error:
             raise self._file.damage(f"an event can't be understood ({error})") from error
 

@@ -33,7 +33,6 @@ from perdure.engine.erasing.planning import (
 )
 from perdure.engine.erasing.receipts import Receipt
 from perdure.engine.erasing.tracing import Span, Trace, Until, removed_by, texts_in
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     BrokenNodeError,
     InvalidValueError,
@@ -41,6 +40,7 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
+from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import Locator

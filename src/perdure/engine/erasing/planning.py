@@ -34,7 +34,6 @@ from perdure.engine.erasing.tracing import (
 from perdure.engine.forgotten import ForgottenList, load
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.validate.texts import strings_in
-from perdure.engine.whole_file import write_whole
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -42,6 +41,7 @@ from perdure.errors import (
     InvalidUriError,
     NodeNotFoundError,
 )
+from perdure.files import write_whole
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.storage.history import Event, History
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Self
 
 from perdure.database import DatabaseFile, Tables
 from perdure.engine.llm.budget import BILLION, Limit, Terms, most_used
@@ -33,6 +32,7 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
+from perdure.files import Closing
 from perdure.model import check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment, shown
@@ -129,7 +129,7 @@ class Cost:
         return None if self.money is None else Decimal(self.money) / BILLION
 
 
-class Ledger:
+class Ledger(Closing):
     """Every call is reserved before it is made, and settled when it is known what it came to.
 
     A reservation is on the disk when `reserve` returns. Of any number of threads and processes that
@@ -146,12 +146,6 @@ class Ledger:
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------ calls
     def reserve(self, occasion: Occasion, model: str, most: Usage, terms: Terms) -> int:

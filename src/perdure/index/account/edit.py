@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
+from perdure.files import sync_path
 from perdure.index.account import schema
 from perdure.index.account.file import AccountFile, finished_copies, remove_copies
 from perdure.index.account.rows import (
@@ -110,7 +111,7 @@ def duplicate(file: AccountFile, target: Path) -> None:
 
 def publish(made: Path, target: Path) -> bool:
     """Give a synced file that nobody has open a second name; False if that name is taken."""
-    _sync(made)
+    sync_path(made)
     if any(Path(f"{path}-wal").exists() for path in (made, target)):
         return False
     try:
@@ -126,14 +127,6 @@ def _link_copies(database: Path, target: Path) -> None:
     for copy in finished_copies(database):
         with suppress(OSError):  # then it is made again when it is needed
             os.link(copy, target.with_name(copy.name))
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def damaged_uris(file: AccountFile) -> list[str]:

@@ -22,9 +22,9 @@ from perdure.errors import (
     StorageUnavailableError,
     explain,
 )
+from perdure.files import Way, set_aside
 from perdure.index.account import schema
 from perdure.model.uri import name_of, segment_of
-from perdure.way import Way, set_aside
 
 if TYPE_CHECKING:
     from perdure.index.account.matrix import Matrix

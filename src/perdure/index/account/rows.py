@@ -232,23 +232,23 @@ def read(account: str, row: Row) -> Whole:
 def hits(db: sqlite3.Connection, scored: Scored) -> list[SeedHit]:
     """Return hits for rows and their scores, the best first, equal ones by their ids."""
     scores = dict(scored)
-    found = db.execute(schema.HITS, {"rows": json.dumps(list(scores))}).fetchall()
-    if len(found) != len(scores):
-        raise LookupError("rows that were found are not there")
-    found.sort(key=lambda each: (-scores[each[0]], each[1]))
+    found = _best_first(db, schema.HITS, scores)
     return hits_of(found, [scores[row[0]] for row in found])
 
 
 def matches(db: sqlite3.Connection, scored: Scored) -> dict[str, float]:
     """Return the URIs of rows, each with its best score, in the order of `hits`."""
-    scores = dict(scored)
-    found = db.execute(schema.URIS, {"rows": json.dumps(list(scores))}).fetchall()
-    if len(found) != len(scores):
-        raise LookupError("rows that were found are not there")
-    best: dict[str, float] = {}
-    for row, _, uri in sorted(found, key=lambda each: (-scores[each[0]], each[1])):
+    scores, best = dict(scored), dict[str, float]()
+    for row, _, uri in _best_first(db, schema.URIS, scores):
         best.setdefault(uri, scores[row])
     return best
+
+
+def _best_first(db: sqlite3.Connection, query: str, scores: Mapping[int, float]) -> list[Row]:
+    found = db.execute(query, {"rows": json.dumps(list(scores))}).fetchall()
+    if len(found) != len(scores):
+        raise LookupError("rows that were found are not there")
+    return sorted(found, key=lambda each: (-scores[each[0]], each[1]))
 
 
 def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:

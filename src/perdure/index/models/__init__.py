@@ -1,9 +1,1 @@
-"""The embedding model as files on this machine.
-
-To find it costs nothing; `installing`, which gets, builds and checks it, is imported by whoever
-installs.
-"""
-
-from perdure.index.models.installed import InstalledModel, demand, find
-
-__all__ = ["InstalledModel", "demand", "find"]
+"""The embedding model as files on this machine; only who installs it imports `installing`."""

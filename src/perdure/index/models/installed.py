@@ -97,11 +97,10 @@ def place_in(models: Path) -> Path:
 
 def find(models: Path) -> InstalledModel | None:
     """Return the installed model, judged by the sizes of its files; None if it is not all there."""
-    folder = place_in(models)
-    files = _manifest(folder / MANIFEST)
-    if files is None or not all(_has_size(folder / name, pin) for name, pin in files.items()):
+    try:
+        return demand(models)
+    except (ModelNotInstalledError, ModelDamagedError):
         return None
-    return InstalledModel(folder, files)
 
 
 def demand(models: Path) -> InstalledModel:

@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import os
 import subprocess
 import sys
 import zipfile
@@ -18,8 +17,8 @@ from typing import IO, Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from perdure.artifacts.disk import sync_folder
 from perdure.errors import InstallError, ModelDamagedError, PerdureError, explain
+from perdure.files import sync_path, write_whole
 from perdure.index.models.installed import (
     FILES,
     GRAPH,
@@ -260,8 +259,7 @@ def _build(work: Path, tell: Tell) -> None:
     manifest = manifest_of({name: pin_of(content) for name, content in files.items()})
     (work / "model").mkdir()
     for name, content in {**files, MANIFEST: manifest}.items():
-        _write(work / "model" / name, content)
-    sync_folder(str(work / "model"))
+        write_whole(work / "model" / name, content, mode=0o644)
 
 
 def _put_in_place(work: Path, models: Path) -> None:
@@ -269,7 +267,7 @@ def _put_in_place(work: Path, models: Path) -> None:
     with suppress(FileNotFoundError):
         place.rename(work / "damaged")
     (work / "model").rename(place)
-    sync_folder(str(models))
+    sync_path(models)
 
 
 # ---------------------------------------------------------------- folders
@@ -297,10 +295,3 @@ def _working_folder(models: Path) -> Iterator[Path]:
 def _remove_unfinished(models: Path) -> None:
     for folder in models.glob(f"{_UNFINISHED}*"):
         rmtree(folder, ignore_errors=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 
 from perdure.database import DatabaseFile, InMemory
 from perdure.errors import DamageError, PackageMissingError
+from perdure.files import Closing, Way
 from perdure.index.account import schema
 from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
 from perdure.index.account.file import (
@@ -47,7 +48,6 @@ from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT
 from perdure.model.uri import check_id
 from perdure.model.values import counted
-from perdure.way import Way
 
 _SOME_MORE = 256
 _MOST = 2**31
@@ -55,7 +55,7 @@ _MOST = 2**31
 Told = TypeVar("Told")
 
 
-class SqliteIndex:
+class SqliteIndex(Closing):
     """A `KeptIndex` that survives the process and the machine.
 
     A change is on the disk when the verb returns. One that concerns several accounts is whole in
@@ -78,12 +78,6 @@ class SqliteIndex:
     def close(self) -> None:
         """Let go of all files; every other verb is `ClosedError` from now on."""
         self._files.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------ changes
     def upsert(self, records: Sequence[IndexRecord]) -> None:
@@ -277,21 +271,17 @@ class SqliteIndex:
         return self._ask(account_id, told, 0.0)
 
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
-        wanted, asked = sought(filters), {"ids": json.dumps(list(ids))}
-
-        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
-            condition = wanted_in(db, wanted).condition or "1"
-            rows = db.execute(schema.LOOK.format(condition), asked).fetchall()
-            return hits_of(rows, repeat(0.0, len(rows)))
-
-        return self._ask(wanted.account, told, [])
+        return self._unscored(schema.LOOK, filters, ids=json.dumps(list(ids)))
 
     def noted(self, filters: Filters, top_k: int) -> list[SeedHit]:
-        wanted, most = sought(filters), {"most": top_k}
+        return self._unscored(schema.NOTED, filters, most=top_k)
+
+    def _unscored(self, query: str, filters: Filters, **asked: object) -> list[SeedHit]:
+        wanted = sought(filters)
 
         def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
             condition = wanted_in(db, wanted).condition or "1"
-            rows = db.execute(schema.NOTED.format(condition), most).fetchall()
+            rows = db.execute(query.format(condition), asked).fetchall()
             return hits_of(rows, repeat(0.0, len(rows)))
 
         return self._ask(wanted.account, told, [])

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Self
 
+from perdure.files import make_folder
 from perdure.storage.contract import Capabilities
 from perdure.storage.folder import FolderBackend
 from perdure.storage.registry import BackendOptions
@@ -23,8 +25,6 @@ class DeviceLocalBackend(FolderBackend):
 
     def _prepare_root(self) -> None:
         if self._identity is None:
-            from perdure.storage.commit import make_folder  # noqa: PLC0415 - who writes pays
-
-            make_folder(self._root)
+            make_folder(Path(self._root))
             self._identity = self._identify()
         self._check_root()

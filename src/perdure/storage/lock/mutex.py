@@ -239,9 +239,7 @@ class Mutex:
 
     def release(self, held: Held) -> None:
         try:
-            heart.leave(
-                held.beat
-            )  # first: should the rest be interrupted, the lock lapses by itself
+            heart.leave(held.beat)  # first: if the rest is interrupted, the lock lapses by itself
             held.release()
             call_off(held.abandon)
         finally:

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Self
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.errors import StorageError
+from perdure.files import Closing
 from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
-from perdure.storage.contract import ConflictStrategy, StorageBackend, TransactionalBackend
+from perdure.storage.contract import (
+    ConflictStrategy,
+    DerivedMaintenance,
+    StorageBackend,
+    TransactionalBackend,
+)
 from perdure.storage.history import (
     EXTERNAL,
     RESTORE,
@@ -26,7 +32,6 @@ from perdure.storage.wrappers.read_only import Reading
 if TYPE_CHECKING:
     from perdure.artifacts.sweep import Collected
     from perdure.storage.personal import Authorisation
-    from perdure.storage.tiers import DerivedMaintenance
 
 
 class Wrapped(Reading, TransactionalBackend):
@@ -56,11 +61,11 @@ class Wrapped(Reading, TransactionalBackend):
         return self.inner.conflict_strategy
 
     @property
-    def derived_maintenance(self) -> "DerivedMaintenance | None":
+    def derived_maintenance(self) -> DerivedMaintenance | None:
         return self.inner.derived_maintenance
 
 
-class Recorded(Wrapped):
+class Recorded(Closing, Wrapped):
     """`inner`, with a history of its texts. To open it settles what a crash left behind."""
 
     def __init__(self, inner: StorageBackend, history: History) -> None:
@@ -103,12 +108,6 @@ class Recorded(Wrapped):
 
     def close(self) -> None:
         self.history.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------ changing
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from perdure.artifacts import CID, IndexState
-from perdure.artifacts.state import Binding, is_foreign
+from perdure.artifacts.state import Binding
 from perdure.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
 from perdure.storage.contract import Capabilities, Info
 from perdure.storage.history import History, decoded
@@ -78,15 +78,11 @@ class View(Unchangeable):
 
     def _bound(self, locator: Locator) -> Binding | None:
         self._check()
-        if is_foreign(locator.key):
-            return None
         bound = self._catalogue.bound(locator.key, self._state.position)
         return None if bound is None or bound.cid is None or not locator.key else bound
 
     def _is_directory(self, locator: Locator) -> bool:
-        if not locator.key or is_foreign(locator.key):
-            return not locator.key
-        return self._catalogue.any_below(locator.key, self._state.position)
+        return not locator.key or self._catalogue.any_below(locator.key, self._state.position)
 
     def _check(self) -> None:
         self._store.has(_ANY, self._state)

@@ -1,0 +1,137 @@
+"""Files written whole, closed, made durable; and foreign files moved out of derived folders."""
+
+import errno
+import os
+import secrets
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from perdure.errors import explain
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Closing:
+    """What is closed by the end of a `with`."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def write_whole(
+    path: Path,
+    content: bytes,
+    *,
+    durable: bool = True,
+    mode: int | None = None,
+    place: Callable[[Path, Path], object] = Path.replace,
+) -> None:
+    """Write a file that only its owner reads; it is there wholly, or as it was.
+
+    `mode` lets others read it, too; `place` puts the finished file in its place.
+    """
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(unfinished, _NEW, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            if durable:
+                os.fsync(file.fileno())
+        place(unfinished, path)
+        if durable:
+            sync_path(path.parent)
+            with suppress(PermissionError):  # a folder that is not ours, as /home may be
+                sync_path(path.parent.parent)
+    except OSError as error:
+        raise explain(error, str(path.parent), path.name) from error
+    finally:
+        with suppress(OSError):  # as nearly always, it has its name by now
+            unfinished.unlink()
+
+
+def sync_path(path: Path | str) -> None:
+    """Return when a file, or the names in a folder, would survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync(descriptor: int) -> None:
+    """Do the same with what is open; some file systems know of no such thing for folders."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+
+
+def make_folder(path: Path) -> None:
+    """Make a private folder and those above it, durably; one that is there is fine."""
+    if not path.parent.is_dir():
+        make_folder(path.parent)
+    with suppress(FileExistsError):
+        path.mkdir(0o700)
+    sync_path(path.parent)
+
+
+def set_aside(path: Path, *, unless: Callable[[Path], bool]) -> Path | None:
+    """Give what is at a path another name beside it, unless it is right; return where it is now.
+
+    Nothing is deleted, and no link is followed.
+    """
+    if not os.path.lexists(path) or unless(path):
+        return None
+    aside = path.with_name(f"{path.name}-aside-{time.time_ns()}")
+    path.rename(aside)
+    return aside
+
+
+class Way:
+    """Keeps the way free to the derived folders and files below a folder."""
+
+    def __init__(self, top: Path) -> None:
+        self._top = top
+        self._told: list[str] = []
+
+    def free(self, folder: Path) -> None:
+        """Let only folders be where a folder is to be made, and above it up to the top.
+
+        A link to a folder is one. What can't be put aside stays: who makes the folder says why.
+        """
+        below = folder.relative_to(self._top).parts
+        for depth in range(len(below)):
+            self._free(self._top.joinpath(*below[: depth + 1]), Path.is_dir)
+
+    def free_file(self, file: Path) -> None:
+        """Let only a file be where a file is to be, and only folders above it."""
+        self.free(file.parent)
+        self._free(file, Path.is_file)
+
+    def _free(self, path: Path, is_right: Callable[[Path], bool]) -> None:
+        with suppress(OSError):
+            aside = set_aside(path, unless=is_right)
+            if aside is not None:
+                self._told.append(
+                    f"{str(path)!a} was in the place of something derived. It is {aside.name!a} "
+                    "now, and what belongs there is made anew"
+                )
+
+    def told(self) -> str:
+        """Say what was put aside since somebody last asked; nothing if nothing was."""
+        told, self._told = self._told, []
+        return "; ".join(told)
