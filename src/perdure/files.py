@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 import time
 from abc import abstractmethod
 from collections.abc import Callable
@@ -40,7 +39,7 @@ def write_whole(
 
     `mode` lets others read it, too; `place` puts the finished file in its place.
     """
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    unfinished = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(unfinished, _NEW, 0o600), "wb") as file:

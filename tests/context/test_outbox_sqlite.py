@@ -128,7 +128,7 @@ def test_a_closed_outbox_refuses_every_verb(outbox: SqliteOutbox) -> None:
 def test_a_file_that_is_no_database_is_refused_with_its_fix(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database, but long enough to be taken for one. " * 100)
-    with pytest.raises(DamageError, match=r"outbox\.db.*move it away; `perdure repair` finds"):
+    with pytest.raises(DamageError, match=r"outbox\.db.*move it away; the index follows the log"):
         SqliteOutbox(str(path))
 
     assert path.read_bytes().startswith(b"not a database")

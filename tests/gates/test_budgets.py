@@ -15,16 +15,16 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_928,
-    "app": 3_028,
-    "artifacts": 7_235,
-    "context": 3_200,
-    "engine": 23_745,
-    "harness": 1_065,
-    "index": 4_222,
-    "model": 2_412,
+    "agents": 1_959,
+    "app": 3_022,
+    "artifacts": 7_049,
+    "context": 3_153,
+    "engine": 23_176,
+    "harness": 1_064,
+    "index": 4_183,
+    "model": 2_395,
     "process": 528,
-    "storage": 4_891,
+    "storage": 4_790,
     "surfaces": 6_572,
     "testing": 4_218,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 60_284
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_581

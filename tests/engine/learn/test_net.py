@@ -135,11 +135,23 @@ def test_every_weight_belongs_to_a_feature_and_says_where_it_is_from() -> None:
 
     assert "leave" in told["provenance"] or "fitted" in told["provenance"]
     (sentence,) = sentences("Never do that again here.")
-    known = {*net.features(sentence), *net._patterns()}
+    known = {*net.features(sentence), *net._compiled("patterns")}
     assert told["features"].keys() <= known
 
 
 # ---------------------------------------------------------------- the line of the prompt hook
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Please remember that I live in Oslo.",
+        "The staging server is at staging.example.org, port 8443.",
+        "Our API is at https://api.example.org",
+    ],
+)
+def test_what_is_stated_for_later_gets_a_line_however_unlikely(prompt: str) -> None:
+    assert prompt_hint(prompt).startswith(f"possibly lasting: {prompt.rstrip('.')};")
+
+
 def test_a_lasting_prompt_gets_one_short_line() -> None:
     hint = prompt_hint("ok. From now on, never push to main without asking me. Go ahead.")
 

@@ -8,15 +8,7 @@ from perdure.engine.learn.evidence import Evidence, Messages, cid_of, metadata_o
 from perdure.engine.learn.judge import Comparison, Judge, Verdict, compare
 from perdure.engine.learn.naming import owner_space, slug_of, thing_of
 from perdure.engine.learn.persons import NOBODY, owner_of
-from perdure.engine.learn.windows import (
-    SCHEMA,
-    Piece,
-    Window,
-    closed,
-    pieces_of,
-    question,
-    windows,
-)
+from perdure.engine.learn.windows import SCHEMA, Piece, Window, closed, pieces_of, question, windows
 from perdure.engine.llm.contract import LLM
 from perdure.engine.llm.quoting import DATA, line_of, quoted
 from perdure.errors import InvalidValueError
@@ -115,7 +107,6 @@ def is_named(name: str, window: Window) -> bool:
     return any(name.casefold() in each for each in shown)
 
 
-# ---------------------------------------------------------------- candidates
 def _candidate(item: Item, ctx: RequestContext) -> CandidateMemory | None:
     """Return an item as a candidate; None if it can't be one."""
     message = item.piece.message
@@ -159,7 +150,6 @@ def _candidate(item: Item, ctx: RequestContext) -> CandidateMemory | None:
         return None
 
 
-# ---------------------------------------------------------------- judging
 WORTH_ASKING = 0.5
 """The least similarity. Below it, statements that say the same were rare among the labelled."""
 _LONGEST_REASON = 200

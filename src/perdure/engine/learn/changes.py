@@ -56,7 +56,6 @@ def outdates(new: str, old: str) -> bool | None:
 
 
 def _gone(change: Change, was: Sequence[str]) -> set[str]:
-    """Return the words of an older statement that are gone with a change."""
     named = {singular(word) for word in change.gone} - _SPARE
     if named:
         return named if named <= set(was) else set()
@@ -73,7 +72,6 @@ def searched(text: str) -> str:
     return " ".join((text, *others))
 
 
-# ---------------------------------------------------------------- what only says the new value
 def completions(new: str, known: Iterable[str]) -> list[tuple[str, str]]:
     """Return what a fragment says in full, with each known statement that it may change.
 

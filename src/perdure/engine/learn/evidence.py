@@ -127,7 +127,6 @@ def texts_of(value: object) -> tuple[str, ...]:
     return tuple(filter(None, map(text_of, _listed(value))))
 
 
-# ---------------------------------------------------------------- what a node keeps
 STATEMENTS = "statements"
 _SHARED = "agent:"
 MOST_MENTIONS = 16
@@ -255,7 +254,6 @@ def _mention(given: JSON) -> Mention | None:
     return None
 
 
-# ---------------------------------------------------------------- merges
 MERGES = "merges"
 _MOST_MERGES = 50
 """So many merges can be undone one by one; older ones are in the history."""

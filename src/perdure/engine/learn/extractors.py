@@ -30,7 +30,6 @@ class CandidateExtractor(Protocol):
         ...
 
 
-# ---------------------------------------------------------------- by rules
 _PERSONAL = {"liking": "preference", "entity": "fact"}
 """The kinds of what users say of themselves."""
 _CATEGORIES = {name: name for name in ("case", "event", "entity", PROFILE)} | KINDS
@@ -82,10 +81,7 @@ def _slug(each: Written, category: str, who: str) -> str:
     return slug_of(thing_of(each.about) if each.kind == "liking" else each.text)
 
 
-# ---------------------------------------------------------------- the extractors
 class _Extractor:
-    """Returns what is found of some categories."""
-
     categories: ClassVar[frozenset[str]]
 
     def __init__(self, find: Find = by_rules) -> None:

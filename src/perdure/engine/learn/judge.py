@@ -7,7 +7,7 @@ and both are kept.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from perdure.engine.learn.naming import groups_of, words_of
+from perdure.index.words import stems
 
 MAX_STATEMENT = 2000
 """Longer texts, in characters, are the same only word for word."""
@@ -71,7 +72,6 @@ def compare(old: str, new: str) -> Comparison:
     return Comparison(Verdict.DIFFERENT, f'Only one has "{shown[:60]}".', likeness, plain)
 
 
-# ---------------------------------------------------------------- words
 _TOKEN = re.compile(
     r"`[^`\n]+`|\w+@[\w.-]+|https?://[^\s)]+|-?\d[\d.,:/-]*\d|-\d|--?[a-z][\w-]*|[\w][\w./:#+@-]*[\w#+]"
     r"|[\w#+]+|'s\b|[<>=\u2264\u2265%$\u20ac\u00a3?~^*&|\\]"
@@ -127,7 +127,6 @@ def _plain(token: str) -> str:
 
 
 def _as_written(text: str, words: Sequence[str]) -> list[str]:
-    """Return words as the text has them, where they are there in another form."""
     given = {_plain(each): each.rstrip(".:,") for each in reversed(_TOKEN.findall(text))}
     return [given.get(word, word) for word in words]
 
@@ -142,7 +141,6 @@ def _is_moved(first: Words, second: Words) -> bool:
     )
 
 
-# ---------------------------------------------------------------- contradictions
 _PAST = re.compile(r"\w{2,}ed|taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote")
 _VALUE = re.compile(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
 
@@ -266,12 +264,12 @@ def is_rewording(one: str, other: str) -> bool:
     That is less than the same; it counts only where something else says that they are one.
     Neither denies what the other says: "X, not Y" is not "Y, not X".
     """
-    spare = (words_of("stop") | words_of("spare")) - _NEGATIONS
+    spare = _stems((words_of("stop") | words_of("spare")) - _NEGATIONS)
     one, other = (_REPLY.sub("", each.strip()) for each in (one, other))
-    first, second = ({_stem(w) for w in plain_words(each)} - spare for each in (one, other))
+    first, second = (_stems(plain_words(each)) - spare for each in (one, other))
     shorter, longer = sorted((first, second), key=len)
     apart = longer - shorter
-    fixed = _NEGATIONS.union(*_GROUPS)
+    fixed = _stems(_NEGATIONS.union(*_GROUPS))
     has_number = any(map(str.isdigit, "".join(apart)))
     if len(shorter) < _FEWEST or not shorter <= longer or fixed & apart or has_number:
         return False
@@ -284,19 +282,14 @@ def _denied(text: str) -> set[str]:
     found: set[str] = set()
     for words in map(plain_words, _CLAUSE.split(text)):
         at = next((at for at, word in enumerate(words) if word in _NEGATIONS), len(words))
-        found |= {_stem(word) for word in words[at:]}
-    return found - _NEGATIONS - _VERBS - words_of("stop") - words_of("spare")
+        found |= _stems(words[at:])
+    return found - _stems(_NEGATIONS | _VERBS | words_of("stop") | words_of("spare"))
 
 
-def _stem(word: str) -> str:
-    ends = ("ing", "ed", "s") if word[5:] else ()
-    end = next(filter(word.endswith, ends), "")
-    stem = word.removesuffix(end)
-    is_doubled = end in {"ing", "ed"} and stem[-2:-1] == stem[-1:] and stem[-1:] not in "lsz"
-    return stem[:-1] if is_doubled else stem  # committing, planned; but calling, passed
+def _stems(words: Iterable[str]) -> set[str]:
+    return set(stems(" ".join(words)))
 
 
-# ---------------------------------------------------------------- what a model may judge
 def _apart(words: Words, others: Words) -> list[str]:
     """Return the words that the others do not have, as often."""
     left, found = list(others), []

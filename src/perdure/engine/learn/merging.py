@@ -288,7 +288,6 @@ def changed(  # noqa: PLR0913 - what such a plan is made of, each once
     )
 
 
-# ---------------------------------------------------------------- what a node says of itself
 def described(content: str, support: Mapping[str, Support]) -> dict[str, JSON]:
     """Return the metadata of a text: what it rests on, its day, and since when it holds."""
     known = statements.statements(content)
@@ -331,7 +330,6 @@ def _listed(matches: Sequence[Match]) -> str:
     return f"{' and '.join(quoted(each.statement.text) for each in matches)}."
 
 
-# ---------------------------------------------------------------- what held once
 def _former(
     node: ContextNode, gone: Statement, known: Mapping[str, Support], until: Until
 ) -> ContextNode:
@@ -353,7 +351,6 @@ def _former(
 
 
 def _ended(former: ContextNode, until: Until) -> ContextNode:
-    """Return what held once, with another end."""
     edges = (
         replace(edge, reason=until.reason) if edge.relation_type == SUPERSEDED_BY else edge
         for edge in former.relations
@@ -373,7 +370,6 @@ def _since(content: str, matches: Sequence[Match], when: datetime) -> str:
 def _redated(
     content: str, known: Statement, since: date | None, doubted: date | None = None
 ) -> str:
-    """Return a text with other days for one of its statements."""
     item = statements.item(known.text, since, doubted)
     return statements.replaced(content, _again(content, known), item)
 
@@ -395,5 +391,4 @@ def _made_at(node: ContextNode, known: Mapping[str, Support], statement: Stateme
 
 
 def _again(content: str, statement: Statement) -> Statement:
-    """Return the same statement where it is now."""
     return next(each for each in statements.statements(content) if each.text == statement.text)

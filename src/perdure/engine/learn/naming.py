@@ -21,7 +21,6 @@ def groups_of(section: str) -> list[tuple[str, ...]]:
     return [tuple(group.split()) for line in _LISTS[section] for group in line.split(" / ")]
 
 
-# ---------------------------------------------------------------- slugs
 _STOP = words_of("stop")
 _MOST_WORDS = 7
 _MOST = 60
@@ -71,7 +70,6 @@ def digest(*texts: str) -> str:
     return sha256("\n".join(texts).encode()).hexdigest()[:_DIGEST]
 
 
-# ---------------------------------------------------------------- owners
 _SHARED = frozenset({"skill", "case"})
 """Categories of what an agent learns from work for all of its users."""
 
@@ -86,7 +84,6 @@ def owner_space(category: str, ctx: RequestContext) -> str:
     return f"agent:{ctx.agent_id}" if category in _SHARED else f"user:{ctx.user_id}"
 
 
-# ---------------------------------------------------------------- where a memory belongs
 FORMER = "former"
 """The category of what held once. Each such node leads to what superseded it."""
 TAKEN_APART = "apart"
@@ -138,7 +135,6 @@ def is_profile(place: Uri) -> bool:
     return place.path[2:] == ("memories", PROFILE)
 
 
-# ---------------------------------------------------------------- names of the same thing
 def is_near(one: str, other: str) -> bool:
     """Whether two slugs name the same thing: the same words, in whatever order and number."""
     first, second = _words(one), _words(other)

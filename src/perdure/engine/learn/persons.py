@@ -73,7 +73,6 @@ def _third(verb: str) -> str:
     return f"{verb}s"
 
 
-# ---------------------------------------------------------------- when something happened
 _DAY = timedelta(days=1)
 _UNKNOWN = datetime(2000, 2, 2, tzinfo=UTC)
 

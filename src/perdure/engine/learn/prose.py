@@ -31,6 +31,7 @@ _HEADING = re.compile(r"\s*#{1,6}\s")
 _PATTERNS = table(__file__, "patterns.txt", "prose")
 _PASTE_LEAD = re.compile(_PATTERNS["paste lead"], re.IGNORECASE)
 _FOREIGN = re.compile(_PATTERNS["foreign"])
+_FORGETTING = re.compile(_PATTERNS["forgetting"], re.IGNORECASE)
 _LIST = re.compile(r"\s*(?:[-*•]|(?P<number>\(?\d{1,2}[.):]|[a-h][.)]))\s+")
 _CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTED = re.compile(r"[\"\u201c](?=\S)[^\"\u201c\u201d\n]{1,400}?[\"\u201d](?!\w)")
@@ -95,7 +96,8 @@ def _line_keys(content: str) -> Iterator[str]:
 def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> list[Sentence]:
     """Return the sentences of a message that are its author's own prose.
 
-    What a program put into it is left out (`model.speech`), as are pastes, code and quotations.
+    What a program put into it is left out (`model.speech`), as are pastes, code and quotations, and
+    what asks to forget: to keep that would tell of what was forgotten.
     `quoted` has the keys of lines of other speakers; a line that repeats one is a paste.
     """
     speech = speech_of("user", content)
@@ -118,7 +120,8 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
         at = content.find(own, last)  # what a program put before it moved it
         if at >= 0:  # not cut in two by what a program put into it
             last = at + len(own)
-            found.append(Sentence(message, at, last, own, place, len(spans)))
+            if not _FORGETTING.match(own):
+                found.append(Sentence(message, at, last, own, place, len(spans)))
     return found
 
 

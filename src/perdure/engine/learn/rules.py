@@ -64,7 +64,6 @@ def written(messages: Sequence[Message | Mapping[str, object]]) -> list[Written]
     return found
 
 
-# ---------------------------------------------------------------- of the work
 def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Written | None:
     rule = rule_for(sentence.plain)
     if rule is None:
@@ -98,7 +97,6 @@ def _is_question(plain: str) -> bool:
     return _FORMS["question"].search(plain) is not None
 
 
-# ---------------------------------------------------------------- of the person
 def _of_person(sentence: Sentence, message: Message) -> Iterator[Written]:
     """Yield what a sentence says of its author, clause by clause."""
     if _is_question(sentence.plain) or _FORMS["passing"].search(sentence.plain):

@@ -10,8 +10,6 @@ from datetime import date
 from typing import Final
 
 from perdure.engine.learn.evidence import cid_of as content_cid
-from perdure.engine.learn.evidence import support_of
-from perdure.model import ContextNode
 
 WHITE: Final = " \t\r\n"
 
@@ -91,13 +89,6 @@ def statements(content: str) -> list[Statement]:
     return [Statement.read(text, content.rfind("\n", 0, first) + 1, first + len(text))]
 
 
-def evidence_in(node: ContextNode, passage: str) -> tuple[tuple[str, int], ...]:
-    """Return the messages that the statements in a passage of a node rest on."""
-    support = support_of(node)
-    found = (support[each.cid] for each in statements(passage) if each.cid in support)
-    return tuple(dict.fromkeys(mention.key for each in found for mention in each.mentions))
-
-
 def item(text: str, since: date | None = None, doubted: date | None = None) -> str:
     """Return a statement as an item of a list."""
     bare, day, doubt = _dated(text)
@@ -119,7 +110,6 @@ def alone(text: str) -> str:
     return whole if is_one else item(text)
 
 
-# ---------------------------------------------------------------- changing
 def inserted(content: str, new: str, before: Statement | None = None) -> str:
     """Return a text with one more item: before a statement, else at its end."""
     if before is not None:
@@ -181,7 +171,6 @@ def _ends_with_a_gap(content: str) -> bool:
     return content[len(content.rstrip(WHITE)) :].count("\n") > 1
 
 
-# ---------------------------------------------------------------- reading
 def _read(content: str) -> list[Statement]:
     """Return the items and paragraphs; what is indented below an item belongs to it."""
     reading = _Reading(content)
@@ -292,6 +281,5 @@ def _dated(text: str) -> tuple[str, date | None, date | None]:
 
 
 def _mark_at(bare: str, end: int) -> re.Match[str] | None:
-    """Return the mark that ends there."""
     start = bare.rfind("(", max(0, end - _LONG), end) - 1
     return _SINCE.fullmatch(bare, start, end) if start >= 0 else None

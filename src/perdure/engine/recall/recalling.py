@@ -8,7 +8,6 @@ from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
 from perdure.context.relations import RelationReader
-from perdure.engine.learn.statements import evidence_in
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
@@ -306,13 +305,25 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         session_id=session,
         message_indexes=indexes,
         evidence=tuple((session, each) for each in indexes)
-        or evidence_in(stored.node, candidate.hit.text),
+        or _evidence(stored, candidate.hit.text),
         category=stored.node.category,
         owner_space=stored.node.owner_space,
         project=stored.node.project,
         valid_from=_time(stored, VALID_FROM),
         valid_until=_time(stored, VALID_UNTIL),
     )
+
+
+def _evidence(stored: Stored, passage: str) -> tuple[tuple[str, int], ...]:
+    """Return the messages that the statements in a passage rest on."""
+    if not stored.node.metadata.get("statements"):
+        return ()
+    from perdure.engine.learn.evidence import support_of  # noqa: PLC0415 - few nodes were learned
+    from perdure.engine.learn.statements import statements  # noqa: PLC0415 - as above
+
+    support = support_of(stored.node)
+    found = (support[each.cid] for each in statements(passage) if each.cid in support)
+    return tuple(dict.fromkeys(mention.key for each in found for mention in each.mentions))
 
 
 def _time(stored: Stored, name: str) -> datetime | None:
@@ -327,16 +338,18 @@ def _lines(value: JSON) -> tuple[int, int] | None:
 
 
 def _distinct(hits: Iterable[Hit]) -> Iterator[Hit]:
-    """Yield hits, but for those that say no more than one before that rests on the same message."""
-    shown: dict[tuple[str, int], list[Hit]] = {}
+    """Yield hits, but for messages that say no more than a statement before that rests on them."""
+    stated: dict[tuple[str, int], list[str]] = {}
     for hit in hits:
-        before = [other for each in hit.evidence for other in shown.get(each, ())]
-        if hit.holds and any(
-            set(stems(hit.snippet)) <= set(stems(each.snippet)) for each in before
+        if not hit.session_id:
+            for each in hit.evidence:
+                stated.setdefault(each, []).append(hit.snippet)
+        elif any(
+            set(stems(hit.snippet)) <= set(stems(text))
+            for each in hit.evidence
+            for text in stated.get(each, ())
         ):
             continue
-        for each in hit.evidence:
-            shown.setdefault(each, []).append(hit)
         yield hit
 
 
