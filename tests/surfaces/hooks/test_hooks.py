@@ -241,6 +241,18 @@ class TestRecalling:
 
         assert "Fridays" in str(heard(home, "session-start", said={**said, "source": "resume"}))
 
+    def test_what_a_session_taught_is_shown_to_others_only(self, home: Path) -> None:
+        path = transcript(home, "Never push the harbour app without asking the pilots.")
+        call(home, "stop", "--foreground", said=ending(path))
+
+        def shown(session: str) -> bool:
+            prompt = "shall I push the harbour app without the pilots?"
+            given = {"prompt": prompt, "cwd": "/srv/app", "session_id": session}
+            return "asking the pilots" in str(heard(home, "user-prompt-submit", said=given))
+
+        assert not shown(path.stem)
+        assert shown("another")
+
     @pytest.mark.parametrize("agent", ["claude-code", "codex"])
     def test_a_session_starts_with_what_is_known_of_its_project(
         self, home: Path, agent: str
