@@ -17,6 +17,7 @@ from perdure.engine.learn.prose import words_key
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of, plain
 from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.planning import STOP_WORDS
 from perdure.engine.recall.recalling import Confirming
 from perdure.engine.recall.result import Hit
 from perdure.engine.validate.texts import presentable_line
@@ -392,7 +393,7 @@ def relevant_lines(
     `words` are those of the question that were compared. What is known already, or what another
     line says, is left out. A session that `goes_on` has had prompts before.
     """
-    asked = {stem for word in words for stem in stems(word)}
+    asked = {stem for word in words if word not in STOP_WORDS for stem in stems(word)}
     found: list[tuple[float, Line]] = []
     for rank, hit in enumerate(islice(hits, _LOOKED_AT_HITS)):
         sentence = _best_sentence(hit.snippet, asked)
