@@ -121,10 +121,91 @@ def test_a_line_has_neither_list_mark_nor_a_bare_number(memory: Memory) -> None:
 
 def test_a_sentence_that_two_sessions_have_is_one_line(memory: Memory) -> None:
     for session in ("t", "u"):
-        said = {"role": "user", "content": "Which database keeps the tides of the harbour?"}
+        said = {"role": "user", "content": "Our database keeps the tides of the harbour."}
         memory.commit_session([said], session_id=session, extract=False)
 
     assert len(lines(memory, "Which database has the tides?")) == 1
+
+
+def test_a_question_of_before_answers_nothing(memory: Memory) -> None:
+    asked = {"role": "user", "content": "Which database keeps the tides of the harbour?"}
+    memory.commit_session([asked], session_id="t", extract=False)
+
+    assert not lines(memory, "Which database has the tides?")
+
+
+def test_what_no_longer_holds_is_not_given_to_a_prompt(memory: Memory) -> None:
+    memory.remember("The tide server runs on port 3000.", kind="fact")
+    memory.remember("The tide server runs on port 4000.", kind="fact")
+
+    given = " ".join(line.text for line in lines(memory, "is the tide server on port 3000?"))
+
+    assert "4000" in given
+    assert "fact: The tide server runs on port 3000" not in given
+
+
+def test_what_is_in_doubt_says_so_at_a_prompt(memory: Memory) -> None:
+    memory.remember("Always use Jest for the tests of tides.", kind="rule")
+    memory.remember("We switched from Jest to Vitest.", kind="decision")
+
+    given = [line.text for line in lines(memory, "should I use Jest for tests of tides?")]
+
+    assert any("Jest for the tests of tides. (may be outdated since " in each for each in given)
+
+
+def test_what_was_learned_outside_of_projects_is_in_no_briefing_of_one(memory: Memory) -> None:
+    said = [{"role": "user", "content": "Always use zsh syntax in scripts. I live in Oslo."}]
+    memory.commit_session(said, session_id="t", project="")
+    memory.remember("Never push on Sundays.", kind="rule", project="")
+
+    text = memory.briefing().text
+
+    assert "zsh" not in text
+    assert "Oslo" in text
+    assert "Never push on Sundays." in text
+
+
+def test_a_fragment_that_names_only_a_value_is_in_no_briefing(memory: Memory) -> None:
+    said = [{"role": "user", "content": "No, actually make it every 15 minutes."}]
+    memory.commit_session(said, session_id="t")
+
+    assert "15 minutes" not in "".join(item.text for item in memory.briefing().items)
+
+
+def test_a_sentence_is_not_shown_beside_the_statement_that_was_made_of_it(memory: Memory) -> None:
+    memory.commit_session([{"role": "user", "content": "I moved to Bergen."}], session_id="t")
+
+    shown = [item.text for item in memory.briefing().items if "Bergen" in item.text]
+
+    assert len(shown) == 1
+    assert "lives in Bergen" in shown[0]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept", "is_left_out"),
+    [
+        (
+            "- Always run the linter before committing",
+            "Always run the linter before you commit.",
+            True,
+        ),
+        ("Use pnpm, not npm.", "Use pnpm, never npm.", True),
+        ("Never edit files in `generated/`.", "Never edit files under generated/.", True),
+        ("Use npm for the harbour.", "Never use npm for the harbour.", False),
+        ("Use pnpm, not npm.", "Use pnpm for the release branch, not npm.", False),
+    ],
+)
+def test_what_the_instructions_say_in_almost_the_same_words_is_left_out(
+    memory: Memory,
+    told: str,
+    kept: str,
+    is_left_out: bool,  # noqa: FBT001 - it is one of two
+) -> None:
+    memory.remember(kept, kind="rule")
+
+    text = memory.briefing(known=f"# Harbour\n\nSome words first.\n{told}\nAnd more.").text
+
+    assert (kept not in text) is is_left_out
 
 
 @pytest.mark.parametrize(

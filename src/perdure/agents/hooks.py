@@ -252,12 +252,13 @@ def recalled_at_start(cwd: str, shown: Shown) -> str:
     project = identity_at(cwd) if cwd else ""
     caller = caller_for(os.environ, role="member")
     with open_memory(os.environ, caller, project=project) as memory:
-        found = memory.briefing(known=_instructions(cwd))
+        found = memory.briefing(known=instructions_at(cwd))
     shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     return found.text
 
 
-def _instructions(cwd: str) -> str:
+def instructions_at(cwd: str) -> str:
+    """Return what the files of a folder tell every agent that works there."""
     texts = []
     for name in _INSTRUCTIONS:
         with suppress(OSError, ValueError), Path(cwd, name).open("rb") as file:
@@ -274,7 +275,7 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     owns, and no more.
     """
     from perdure.app import caller_for, open_memory
-    from perdure.engine.briefing import relevant_lines
+    from perdure.engine.briefing import Instructions, relevant_lines
     from perdure.engine.learn.prose import words_key
     from perdure.harness.projects import identity_at
 
@@ -285,9 +286,10 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
     goes_on = shown.prompted() >= _OPENING_PROMPTS
     asked = f" {words_key(prompt)} "
+    instructions = Instructions(instructions_at(cwd) if cwd else "")
 
     def is_known(text: str) -> bool:
-        return text in shown or f" {words_key(text)} " in asked
+        return text in shown or f" {words_key(text)} " in asked or instructions.say(text)
 
     lines = relevant_lines(news, result.words, is_known, goes_on=goes_on)
     shown.add(line.key for line in lines)

@@ -2,6 +2,7 @@
 
 import re
 from base64 import b32encode
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
@@ -11,6 +12,7 @@ from math import exp, log
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
+from perdure.engine.learn.changes import is_fragment
 from perdure.engine.learn.evidence import Support, support_of
 from perdure.engine.learn.net import scored
 from perdure.engine.learn.prose import words_key
@@ -27,6 +29,7 @@ from perdure.index.words import stems
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import parse
+from perdure.model.uri import OF_THE_PERSON
 from perdure.model.values import JSON, read_moment, shortened
 
 BUDGET = 294
@@ -63,6 +66,10 @@ _KINDS = {
 _REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORECASE)
 """What refers to something that only that session has: an option, a line, what follows."""
 _STATEMENT = re.compile(r"^- (.+)$", re.MULTILINE)
+_ALIKE = 0.8
+"""The share of words from which two lines say the same."""
+_NOT = "not"
+_NEGATIONS = frozenset({"not", "never", "no", "don't", "dont", "avoid", "without"})
 _HEAD = "From earlier sessions (`read ~id` for more):"
 _LONGEST_END = 100
 """Characters of what the user asked last."""
@@ -83,6 +90,8 @@ class BriefingItem:
     pinned: bool = False
     evidence: tuple[tuple[str, int], ...] = ()
     """The messages that it rests on, each as session id and index."""
+    quotes: tuple[str, ...] = ()
+    """Their words, of a statement."""
 
     @property
     def id(self) -> str:
@@ -103,7 +112,7 @@ class Briefing:
 
 
 class _Former(NamedTuple):
-    """A statement that ended, or may have."""
+    """What a sentence of a session must not say again, if it is from before then."""
 
     until: datetime
     words: frozenset[str]
@@ -129,6 +138,7 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
 ) -> Briefing:
     """Return the briefing for a project by its names; without one, what is about the person.
 
+    What was learned outside of projects is in none of theirs, but for what is about the person.
     What `known` says already, such as the project's CLAUDE.md, is left out.
     """
     now = now or datetime.now(UTC)
@@ -141,20 +151,22 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
         stored = confirming.confirmed(hit)
         if stored is None:
             continue
+        is_general = bool(names) and not stored.node.project
         message = hit.payload.get("message")
-        if isinstance(message, int):
+        if not isinstance(message, int):
+            found += _kept(stored.node, now, is_general=is_general)
+            former += _former(stored.node, now)
+        elif not is_general:
             found += _said(hit, message, now)
             ends += _ended(hit, message)
-        else:
-            found += _kept(stored.node, now)
-            former += _former(stored.node, now)
-    known_words = words_key(known)
+    instructions = Instructions(known)
     end = max(ends, default=None)
-    last = _last(end, known_words, now)
+    last = _last(end, instructions, now)
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
+    former += _stated(found)
     current = [item for item in found if not _has_ended(item, former)]
-    chosen = _chosen(current, known_words, budget - tokens_in(last), now)
+    chosen = _chosen(current, instructions, budget - tokens_in(last), now)
     text = _written(chosen, last, now)
     return Briefing(tuple(chosen), text, tokens_in(text), end.asked if end and last else "")
 
@@ -172,7 +184,7 @@ def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
     """Yield the sentences of a message that are likely to last."""
     date = read_moment(hit.payload.get("date"))
     for text, kind, score in _rows(hit.payload.get("sentences")):
-        if score < _LEAST or _REFERRING.search(text) or len(text) > _LONGEST:
+        if score < _LEAST or _REFERRING.search(text) or len(text) > _LONGEST or is_fragment(text):
             continue
         kind_shown = kind if kind in _TITLES else "fact"
         line = " ".join(text.split())
@@ -200,8 +212,11 @@ def _ended(hit: SeedHit, message: int) -> Iterator[_End]:
         yield _End(date, asked, short_id(hit.uri, message))
 
 
-def _kept(node: ContextNode, now: datetime) -> Iterator[BriefingItem]:
-    """Yield the statements of a memory, or how it begins; nothing if it does not hold any more."""
+def _kept(node: ContextNode, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
+    """Yield the statements of a memory, or how it begins; nothing if it does not hold any more.
+
+    Of a memory that is general, what was learned is left out, but for what is about the person.
+    """
     until = read_moment(node.metadata.get(VALID_UNTIL))
     if until is not None and until <= now:
         return
@@ -217,10 +232,15 @@ def _kept(node: ContextNode, now: datetime) -> Iterator[BriefingItem]:
         rests_on = support.get(cid_of(each), Support(by="user"))
         score = _STATED
         if not rests_on.by:
+            if is_general and node.category not in OF_THE_PERSON:
+                continue
             likely = max((found.score for found in scored(plain(each))), default=0.0)
             score = 1 + likely * _recency(date, now)
+        if Statement.read(each).doubted:
+            score = _LEAST
         evidence = tuple(mention.key for mention in rests_on.mentions)
-        yield BriefingItem(str(kind), line, node.uri, date, None, score, pinned, evidence)
+        quotes = tuple(e.quote for mention in rests_on.mentions for e in mention.evidence)
+        yield BriefingItem(str(kind), line, node.uri, date, None, score, pinned, evidence, quotes)
 
 
 def _former(node: ContextNode, now: datetime) -> Iterator[_Former]:
@@ -233,8 +253,15 @@ def _former(node: ContextNode, now: datetime) -> Iterator[_Former]:
             yield _Former(until, _words(each.text))
 
 
+def _stated(found: Iterable[BriefingItem]) -> Iterator[_Former]:
+    """Yield what messages say that a statement says in other words."""
+    for item in found:
+        for quote in item.quotes:
+            yield _Former(datetime.max.replace(tzinfo=UTC), _words(quote))
+
+
 def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
-    """Whether an item is a sentence of a session that says what ended, or is in doubt, since."""
+    """Whether an item is a sentence of a session that says what ended since, or is stated."""
     if item.message is None or item.date is None:
         return False
     words = _words(item.text)
@@ -251,16 +278,45 @@ def _kind_of(category: str) -> str:
 
 
 # ---------------------------------------------------------------- what fits
-def _last(end: _End | None, known: str, now: datetime) -> str:
+class Instructions:
+    """What an agent is told by the files of its project, to leave out what says the same."""
+
+    def __init__(self, text: str) -> None:
+        self._lines: list[frozenset[str]] = []
+        self._of: defaultdict[str, set[int]] = defaultdict(set)
+        """By word, the lines that have it."""
+        for line in _SENTENCE.split(text):
+            words = _meaning(line)
+            for word in words:
+                self._of[word].add(len(self._lines))
+            self._lines.append(words)
+
+    def say(self, text: str) -> bool:
+        """Whether a line has most of the words of a text, and denies as much."""
+        words = _meaning(text)
+        shared = Counter(line for word in words for line in self._of.get(word, ()))
+        return any(
+            count >= _ALIKE * len(words) and (_NOT in words) is (_NOT in self._lines[line])
+            for line, count in shared.items()
+        )
+
+
+def _meaning(text: str) -> frozenset[str]:
+    """Return the words of a text that count, about as stems; every negation is the same."""
+    words = (_NOT if word in _NEGATIONS else word for word in words_key(text).split())
+    return frozenset(word[:5].rstrip("s") for word in words if word not in STOP_WORDS - {_NOT})
+
+
+def _last(end: _End | None, instructions: Instructions, now: datetime) -> str:
     """Return the line on how the last session ended; empty if that is known."""
-    if end is None or words_key(end.asked) in known:
+    if end is None or instructions.say(end.asked):
         return ""
     asked = presentable_line(shortened(end.asked, _LONGEST_END))
     return f"Last session {end.id} {_age(end.date, now)} ended at: {asked}\n"
 
 
 def _chosen(
-    found: Iterable[BriefingItem], known: str, budget: int, now: datetime
+    found: Iterable[BriefingItem], instructions: Instructions, budget: int, now: datetime
 ) -> list[BriefingItem]:
     """Return as many lines as fit: pinned ones, then by score; none says what another does."""
     ranked = sorted(found, key=lambda item: (not item.pinned, -_worth(item), item.uri))
@@ -272,7 +328,7 @@ def _chosen(
         words = _words(item.text)
         if (
             not words
-            or words_key(item.text) in known
+            or instructions.say(Statement.read(item.text).text)
             or any(_is_same(words, other) for other in seen)
         ):
             continue
@@ -291,7 +347,7 @@ def _worth(item: BriefingItem) -> float:
 
 
 def _is_same(words: frozenset[str], other: frozenset[str]) -> bool:
-    return bool(words and other) and len(words & other) >= 0.8 * min(len(words), len(other))
+    return bool(words and other) and len(words & other) >= _ALIKE * min(len(words), len(other))
 
 
 def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
@@ -395,10 +451,15 @@ def relevant_lines(
     """
     asked = {stem for word in words if word not in STOP_WORDS for stem in stems(word)}
     found: list[tuple[float, Line]] = []
-    for rank, hit in enumerate(islice(hits, _LOOKED_AT_HITS)):
-        sentence = _best_sentence(hit.snippet, asked)
+    looked_at = list(islice(hits, _LOOKED_AT_HITS))
+    ended = {place for hit in looked_at if not hit.holds for place in hit.evidence}
+    for rank, hit in enumerate(looked_at):
+        if not hit.holds or (hit.role and ended.intersection(hit.evidence)):
+            continue
+        sentence = _best_sentence(hit.snippet, asked, _SENTENCE if hit.role else _LINE)
         score = _likely(hit, rank, asked, _GOING_ON if goes_on else 0.0)
-        if score >= _SPEAKS_FROM and sentence and not is_known(sentence):
+        is_news = sentence and not sentence.endswith("?") and not is_known(sentence)
+        if score >= _SPEAKS_FROM and is_news:
             who = hit.speaker if hit.role else _kind_of(hit.category)
             when = f"{hit.date.date().isoformat()} " if hit.date else ""
             text = presentable_line(shortened(sentence, _LONGEST_LINE))
@@ -426,13 +487,14 @@ def _likely(hit: Hit, rank: int, asked: set[str], more: float) -> float:
     return 1 / (1 + exp(-total))
 
 
-def _best_sentence(text: str, asked: set[str]) -> str:
+def _best_sentence(text: str, asked: set[str], ends: re.Pattern[str]) -> str:
     """Return the sentence of a text that shares most with a question; of equal ones the first."""
-    lines = (_LIST_MARK.sub("", " ".join(each.split())) for each in _SENTENCE.split(text))
+    lines = (_LIST_MARK.sub("", " ".join(each.split())) for each in ends.split(text))
     found = [line for line in lines if len(line.split()) >= _FEWEST_WORDS]
     return max(found, key=lambda each: len(asked & set(stems(each))), default="")
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_LINE = re.compile(r"\n+")
 _LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
 _FEWEST_WORDS = 3

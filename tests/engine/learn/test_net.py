@@ -164,3 +164,7 @@ def test_a_lasting_prompt_gets_one_short_line() -> None:
 @pytest.mark.parametrize("prompt", ["", "continue", "yes, fix it", "```\nnever push\n```"])
 def test_other_prompts_get_none(prompt: str) -> None:
     assert prompt_hint(prompt) == ""
+
+
+def test_a_question_gets_no_line() -> None:
+    assert not prompt_hint("What do we always run before the tests, the curl thing?")

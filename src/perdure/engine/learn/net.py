@@ -85,7 +85,8 @@ def prompt_hint(prompt: str) -> str:
     def worth(each: Candidate) -> float:
         return each.score + any(pattern.search(each.sentence.plain) for pattern in stated)
 
-    best = max(scored(prompt), key=worth, default=None)
+    found = [each for each in scored(prompt) if "question" not in matched(each.sentence.plain)]
+    best = max(found, key=worth, default=None)
     if best is None or worth(best) < LIKELY or not words_key(best.sentence.text):
         return ""
     words = shortened(" ".join(best.sentence.text.split()).rstrip("."), _LONGEST_HINT)

@@ -1,8 +1,11 @@
 """`perdure briefing`."""
 
+from pathlib import Path
+
 import click
 
 from perdure import Memory
+from perdure.agents.hooks import instructions_at
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_project_memory
 from perdure.surfaces.telling import picked
@@ -18,9 +21,9 @@ def briefing_command(memory: Memory, budget: int, *, as_json: bool) -> None:
     """Print what an agent gets when a session starts here.
 
     The project's rules come first, then decisions and what was rejected, facts and commands, what
-    is open, and what is about you.
+    is open, and what is about you. What CLAUDE.md, AGENTS.md or GEMINI.md says here is left out.
     """
-    found = memory.briefing(budget_tokens=budget)
+    found = memory.briefing(budget_tokens=budget, known=instructions_at(str(Path.cwd())))
     if as_json:
         items = [picked(item, "id kind text uri date message pinned") for item in found.items]
         out.json({"text": found.text, "tokens": found.tokens, "items": items})
