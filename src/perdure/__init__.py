@@ -11,8 +11,9 @@
 `Memory`; what it returns is a frozen value; what it refuses is a `PerdureError` that says how to
 fix it.
 
-    save, commit_session, append, unmerge               keep and learn
-    recall, at, sessions, why                           find, now and as of a state
+    save, remember, commit_session, append, unmerge     keep and learn
+    candidates, accept, reject                          decide what is worth keeping
+    recall, briefing, at, sessions, why                 find, now and as of a state
     read, list, tree, write, edit, move, relate         nodes, by URI or short name
     archive, unarchive, delete, forget                  take out of use, or erase for good
     history, blame, restore, rewind                     every version

@@ -144,6 +144,12 @@ def test_what_no_longer_holds_is_not_given_to_a_prompt(memory: Memory) -> None:
     assert "fact: The tide server runs on port 3000" not in given
 
 
+def test_a_switch_ends_what_is_so_in_this_repository(memory: Memory) -> None:
+    memory.remember("Use pnpm, not npm, in this repo.", kind="rule")
+
+    assert memory.remember("We switched to bun.", kind="decision").replaced
+
+
 def test_what_is_in_doubt_says_so_at_a_prompt(memory: Memory) -> None:
     memory.remember("Always use Jest for the tests of tides.", kind="rule")
     memory.remember("We switched from Jest to Vitest.", kind="decision")

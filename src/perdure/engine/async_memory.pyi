@@ -210,7 +210,7 @@ class AsyncMemory:
         self,
         text: str,
         *,
-        kind: str,
+        kind: str = "fact",
         project: str | None = None,
         replaces: Iterable[str] = (),
         evidence: Iterable[Cited] = (),

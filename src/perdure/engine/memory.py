@@ -527,7 +527,7 @@ class Memory(Readable):
         self,
         text: str,
         *,
-        kind: str,
+        kind: str = "fact",
         project: str | None = None,
         replaces: Iterable[str] = (),
         evidence: "Iterable[Cited]" = (),

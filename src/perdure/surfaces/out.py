@@ -13,7 +13,7 @@ from perdure.surfaces.telling import animated, coloured, padded_to, readable, wi
 Json = Mapping[str, object]
 
 _AT_ONCE = 500
-_WIDEST = 40
+_WIDEST = 60
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
 

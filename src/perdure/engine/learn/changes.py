@@ -17,7 +17,7 @@ _ADJUSTED = re.compile(
     r"(?P<value>.*?\d.*?|[a-z]+days?)[.!]?$",
     re.IGNORECASE,
 )
-_SPARE = words_of("stop") | words_of("verbs") | {"is", "have", "always"}
+_SPARE = words_of("stop") | words_of("verbs") | {"is", "have", "always", "repo", "project"}
 """Words that say nothing by themselves."""
 _FRAGMENT = 6
 """Words. A shorter "X instead of Y" names neither what it is about nor what is done."""
