@@ -19,10 +19,10 @@ BUDGETS = {
     "app": 3_022,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 23_176,
-    "harness": 1_064,
+    "engine": 23_179,
+    "harness": 1_088,
     "index": 4_183,
-    "model": 2_395,
+    "model": 2_418,
     "process": 528,
     "storage": 4_790,
     "surfaces": 6_572,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_581
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_631

@@ -442,7 +442,7 @@ class Memory(Readable):
         """Return the project of what is written: the one that is named, or the memory's own."""
         if project is not None:
             return self._named(project)
-        if self._identity.is_repository:
+        if self._identity.is_on_disk:
             self.projects.note(self._identity)
         return self.project
 

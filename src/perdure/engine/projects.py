@@ -19,7 +19,7 @@ from perdure.context.reading import NodeReader, Stored
 from perdure.engine.learn.evidence import support_of
 from perdure.errors import AccessDeniedError, BrokenNodeError, InvalidValueError, ProjectError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.model.aliases import Aliases, Identity
+from perdure.model.aliases import BORN, Aliases, Identity
 from perdure.model.record import PROJECT
 from perdure.model.uri import check_slug
 from perdure.model.values import JSON
@@ -78,7 +78,7 @@ class Projects:
         for stored in self._stored():
             if stored.node.status is NodeStatus.ACTIVE and stored.node.project:
                 found[stored.node.project].append(replace(stored.node, content=""))
-        listed = (_info(name, aliases.names(name), found[name]) for name in sorted(found))
+        listed = (_info(name, aliases.names(name, BORN), found[name]) for name in sorted(found))
         return tuple(sorted(listed, key=lambda each: -each.last.timestamp() if each.last else 0))
 
     def at(self, folder: str | Identity) -> str:
@@ -95,7 +95,8 @@ class Projects:
     def note(self, identity: Identity) -> None:
         """Note an identity, if its project could not be found again by it alone."""
         if (known := self.aliases()).noted(identity) != known:
-            self._change(lambda aliases: aliases.noted(identity))
+            used = identity.has_remote and self._is_used(identity.slug)
+            self._change(lambda aliases: aliases.noted(identity, is_used=used))
 
     # ------------------------------------------------------------ the verbs
     def rename(self, project: str, name: str) -> Reassigned:
@@ -114,8 +115,10 @@ class Projects:
         return self._change(change, _of(old, lambda _: {PROJECT: new}), new)
 
     def merge(self, project: str, into: str) -> Reassigned:
-        """Make a project part of another. `split` without more undoes it."""
-        old, new = self._known(project), self._known(into)
+        """Make a project part of another, or of a folder's. `split` without more undoes it."""
+        old = self._known(project)
+        is_folder = (os.sep in into or into.startswith(".")) and os.path.isdir(into)  # noqa: PTH112
+        new = self.enter(into) if is_folder and self._identity(into) else self._known(into)
         if old == new:
             raise ProjectError(f"{project!a} is {new!a} already. Fix: name two projects.")
         return self._merge(old, new)

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.errors import NotTextError, ProjectError, explain_reading
-from perdure.model.aliases import Aliases, Identity
+from perdure.model.aliases import BORN, Aliases, Identity
 from perdure.model.uri import SLUG, check_slug, slugify
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.confined import DIRECTORY, FILE, opened, read_all
@@ -269,22 +270,45 @@ def _identity(cwd: str, root: Path, checkout: Checkout | None) -> Identity:
     """Return what tells a project: as configured, by its repository, by its path; "" for none."""
     below = Path(os.path.realpath(cwd)).relative_to(root).as_posix()
     within = "" if below == "." else below
-    tops = [root] if checkout is None or checkout.main is None else [root, checkout.main]
-    for top in tops:
+    for top in [root] if checkout is None or checkout.main is None else [root, checkout.main]:
         if (named := _configured(top / HARNESS / SETTINGS)) is not None:
             return Identity(named, within)
     if checkout is None:
-        return Identity("" if _is_nobodys(root) else _told_apart(root.name, str(root)), within)
-    first = cache(partial(_root_identity, checkout.common))
+        named = "" if _is_nobodys(root) else _told_apart(root.name, str(root))
+        return Identity(named, within, births=cache(partial(_births, root)))
+    common, first = checkout.common, cache(partial(root_identity, checkout.common))
+    births = cache(partial(_births, common, *filter(None, [checkout.main])))
     if remote := identity_of(checkout.remote):
-        return Identity(slug_of_identity(remote), within, first)
-    by_path = _told_apart((checkout.main or checkout.common).name, str(checkout.common))
-    return Identity(first() or by_path, within, first)
+        slug = slug_of_identity(remote)
+    else:
+        slug = first() or _told_apart((checkout.main or common).name, f"{common}{_born(common)}")
+    return Identity(slug, within, first, births, partial(_is_own, common, first), bool(remote))
 
 
-def _root_identity(common: Path) -> str:
-    found = first_commit(common)
-    return f"git-{found[:12]}" if found else ""
+def _is_own(common: Path, root: Callable[[], str]) -> bool:
+    log = text_in(common / "logs" / "HEAD") or ""
+    made = rf"^\w+ {root()[4:]}\w* .*\tcommit \((?:initial|amend)\)"
+    return bool(re.search(made, log, re.MULTILINE)) if root() else not log
+
+
+def _births(*folders: Path) -> tuple[str, ...]:
+    """Return identities that no other folder ever has; a repository's stays if it is moved."""
+    found = ((_born(each), "" if each.name == ".git" else each) for each in folders)
+    return tuple(_told_apart(BORN, f"{born} {path}") for born, path in found if born)
+
+
+def _born(folder: Path) -> str:
+    """Return when a folder was made, and its inode; "" if the system can't tell."""
+    import ctypes  # noqa: PLC0415 - only what has no commits or no remote needs it
+
+    with suppress(OSError, ValueError, TypeError, AttributeError):  # no folder, libc or statx
+        found, told = folder.stat(), ctypes.create_string_buffer(256)
+        at = getattr(found, "st_birthtime", "")
+        if not at:  # as on Linux
+            ctypes.CDLL(None).statx(-100, os.fsencode(folder), 0, 0x800, told)
+            at = told.raw[80:92].strip(b"\0").hex()
+        return f"{at} {found.st_ino}" if at else ""
+    return ""
 
 
 def _is_nobodys(folder: Path) -> bool:
@@ -322,8 +346,8 @@ def slug_of_identity(identity: str) -> str:
     return _told_apart("-".join(parts[-_OWNER_AND_NAME:]), identity)
 
 
-def first_commit(common: Path) -> str:
-    """Return the oldest commit without parents of a repository; "" if git can't tell."""
+def root_identity(common: Path) -> str:
+    """Return the identity of a repository by its oldest root commit; "" if git can't tell."""
     import subprocess  # noqa: PLC0415 - only a repository without a remote needs it
 
     off = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
@@ -340,7 +364,7 @@ def first_commit(common: Path) -> str:
         return ""
     commits = [line.split() for line in done.stdout.decode(errors="replace").splitlines()]
     dated = [(int(time), commit) for time, commit in commits]
-    return min(dated)[1] if dated else ""
+    return f"git-{min(dated)[1][:12]}" if dated else ""
 
 
 def _told_apart(name: str, identity: str) -> str:

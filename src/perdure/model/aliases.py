@@ -5,9 +5,8 @@ The table is one text of each user, `.projects`, as JSON:
     {"projects": {"old-name": "new-name", "mono/packages/api": "api"},
      "remotes": {"git-0123456789ab": "ana-api"}}
 
-`projects` leads from an identity, or a folder within one, to a project. `remotes` has the
-repositories that were known before they had a remote, each with the one that it got; empty if it
-has none yet.
+`projects` leads from an identity, or a folder in one, to a project; `remotes` from a root commit or
+a birth (`git-new-01234567`) to the identity that took it over, empty if none did yet.
 """
 
 import json
@@ -19,6 +18,7 @@ from perdure.errors import ProjectError
 from perdure.model.uri import check_slug
 
 FILE = ".projects"
+BORN = "git-new-"  # begins what identifies a folder or repository by its birth
 _FIX = "Fix: correct it, or restore an earlier version with `perdure history`."
 
 
@@ -30,11 +30,15 @@ class Identity(NamedTuple):
     within: str = ""
     """The folder in it that is meant, from the top of its checkout; empty for the top."""
     root: Callable[[], str] = str
-    """Returns the identity that the repository has without its remote; empty if none."""
+    """Returns the identity that the repository has by its root commit; empty if none."""
+    births: Callable[[], tuple[str, ...]] = tuple
+    """Returns the identities by birth: of the repository, then of its folder; none if unknown."""
+    is_own: Callable[[], bool] = bool  # it has no commits, or made its root commit itself
+    has_remote: bool = False
 
     @property
-    def is_repository(self) -> bool:
-        return bool(self.slug) and self.root is not str
+    def is_on_disk(self) -> bool:
+        return bool(self.slug) and self.births is not tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +78,24 @@ class Aliases:
         return self._followed(self.adopted(identity) or identity.slug)
 
     def adopted(self, identity: Identity) -> str:
-        """Return the identity of a repository before it had its remote, if it was known by that."""
-        if identity.slug in self.projects or "" not in self.remotes.values():
+        """Return what a repository was known by before, if no other took it over; "" if not."""
+        if identity.is_on_disk and identity.root is str:  # a folder, where a repository was?
+            taken = {each for each in self._births(identity.slug) if self.remotes[each]}
+            return next((each for each in identity.births() if taken and each not in taken), "")
+        waiting = {name for name, by in self.remotes.items() if not by}
+        if identity.slug in self.projects or not waiting:
             return ""
-        root = identity.root()
-        return root if root and self.remotes.get(root) == "" else ""
+        birth = next((each for each in identity.births() if each in waiting), "")
+        if birth and identity.is_own():
+            return birth
+        return root if self._awaits_roots() and (root := identity.root()) in waiting else ""
+
+    def _births(self, slug: str) -> set[str]:
+        led, born = self.projects.get, (each for each in self.remotes if BORN in each)
+        return {each for each in born if led(each) == slug or led(slug) == each}
+
+    def _awaits_roots(self) -> bool:
+        return any(not by and BORN not in name for name, by in self.remotes.items())
 
     def _followed(self, name: str) -> str:
         seen = {name}
@@ -88,9 +105,9 @@ class Aliases:
             raise ProjectError(f"{FILE!a} leads from {name!a} in a circle. {_FIX}")
         return name
 
-    def names(self, project: str) -> tuple[str, ...]:
+    def names(self, project: str, without: str = "/") -> tuple[str, ...]:
         """Return what else belongs to a project: former names, and identities."""
-        led = (name for name in self.projects if name != project)
+        led = (name for name in self.projects if name != project and not name.startswith(without))
         return tuple(sorted(name for name in led if self.project(name) == project))
 
     def with_project(self, name: str, project: str | None) -> "Aliases":
@@ -98,20 +115,26 @@ class Aliases:
         rest = {key: value for key, value in self.projects.items() if key != name}
         return replace(self, projects=rest if project is None else {**rest, name: project})
 
-    def noted(self, identity: Identity) -> "Aliases":
-        """Return the table that knows an identity, so that a remote it gets later is the same.
-
-        A repository whose remote is known needs no line until there is one that had none.
-        """
-        slug = identity.slug
-        if slug.startswith("git-") and slug == identity.root():
-            return replace(self, remotes={slug: "", **self.remotes})
-        known = slug in self.projects or "" not in self.remotes.values()
-        if known or not identity.is_repository:
-            return self
-        before = self.adopted(identity)
-        remotes = {**self.remotes, before: slug} if before else self.remotes
-        return replace(self.with_project(slug, before or slug), remotes=remotes)
+    def noted(self, identity: Identity, *, is_used: bool = False) -> "Aliases":
+        """Return the table that knows an identity, so that a first commit or remote is the same."""
+        slug, before = identity.slug, self.adopted(identity)
+        projects, remotes = dict(self.projects), dict(self.remotes)
+        if identity.has_remote:
+            # A known remote needs no line until there is a repository that had none.
+            if before or (slug not in projects and self._awaits_roots()):
+                projects[slug] = slug if is_used else before or slug
+                root = identity.root()
+                took = {before, root, *identity.births()[:1], *self._births(root)}
+                remotes |= {each: slug for each in took if remotes.get(each) == ""}
+            return Aliases(projects, remotes)
+        for birth in identity.births()[:1] if identity.is_on_disk else ():
+            if birth not in remotes and (before or not self._births(slug)):
+                projects[birth], remotes[birth] = before or slug, ""
+                remotes |= dict.fromkeys({before}.intersection(identity.births()[1:]), birth)
+        if slug and slug == identity.root() and slug not in remotes:
+            remotes[slug] = ""
+            projects |= {slug: before} if before else {}
+        return Aliases(projects, remotes)
 
 
 def _names(told: object, which: str) -> dict[str, str]:

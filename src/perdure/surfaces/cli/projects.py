@@ -62,7 +62,7 @@ def name_(memory: Memory, project: str, name: str, *, as_json: bool) -> None:
 @as_json(ONE_OBJECT)
 @with_memory
 def merge(memory: Memory, project: str, into: str, *, as_json: bool) -> None:
-    """Make PROJECT part of the project INTO.
+    """Make PROJECT part of the project INTO, or of the folder INTO.
 
     `perdure projects split INTO PROJECT` undoes it.
     """
