@@ -19,13 +19,13 @@ BUDGETS = {
     "app": 3_022,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 23_176,
+    "engine": 23_283,
     "harness": 1_064,
     "index": 4_183,
-    "model": 2_395,
+    "model": 2_397,
     "process": 528,
     "storage": 4_790,
-    "surfaces": 6_572,
+    "surfaces": 6_581,
     "testing": 4_218,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_581
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_699
