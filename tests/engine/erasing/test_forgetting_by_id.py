@@ -13,7 +13,8 @@ from perdure.engine.erasing.hiding import Hidden
 from perdure.engine.memory import Memory
 from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError, NodeNotFoundError
 from perdure.model.transcript import HIDDEN
-from tests.engine.erasing.homes import check_receipt, leaks, root
+from perdure.storage.wrappers.recorded import Recorded
+from tests.engine.erasing.homes import check_receipt, leaks, receipts, root
 from tests.engine.remembering import BOB, of, opened
 
 SALARY = "My salary is 900000 kroner."
@@ -246,6 +247,28 @@ def test_what_was_forgotten_by_id_can_be_erased(
     assert done.erased is not None
     assert not leaks(tmp_path, ["folder of the importer"])
     assert check_receipt(context, done.erased.path) == []
+
+
+@pytest.mark.parametrize("step", ["erase", "commit"])
+def test_an_interrupted_erasure_of_a_message_is_ended_by_the_next_to_open(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Recorded, step, fail)
+        with pytest.raises(KeyboardInterrupt):
+            memory.forget(f"{MESSAGES}#2", erase=True)
+    assert leaks(tmp_path, ["folder of the importer"])
+    memory.close()
+
+    with opened(tmp_path, semantic=False) as context:
+        again = root(context)
+        assert again.recall("build").hits
+        assert not leaks(tmp_path, ["folder of the importer"])
+        assert check_receipt(context, receipts(tmp_path)[0]) == []
+        assert f"Can you look at the build? {HIDDEN} Thanks" in content(again)
 
 
 def test_words_alone_are_not_erased(memory: Memory) -> None:
