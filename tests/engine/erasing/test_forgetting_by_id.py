@@ -159,11 +159,33 @@ def test_nobody_forgets_a_message_of_another(memory: Memory, context: Context) -
         bob.forget(id_of(memory, RULE))
     with pytest.raises(AccessDeniedError):
         bob.forget(f"{MESSAGES}#2")
+    with pytest.raises(AccessDeniedError):
+        bob.forget(f"{MESSAGES}#2", dry_run=True)
     with pytest.raises(NodeNotFoundError):
         bob.forget(SALARY)
 
     assert RULE in content(memory)
     assert SALARY in content(memory)
+
+
+def test_of_a_last_request_of_several_sentences_the_shown_one_is_hidden(memory: Memory) -> None:
+    said = "Which colour has the door? It is by the quay."
+    memory.commit_session([{"role": "user", "content": said}], session_id="t", extract=False)
+
+    memory.forget("ctx://local/sessions/t/messages#0")
+
+    assert f"{HIDDEN} It is by the quay." in memory.read("sessions/t/messages").content
+
+
+def test_the_sentence_that_is_left_of_a_message_stays(memory: Memory) -> None:
+    said = [{"role": "user", "content": f"{RULE} It is by the quay."}, TALK[0]]
+    memory.commit_session(said, session_id="t", extract=False)
+    name = "ctx://local/sessions/t/messages#0"
+    memory.forget(name)
+
+    memory.forget(name)
+
+    assert f"{HIDDEN} It is by the quay." in memory.read("sessions/t/messages").content
 
 
 # ---------------------------------------------------------------- by words
@@ -247,6 +269,28 @@ def test_what_was_forgotten_by_id_can_be_erased(
     assert done.erased is not None
     assert not leaks(tmp_path, ["folder of the importer"])
     assert check_receipt(context, done.erased.path) == []
+
+
+def test_what_a_session_ended_at_once_is_not_erased_with_a_message(memory: Memory) -> None:
+    memory.commit_session(TALK[:3], session_id="t", extract=False)
+    memory.commit_session(TALK, session_id="t", extract=False)
+
+    memory.forget("ctx://local/sessions/t/messages#2", erase=True)
+
+    kept = memory.read("sessions/t/messages").content
+    assert f"Can you look at the build? {HIDDEN} Thanks, that was all." in kept
+
+
+def test_the_owner_of_the_machine_erases_what_a_message_of_another_states(
+    memory: Memory, context: Context, tmp_path: Path
+) -> None:
+    said = [{"role": "user", "content": "Hello. Never feed the walrus of the quay."}]
+    of(context, BOB).commit_session(said, session_id="bobs", extract=False)
+
+    done = memory.forget("ctx://local/sessions/bobs/messages#0", erase=True)
+
+    assert done.erased is not None
+    assert not leaks(tmp_path, ["walrus"])
 
 
 @pytest.mark.parametrize("step", ["erase", "commit"])
