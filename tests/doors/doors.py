@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import perdure
 from perdure import Entry, Memory, PerdureError, RecallResult, Remembered
+from perdure.engine.erasing.hiding import Hidden
 from perdure.model import ContextNode, RelationEdge
 from tests.surfaces.mcp.agents import Agent
 from tests.surfaces.mcp.agents import text as text_of
@@ -168,7 +169,8 @@ def _why(memory: Memory, uri: str) -> Answer:
 
 
 def _forget(memory: Memory, uri: str, **more: Any) -> Answer:  # noqa: ANN401
-    return {"archived": list(memory.forget(uri, **more).archived)}
+    done = memory.forget(uri, **more)
+    return {"archived": list(done.archived), "also": list(done.also), "hidden": asdict(done.hidden)}
 
 
 def _write(memory: Memory, uri: str, text: str | None = None, **more: Any) -> Answer:  # noqa: ANN401
@@ -442,7 +444,10 @@ COMMANDS: dict[str, Callable[..., Command]] = {
     "reject": lambda id: (["review", "reject", id], lambda found: found[0]["text"]),  # noqa: A006
     "history": _history_command,
     "why": _why_command,
-    "forget": lambda uri, **more: (["forget", uri, *_options(**more)], _picked("archived")),
+    "forget": lambda uri, **more: (
+        ["forget", uri, *_options(**more)],
+        _picked("archived", "also", "hidden"),
+    ),
     "write": _write_command,
     "move": lambda uri, to: (["move", uri, to], _picked("uri", "version")),
     "archive": lambda uri: (["archive", uri], lambda found: found[0]["uri"]),
@@ -541,7 +546,13 @@ TOOLS: dict[str, Callable[..., Tool]] = {
     "forget": lambda uri, **more: (
         "forget",
         {"uri": uri, **more},
-        lambda answer: {"archived": [answer["uri"]] if answer["changed"] else []},
+        lambda answer: {
+            "archived": [answer["uri"]]
+            if answer["changed"] and answer["state"] == "archived"
+            else [],
+            "also": answer.get("also", []),
+            "hidden": {**asdict(Hidden()), **answer.get("hidden", {})},
+        },
     ),
     "delete": lambda uri: ("forget", {"uri": uri, "delete": True}, lambda answer: answer["uri"]),
 }

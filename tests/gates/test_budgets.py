@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_959,
+    "agents": 1_961,
     "app": 3_022,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 23_179,
+    "engine": 23_352,
     "harness": 1_088,
     "index": 4_183,
-    "model": 2_418,
+    "model": 2_420,
     "process": 528,
     "storage": 4_790,
-    "surfaces": 6_572,
+    "surfaces": 6_584,
     "testing": 4_218,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_631
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_821

@@ -42,6 +42,41 @@ def test_it_is_archived_and_said_how_to_bring_it_back(odd: Path) -> None:
     assert odd.is_dir()
 
 
+SALARY = "My salary is 900000 kroner."
+
+
+@pytest.fixture
+def said(memory: Path) -> Path:
+    """Keep a message of a session that no memory was made of."""
+    message = json.dumps({"role": "user", "content": f"Hello. {SALARY}"})
+    perdure("commit", "-", "--session", "s", "--no-extract", typed=message.encode())
+    return memory
+
+
+def test_words_are_forgotten_and_said_how_to_have_them_back(said: Path) -> None:
+    done = perdure("forget", SALARY)
+
+    assert done.stdout == "hidden: 1 sentence in 1 message of 1 session\n"
+    assert done.stderr == "`perdure remember TEXT` lets it be known again\n"
+    assert "900000" not in told("read", "sessions/s/messages")
+    assert told("forget", SALARY) == "nothing says it any more\n"
+    assert isinstance(refusal("forget", "The harbour master drinks rum."), NodeNotFoundError)
+    assert said.is_dir()
+
+
+def test_a_message_is_forgotten_and_said_how_to_erase_it(said: Path) -> None:
+    name = "ctx://local/sessions/s/messages#0"
+
+    done = perdure("forget", name)
+
+    assert done.stdout.startswith("hidden: ")
+    assert f"`perdure forget {name} --erase` removes it for good" in done.stderr
+    assert "900000" not in told("read", "sessions/s/messages")
+    assert f"{name} is erased: " in told("forget", name, "--erase", "--yes")
+    assert told("forget", name, "--erase", "--yes") == "nothing is left to erase\n"
+    assert said.is_dir()
+
+
 def test_nothing_is_erased_without_leave(odd: Path) -> None:
     assert isinstance(refusal("forget", "preference/odd", "--erase"), AccessRefusedError)
     assert WORD in told("read", "preference/odd")

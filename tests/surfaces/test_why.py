@@ -260,3 +260,15 @@ def test_at_a_terminal_long_lines_are_wrapped_below_their_branch(tmp_path: Path)
     assert code == 0
     assert all(len(line) <= 80 for line in seen.splitlines())
     assert re.search(r"├── Deploys very often .*\n│   │ (very|often) ", seen)
+
+
+def test_a_message_is_not_said_to_be_written_by_hand(memory: Path) -> None:
+    message = {"role": "user", "content": "Never push to main.", "time": "2026-03-02T10:00:00Z"}
+    perdure("commit", "-", "--session", "s", "--no-extract", typed=json.dumps(message).encode())
+
+    found = told("why", "ctx://local/sessions/s/messages#0")
+
+    assert "by hand" not in found
+    assert "a message of a session, last said 2026-03-02" in found
+    assert 'user: "Never push to main." (sessions/s, message 0: found there)' in found
+    assert memory.is_dir()

@@ -4,7 +4,7 @@ import re
 from base64 import b32encode
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from hashlib import sha256
 from itertools import islice
@@ -15,20 +15,20 @@ from perdure.context.reading import NodeReader
 from perdure.engine.learn.changes import is_fragment
 from perdure.engine.learn.evidence import Support, support_of
 from perdure.engine.learn.net import scored
-from perdure.engine.learn.prose import words_key
+from perdure.engine.learn.prose import sentences, words_key
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of, plain
+from perdure.engine.noting import scores_of
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.engine.recall.recalling import Confirming
 from perdure.engine.recall.result import Hit
 from perdure.engine.validate.texts import presentable_line
-from perdure.errors import NodeNotFoundError
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_FROM, VALID_UNTIL
-from perdure.model.transcript import parse
+from perdure.model.transcript import HIDDEN, parse
 from perdure.model.uri import OF_THE_PERSON
 from perdure.model.values import JSON, read_moment, shortened
 
@@ -184,8 +184,6 @@ def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
     """Yield the sentences of a message that are likely to last."""
     date = read_moment(hit.payload.get("date"))
     for text, kind, score in _rows(hit.payload.get("sentences")):
-        if score < _LEAST or _REFERRING.search(text) or len(text) > _LONGEST or is_fragment(text):
-            continue
         kind_shown = kind if kind in _TITLES else "fact"
         line = " ".join(text.split())
         worth = score * _recency(date, now)
@@ -199,10 +197,15 @@ def _recency(date: datetime | None, now: datetime) -> float:
 
 
 def _rows(given: JSON) -> Iterator[tuple[str, str, float]]:
+    """Yield the sentences that a briefing could show, of all that were noted."""
     for row in given if isinstance(given, list | tuple) else ():
         match row:
             case [str() as text, str() as kind, float() | int() as score]:
-                yield text, kind, score
+                is_long = len(text) > _LONGEST
+                if score >= _LEAST and not (
+                    is_long or _REFERRING.search(text) or is_fragment(text)
+                ):
+                    yield text, kind, score
 
 
 def _ended(hit: SeedHit, message: int) -> Iterator[_End]:
@@ -355,8 +358,7 @@ def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
         return last
     lines = [_HEAD]
     kind = ""
-    ordered = sorted(items, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
-    for item in ordered:
+    for item in items:
         if item.kind != kind:
             kind = item.kind
             lines.append(f"{_TITLES[kind]}:")
@@ -379,7 +381,6 @@ def _age(date: datetime, now: datetime) -> str:
 
 
 # ---------------------------------------------------------------- short ids
-ID = re.compile(r"~[a-z2-7]{4}")
 _MOST_NAMED = 20_000
 _AROUND = 2
 """Messages before and after one that is read by its id."""
@@ -391,20 +392,36 @@ def short_id(uri: str, message: int | None) -> str:
     return f"~{b32encode(digest).decode().lower()[:4]}"
 
 
-def named(id_: str, reader: NodeReader, index: KeptIndex, ctx: RequestContext) -> ContextNode:
-    """Return what a short id names; of a message, it and those around it as the content."""
+def named(id_: str, index: KeptIndex, ctx: RequestContext) -> set[str]:
+    """Return what a short id of a briefing names: URIs, of a message with its index."""
+    found = set()
     for hit in index.noted(_filters(index, ctx), _MOST_NAMED):
         message = hit.payload.get("message")
         message = message if isinstance(message, int) else None
         if short_id(hit.uri, message) == id_:
-            node = reader.read_node(hit.uri, ctx)
-            return node if message is None else replace(node, content=_around(node, message))
-    raise NodeNotFoundError(
-        f"nothing is called {id_}. Fix: take an id from `perdure briefing`, or use recall."
-    )
+            found.add(hit.uri if message is None else f"{hit.uri}#{message}")
+    return found
 
 
-def _around(node: ContextNode, message: int) -> str:
+def stated(texts: Iterable[str], message: int) -> list[str]:
+    """Return what a briefing could show of a message, by texts of its session, the newest first.
+
+    These are the sentences that may last, the only one, and what the newest text ends with.
+    """
+    found: dict[str, None] = {}
+    for number, text in enumerate(texts):
+        said = [each for each in parse(text) if each.message.role == "user"]
+        content = "\n".join(each.message.content for each in said if each.index == message)
+        found |= dict.fromkeys(row[0] for row in _rows(scores_of([content])[1]))
+        own = [each.text for each in sentences(content)]
+        is_last = not number and said[-1:] and said[-1].index == message
+        if is_last or (len(own) == 1 and HIDDEN not in content):
+            found |= dict.fromkeys(own[:1])
+    return [each for each in found if each != HIDDEN]
+
+
+def around(node: ContextNode, message: int) -> str:
+    """Return a message of a session with those around it."""
     near = range(message - _AROUND, message + _AROUND + 1)
     return "".join(
         f"{each.message.speaker}: {each.message.content}\n\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
@@ -34,6 +34,13 @@ class Entry:
     @property
     def nodes(self) -> int:
         return sum((each.node is not None) + each.nodes for each in self.below)
+
+    def within(self, projects: Collection[str]) -> "Entry | None":
+        """Return it with what belongs to these projects only; None if nothing does."""
+        below = tuple(filter(None, (each.within(projects) for each in self.below)))
+        is_other = self.node is not None and self.node.project not in projects
+        is_left = below or (not self.below and not is_other)
+        return replace(self, below=below, node=None if is_other else self.node) if is_left else None
 
     def of_projects(self, names: Collection[str]) -> "Iterator[Entry]":
         if self.node is not None and self.node.project in names:

@@ -306,12 +306,8 @@ def hidden_sentences(before: str, forgotten: ForgottenList) -> Iterator[str]:
             yield part
 
 
-def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(text)]
-
-
 def _key(text: str) -> str:
-    return " ".join(_words(text))
+    return " ".join(word.casefold() for word in _WORD.findall(text))
 
 
 def _joined(hashes: Iterable[str]) -> str:

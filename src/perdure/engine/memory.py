@@ -23,13 +23,14 @@ from perdure.errors import (
     ClosedError,
     EmbeddingError,
     ForgottenError,
+    InvalidUriError,
     InvalidValueError,
     NodeNotFoundError,
     StorageError,
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.aliases import Aliases, Identity
-from perdure.model.uri import OF_THE_PERSON, slug_of
+from perdure.model.uri import MESSAGE, OF_THE_PERSON, slug_of
 from perdure.model.values import JSON, encodable, read_moment
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
@@ -77,6 +78,8 @@ class Readable:
     A node or folder is named by its URI or by its short name (`preference/indentation`).
     """
 
+    project: str
+
     def __init__(self, caller: RequestContext) -> None:
         self.caller = caller
 
@@ -106,14 +109,23 @@ class Readable:
         return 0 if node is None else node.version
 
     def list(
-        self, folder: str = "", *, archived: bool = False, project: str | None = None
+        self,
+        folder: str = "",
+        *,
+        archived: bool = False,
+        project: str | None = None,
+        projects: Searched = "all",
     ) -> "tuple[Entry, ...]":
         """Return what is in a folder; without one, in the caller's memories.
 
         With `archived`, the archived nodes below it instead; with `project`, only nodes of that
-        project, "" for none, those in folders below too.
+        project, "" for none, those in folders below too. With `projects="own"`, without what
+        belongs to other projects than the memory's.
         """
         found = self._browser.entries(folder, archived=archived)[1]
+        if projects == "own":
+            own = (*self._names(self.project), "")
+            found = tuple(filter(None, (each.within(own) for each in found)))
         if project is None:
             return found
         names = self._names(self._named(project))
@@ -203,7 +215,7 @@ class Memory(Readable):
         return Browser(self._parts.reader, self._parts.relation_reader, self.caller)
 
     @property
-    def project(self) -> str:
+    def project(self) -> str:  # type: ignore[override] # it is never set from outside
         """The project whose memories come first; empty for none."""
         return self._aliases.project(self._identity) if self._identity.slug else ""
 
@@ -336,12 +348,29 @@ class Memory(Readable):
         A short id of a briefing may name a message; then the content is that one, with those
         around it.
         """
-        from perdure.engine.briefing import ID, named
+        from perdure.engine.briefing import around
 
-        if not ID.fullmatch(uri):
-            return super().read(uri)
+        node, message = self._at(uri)
+        return node if message is None else replace(node, content=around(node, message))
+
+    def _at(self, uri: str) -> tuple[ContextNode, int | None]:
+        """Return a node; if a message of it is named, which one."""
+        uri, _, message = self.uri(uri).partition("#")
+        return super().read(uri), int(message) if message else None
+
+    def uri(self, name: str) -> str:
+        """Return the URI that a short name or an id stands for; of a message, `URI#index`."""
+        if not name.startswith("~"):
+            return name if MESSAGE.fullmatch(name) else super().uri(name)
+        from perdure.engine.briefing import named
+
         index = self._parts.present(self.caller.account_id).following.index
-        return named(uri, self._parts.reader, index, self.caller)
+        found = named(name, index, self.caller)
+        if len(found) == 1:
+            return found.pop()
+        ids = f"name one: {', '.join(sorted(found))}" if found else "take one of `perdure briefing`"
+        what = f"{name[:80]!a} names {'several things' if found else 'nothing'}"
+        raise NodeNotFoundError(f"{what}. Fix: {ids}, or use recall.")
 
     def briefing(self, *, budget_tokens: int = 294, known: str = "") -> "Briefing":
         """Return what an agent should know when a session starts, rules first.
@@ -624,10 +653,8 @@ class Memory(Readable):
         What was written is there in any case, and a recall says how far its index is behind.
         """
         with suppress(EmbeddingError, StorageError):
-            self._worker().drain(self.caller.account_id)
-
-    def _worker(self) -> Worker:
-        return Worker(self._parts.outbox, self._parts.present(self.caller.account_id).following)
+            following = self._parts.present(self.caller.account_id).following
+            Worker(self._parts.outbox, following).drain(self.caller.account_id)
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -768,6 +795,8 @@ class Memory(Readable):
     ) -> "Forgotten":
         """Archive a node, or all nodes in a folder; or erase it, so that nothing of it is left.
 
+        A short id of a briefing, or a message, means what that states; a text that is not a name,
+        all that says so. These are hidden, as below; `NodeNotFoundError` if nothing says so.
         What is archived is found by no one, and `unarchive` brings it back. Its words are hidden
         in the user's sessions, and in those that come later; they are not learned again, until
         the user says them again (`remember`, `save`). What is erased is gone
@@ -780,12 +809,23 @@ class Memory(Readable):
         from perdure.engine.erasing.erasing import Forgetting
 
         forgetting = Forgetting(self._parts.nodes, lambda: self._parts.erasing, self.caller)
+        what = self.meant(uri)
+        if erase and len(what.split()) > 1:
+            raise InvalidValueError("words can't be erased. Fix: erase what says them, by its id.")
         if erase:
-            return forgetting.erase(self.uri(uri), reason, dry_run=dry_run)
-        done = forgetting.archive(self.uri(uri), reason, dry_run=dry_run)
-        if done.archived and not dry_run:
+            return forgetting.erase(what, reason, dry_run=dry_run)
+        done = forgetting.archive(what, reason, dry_run=dry_run)
+        if not dry_run:
             self.settle()
         return done
+
+    def meant(self, what: str) -> str:
+        """Return what `forget` takes a text for: a URI, that of a message, or the words."""
+        if len(what.split()) > 1:
+            with suppress(InvalidUriError):
+                return self.uri(what)
+            return what
+        return self.uri(what)
 
     def verify_receipt(self, text: str, key: str | None = None) -> "Checked":
         """Verify the receipt of an erasure, and that it still holds here.
@@ -839,7 +879,7 @@ class Memory(Readable):
         from perdure.engine.provenance import Asking
 
         asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
-        return asking.why(self.read(uri))
+        return asking.why(*self._at(uri))
 
     def restore(self, uri: str, version: CID | When) -> ContextNode:
         """Restore a node to what it was at a moment, or with a content; return it.

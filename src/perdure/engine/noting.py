@@ -109,7 +109,7 @@ def _mark(
         scores = [old.payload.get("lasting", 0.0) for old in known if old]
         lasting = known[0].payload.get("sentences") if known[0] else None
     else:
-        scores, lasting = _scores([records[at].text for at in spots])
+        scores, lasting = scores_of([records[at].text for at in spots])
     for at, score in zip(spots, scores, strict=True):
         if score:
             records[at] = records[at].with_payload({"lasting": score})
@@ -117,7 +117,8 @@ def _mark(
         records[spots[0]] = _noted(records[spots[0]], project, {"sentences": lasting})
 
 
-def _scores(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
+def scores_of(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
+    """Return how likely each part of a message is to last, and the sentences that may."""
     ends = [*accumulate(len(text) + 1 for text in texts)]
     best = [0.0] * len(texts)
     lasting: list[JSON] = []

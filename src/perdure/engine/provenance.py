@@ -26,7 +26,7 @@ from perdure.errors import (
 from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge, RequestContext, Uri
 from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import Message, parse
-from perdure.model.values import read_moment
+from perdure.model.values import read_moment, shortened
 from perdure.storage.history import History, Version
 
 
@@ -203,9 +203,15 @@ class Asking:
         self._heard: dict[str, list[Message] | str | None] = {}
         """Each session is read once."""
 
-    def why(self, node: ContextNode) -> Provenance:
+    def why(self, node: ContextNode, message: int | None = None) -> Provenance:
+        """Return where a node comes from; if a message of it is meant, that is its one claim."""
         kind = _kind(node)
         claims = tuple(self._claims(node)) if kind is Kind.PAGE else ()
+        if message is not None:
+            said = (
+                each for each in parse(node.content) if (each.index, each.piece) == (message, 0)
+            )
+            claims = tuple(_heard(each.message, node, message) for each in said)
         out = self._relations.get_edges(node.uri, self._ctx)
         into = self._relations.get_incoming(node.uri, self._ctx)
         superseded = tuple(self._formers(node.uri, {node.uri}))
@@ -368,6 +374,13 @@ class Asking:
                 if version <= min(wanted):
                     break
         return found
+
+
+def _heard(message: Message, node: ContextNode, index: int) -> Claim:
+    text = shortened(message.content, _SHOWN)
+    said = Said(node.place.session, message.speaker, (Quote(index, text),))
+    when = message.time or node.updated_at
+    return Claim(text, cid_of(message.content), extracted=True, when=when, said=(said,))
 
 
 def _kind(node: ContextNode) -> Kind:

@@ -561,7 +561,7 @@ def _filled(place: Uri, found: Iterable[Piece], begun: str) -> Iterator[str]:
             yield "".join(texts)
             texts, length = [""], 0
         if not length:
-            texts = [render(_heading(place), ())]
+            texts = [render(f"Session {place.name}", ())]
             length = len(texts[0])
         texts.append(text)
         length += len(text)
@@ -638,7 +638,3 @@ def _moved(place: Uri) -> VersionMismatchError:
         f"the session {place.name[:80]!a} ends elsewhere by now. Nothing was changed. "
         "Fix: commit it with all its messages."
     )
-
-
-def _heading(place: Uri) -> str:
-    return f"Session {place.name}"

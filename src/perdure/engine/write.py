@@ -284,7 +284,8 @@ def _refuse_unless_allowed(place: Uri, before: ContextNode | None, conditions: C
     if conditions.version == before.version:
         return
     there = f"version {before.version} of {before.updated_at:%Y-%m-%d %H:%M:%S}Z"
-    content = f"{there}, with the content {shortened(_first_line(before), _GIST)!a}"
+    line = next((line for line in before.content.splitlines() if line.strip()), "")
+    content = f"{there}, with the content {shortened(line, _GIST)!a}"
     options = {"version": before.version, "replace": True}
     if conditions.version is None:
         raise NodeExistsError(
@@ -306,10 +307,6 @@ def refuse_broken(node: ContextNode) -> None:
             "Nothing was written. Fix: correct its file in an editor",
             options={"replace": True},
         )
-
-
-def _first_line(node: ContextNode) -> str:
-    return next((line for line in node.content.splitlines() if line.strip()), "")
 
 
 # ---------------------------------------------------------------- editing

@@ -30,6 +30,8 @@ MAX_ID_BYTES = 200
 MAX_KEY_BYTES = 900
 """Of a node's folder; the seam allows 1,024 for a text in it."""
 
+MESSAGE = re.compile(r"ctx://[^#\s]+#[0-9]{1,9}")
+"""The name of a message: the URI of a node of its session, and which message of the session."""
 SLUG = re.compile(r"[a-z0-9_-]{1,100}")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")

@@ -42,6 +42,7 @@ from perdure.errors import (
 )
 from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
+from perdure.model.uri import MESSAGE
 from perdure.model.values import JSON
 from perdure.storage import Locator
 from perdure.storage.history import Event
@@ -293,18 +294,18 @@ class Forgetting:
     def archive(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
         """Put away every node at a place and below, and hide what it says wherever it was kept.
 
-        Those that are put away stay so. All of it is one commit.
+        Those that are put away stay so. All of it is one commit. Of a message, and of words, only
+        what they say is hidden.
         """
-        place = self.nodes.reach.changed(uri, self.request)
+        said = self._said(uri)
+        place = said[0].place if said else self.nodes.reach.changed(uri, self.request)
         now, before = [], []
-        for each in [place] if place.is_node else list(self._below(place)):
+        for each in () if said else [place] if place.is_node else list(self._below(place)):
             if self._is_archived(each):
                 before.append(each)
-            elif not place.is_node and not self.nodes.is_active(each):
-                continue
-            else:
+            elif place.is_node or self.nodes.is_active(each):
                 now.append(each)
-        if not now and not before:
+        if not now and not before and not said:
             raise absent(place)
         hiding, hidden = Hiding(self.nodes, self.request), Hidden()
 
@@ -313,19 +314,33 @@ class Forgetting:
             for each in now:
                 self.nodes.plan_archive(draft, each)
             hiding = Hiding(self.nodes, self.request)
-            hidden = hiding.plan(draft, self._targets((*now, *before)))
+            hidden = hiding.plan(draft, said or self._targets((*now, *before)))
+            if said and hidden.statements and not hiding.changed | hiding.left:
+                raise NodeNotFoundError(
+                    f"no session and no memory says {said[0].texts[0][:80]!a}. "
+                    "Fix: use the words that it was said in; `perdure recall` finds them."
+                )
 
         if dry_run:
             plan(Draft(self.nodes, datetime.now(UTC)))
         else:
             nodes = self.nodes.because(reason)
             nodes.archive_nodes(plan, self.request)
-            late = hide(nodes, self._targets((*now, *before)), self.request, hiding)
+            late = hide(nodes, said or self._targets((*now, *before)), self.request, hiding)
             hidden += replace(late, statements=0)
         also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
         archived, known = (tuple(map(str, each)) for each in (now, before))
         left = tuple(sorted(hiding.left))
         return Forgotten(archived, known, hidden=hidden, also=tuple(also), left=left)
+
+    def _said(self, what: str) -> list[Target]:
+        """Return what a message states, or what words say; nothing for a URI."""
+        if MESSAGE.fullmatch(what):
+            stored = self.nodes.load(self.nodes.reach.changed(what.partition("#")[0], self.request))
+            return [Target.of_message(what, self.nodes, [stored.node.content] if stored else [])]
+        user = Uri(self.request.account_id, ("users", self.request.user_id))
+        words = " ".join(what.split())
+        return [Target(user, (words,), name=words)] if " " in words else []
 
     def _targets(self, places: Iterable[Uri]) -> list[Target]:
         found = filter(None, map(self.nodes.load, places))

@@ -14,6 +14,7 @@ from perdure.context.draft import Draft, Marks
 from perdure.context.files import CONTENT
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Stored
+from perdure.engine.briefing import stated
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
 from perdure.engine.learn.evidence import Support, as_metadata, support_of
 from perdure.engine.learn.statements import statements, without
@@ -55,6 +56,23 @@ class Target:
     place: Uri
     texts: tuple[str, ...] = ()
     quotes: tuple[str, ...] = ()
+    name: str = ""
+    """Of what is not a node, its user's place is given: the name of a message, or words."""
+
+    @property
+    def key(self) -> str:
+        """What the list knows it by; of a session that is the whole."""
+        depth = _OWNER_DEPTH if self.place.session else None
+        return self.name or str(Uri(self.place.account, self.place.path[:depth]))
+
+    @classmethod
+    def of_message(cls, name: str, nodes: NodeReader, texts: Iterable[str]) -> "Target":
+        """Return what a message states, by texts of its session."""
+        uri, _, message = name.partition("#")
+        place = Uri.parse(uri)
+        user = (nodes.reach.session_owner(place) or "").removeprefix("user:")
+        said = tuple(stated(texts, int(message)))
+        return cls(Uri(place.account, ("users", user)), said, name=name)
 
     @classmethod
     def of(cls, node: ContextNode, *earlier: str) -> "Target":
@@ -128,11 +146,8 @@ class Hiding:
 
     def _entries(self, known: ForgottenList, targets: Iterable[Target]) -> Iterator[Entry]:
         for target in targets:
-            place = target.place
-            if place.session:
-                place = Uri(place.account, place.path[:_OWNER_DEPTH])
-            entry = known.entry(str(place), target.texts, target.quotes)
-            if place.session or entry.sentences:
+            entry = known.entry(target.key, target.texts, target.quotes)
+            if target.place.session or entry.sentences:
                 yield entry
 
     # ------------------------------------------------------------ sessions

@@ -43,6 +43,7 @@ from perdure.errors import (
 )
 from perdure.files import write_whole
 from perdure.model import ContextNode, RequestContext, Role, Uri
+from perdure.model.uri import MESSAGE
 from perdure.storage.history import Event, History
 
 LEAST = 12
@@ -197,6 +198,11 @@ class Task:
     begun: int
     """The position of the log."""
 
+    @property
+    def message(self) -> str:
+        """The message whose sentences go; empty if it is not about one."""
+        return self.uris[0] if MESSAGE.fullmatch(self.uris[0]) else ""
+
 
 class Tasks:
     def __init__(self, folder: Path) -> None:
@@ -269,15 +275,16 @@ class Planner:
 
     def task(self, uri: str, ctx: RequestContext, reason: str) -> Task:
         demand_root(ctx)
-        place = self.nodes.reach.changed(uri, ctx)
-        owner = place.owner_space if _is_owner(place) else ""
-        spans = spans_of([place], self.nodes)
+        place = self.nodes.reach.changed(uri.partition("#")[0], ctx)
+        is_owner = len(place.path) == _OWNER_DEPTH and place.path[0] in {"users", "agents"}
+        owner = place.owner_space if is_owner else ""
+        spans = spans_of([] if MESSAGE.fullmatch(uri) else [place], self.nodes)
         if owner:
             spans += spans_of_sessions(self.history, self.nodes, place.account, owner)
         actor = f"{ctx.user_id}/{ctx.agent_id}"
         id_, begun = secrets.token_hex(8), self.history.position()
         found = self.places(self.trace(spans), self._files(spans))
-        owners = tuple(self._owners(owner, found))
+        owners = tuple(self._owners(owner, found if spans else [place]))
         task = Task(id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun)
         learned = spans_of(self._learned_too(task), self.nodes)
         return replace(task, spans=(*task.spans, *learned))
@@ -307,9 +314,9 @@ class Planner:
         found = self.trace(task.spans)
         if texts_in(task.spans, self.nodes) or any(map(self._is_kept, found.contents)):
             return False
-        if self._to_note(found):
+        if self._to_note(found) or self._saying(task):
             return False
-        if not found.versions and not found.moved:
+        if not found.versions and not found.moved and not task.message:
             raise NodeNotFoundError(
                 f"nothing is or ever was at {task.uris[0]!a}. Fix: list what there is, and name "
                 "one of them."
@@ -324,6 +331,11 @@ class Planner:
         """Return the memories and sessions that go, each with all that it ever said."""
         if task.owner_space:
             return []
+        found = []
+        if task.message:
+            content = self.nodes.file(Uri.parse(task.message.partition("#")[0]), CONTENT)
+            texts = self.nodes.backend.earlier(content)
+            found = [Target.of_message(task.message, self.nodes, texts)]
         said: dict[Uri, list[str]] = defaultdict(list)
         for event in self.trace(task.spans).versions:
             folder, _, name = event.key.rpartition("/")
@@ -331,7 +343,7 @@ class Planner:
             if place is not None and place.is_node and event.cid is not None:
                 data = self.history.store.get(event.cid) or b""
                 said[place].append(frontmatter.split(data.decode(errors="replace"))[1])
-        return [self._target(place, texts) for place, texts in said.items()]
+        return [*found, *(self._target(place, texts) for place, texts in said.items())]
 
     def _target(self, place: Uri, texts: Sequence[str]) -> Target:
         with suppress(BrokenNodeError):
@@ -358,19 +370,24 @@ class Planner:
         of_tasks = {name for kind, _, name in names if kind == "user"}
         return of_tasks | {task.actor.partition("/")[0]}
 
-    def quoting(self, task: Task) -> frozenset[CID]:
-        """Return the contents of sessions, none of them in use, that say what is erased.
+    def _saying(self, task: Task) -> frozenset[CID]:
+        """Return the contents that go with a message."""
+        return self.quoting(task, used=True) if task.message else frozenset()
+
+    def quoting(self, task: Task, *, used: bool = False) -> frozenset[CID]:
+        """Return the contents of sessions, none of them in use unless asked, that say what goes.
 
         What was hidden by an erasure that was interrupted can't be read, and is among them.
         """
         living = {event.key: event.cid for event in self.history.changes()}
+        below = f"{self.nodes.folder(Uri(task.account_id, ('sessions',))).key}/"
         former = {event.cid: event.key for event in self.events_of_users(task)}
         lists = [self._finder(task, user) for user in self._users(task)] if former else []
         return frozenset(
             cid
             for cid, key in former.items()
             if cid is not None and self._is_kept(cid) and self._quotes(cid, key, lists)
-        ) - set(living.values())
+        ) - {cid for key, cid in living.items() if not (used and key.startswith(below))}
 
     def _quotes(self, cid: CID, key: str, lists: Iterable[ForgottenList]) -> bool:
         data = self.history.store.get(cid)
@@ -386,30 +403,36 @@ class Planner:
         """Return what tells the words that are erased: by the list, and by what history has."""
         known = load(self.nodes, task.account_id, user)
         targets = self.targets(task)
-        kept = known.only([str(target.place) for target in targets]).entries
-        found = (known.entry(str(each.place), each.texts, each.quotes) for each in targets)
+        kept = known.only([target.key for target in targets]).entries
+        found = (known.entry(each.key, each.texts, each.quotes) for each in targets)
         return known.of((*kept, *found))
 
     def plan(self, task: Task, ctx: RequestContext, hidden: Collection[str] = ()) -> ErasurePlan:
         self.is_nothing(task)
         found = self.trace(task.spans)
-        contents = dict.fromkeys(sorted(filter(self._is_kept, found.contents)))
+        own = sorted(filter(self._is_kept, found.contents))
+        saying = self._saying(task)
+        contents = dict.fromkeys((*own, *sorted(saying - found.contents)))
+        events = {e.position: e for e in (*self.events_of_users(task), *found.versions)}
         files = self._files(task.spans)
         places = self.places(found, files)
-        size, said = self._read(contents)
+        size, said = self._read(contents)[0], self._read(own)[1]
+        for target in self.targets(task) if task.message else ():
+            said |= {each for text in target.texts for each in sentences(text)}
+        gone = [place for span in task.spans if (place := self.place(span.prefix)) is not None]
         return ErasurePlan(
             task.uris,
             tuple(str(each) for each in places if not self._is_asked(task, each)),
             task.owner_space,
             files,
-            sum(event.cid in contents for event in found.versions),
+            sum(event.cid in contents for event in events.values()),
             tuple(contents),
             size,
             self.kept(found, task.account_id),
             found.moved,
             tuple(
                 each
-                for each in quoting(self.nodes, Uri(task.account_id), said, self._gone(task))
+                for each in quoting(self.nodes, Uri(task.account_id), said, gone)
                 if each.uri not in hidden
             ),
             tuple(self._leading(places, ctx)),
@@ -443,9 +466,6 @@ class Planner:
             if number < _MOST_READ:
                 said |= sentences(data.decode(errors="replace"))
         return size, said
-
-    def _gone(self, task: Task) -> list[Uri]:
-        return [p for p in (self.place(span.prefix) for span in task.spans) if p is not None]
 
     def _leading(self, places: Sequence[Uri], ctx: RequestContext) -> list[str]:
         found = {
@@ -504,10 +524,6 @@ class Planner:
             if data is not None:
                 found.add(data.decode(errors="replace").removesuffix("\n"))
         return found
-
-
-def _is_owner(place: Uri) -> bool:
-    return len(place.path) == _OWNER_DEPTH and place.path[0] in {"users", "agents"}
 
 
 def demand_root(ctx: RequestContext) -> None:

@@ -35,7 +35,8 @@ class Receipt:
     def signed(cls, said: Mapping[str, JSON], history: History, key: SigningKey) -> "Receipt":
         """Sign what is said, and up to where the log had grown by then."""
         checkpoint = Prover(history.store, key).checkpoint()
-        text = _written({**said, "checkpoint": checkpoint.to_text()})
+        told = {**said, "checkpoint": checkpoint.to_text()}
+        text = json.dumps(told, sort_keys=True, ensure_ascii=True, indent=1)
         return cls(text, Note.sign(_signed_text(text, history.store.history), key))
 
     @classmethod
@@ -69,10 +70,6 @@ class Receipt:
 
 def _malformed() -> ProofError:
     return ProofError("this is no receipt of an erasure. Fix: copy it whole.")
-
-
-def _written(said: Mapping[str, JSON]) -> str:
-    return json.dumps(said, sort_keys=True, ensure_ascii=True, indent=1)
 
 
 def _signed_text(said: str, history: bytes) -> str:

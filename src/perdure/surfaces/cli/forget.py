@@ -1,9 +1,9 @@
 """`perdure forget`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import asdict
-from typing import BinaryIO, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import click
 
@@ -52,7 +52,8 @@ def forget_command(
 ) -> None:
     """Put away what nobody is to find; or erase it.
 
-    NODE may be a folder, sessions/ID or users/ID: all that is in it goes. Without --erase it is
+    NODE may be a folder, sessions/ID or users/ID: all that is in it goes. It may be an id of a
+    briefing (~abcd), or a sentence in quotes: all that says so is hidden. Without --erase it is
     archived, its words are hidden in your sessions, also in those to come, and `perdure unarchive`
     brings it back. With --erase its files, all its versions and
     all that was derived from them are removed, and a signed receipt says so. users/ID is a person,
@@ -72,7 +73,8 @@ def forget_command(
 
 
 def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
-    done = memory.forget(node, reason=options["reason"], dry_run=options["dry_run"])
+    what = memory.meant(node)
+    done = memory.forget(what, reason=options["reason"], dry_run=options["dry_run"])
     if as_json:
         out.json({**picked(done, "archived before also left"), "hidden": asdict(done.hidden)})
         return
@@ -82,6 +84,12 @@ def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> N
     for each in done.before:
         out.line(f"{shown(each)} was archived before")
     _tell_hidden(done, dry_run=options["dry_run"])
+    if not (done.archived or done.before):
+        if not (done.hidden.sessions or done.also):
+            out.line("nothing says it any more")
+        more = f"; `perdure forget {what} --erase` removes it for good" if "#" in what else ""
+        out.mention(f"`perdure remember TEXT` lets it be known again{more}")
+        return
     out.mention("`perdure unarchive NODE` brings it back; --erase removes it for good")
 
 
@@ -109,21 +117,12 @@ def _erase(memory: Memory, node: str, options: Options, *, as_json: bool) -> Non
         return
     if not options["yes"]:
         ask_first("\n".join(planned(plan)), "nothing was erased")
-    with _copied(options["receipt"]) as copy:
+    path = options["receipt"]
+    with nullcontext() if path is None else writing(path, force=False) as copy:
         done = memory.forget(node, erase=True, reason=options["reason"])
         if copy is not None and done.erased is not None:
             copy.write(done.erased.receipt.to_text().encode())
     _tell_erased(done, options, as_json=as_json)
-
-
-@contextmanager
-def _copied(path: str | None) -> Iterator[BinaryIO | None]:
-    """Yield a file for the receipt, if one was asked for; refuse before anything is erased."""
-    if path is None:
-        yield None
-    else:
-        with writing(path, force=False) as file:
-            yield file
 
 
 def _tell_plan(would: Forgotten, *, as_json: bool) -> None:

@@ -214,6 +214,8 @@ def _learned(claim: Claim) -> str:
     topic = f", topic {shown(claim.topic)}" if claim.topic else ""
     is_kept = claim.by and not claim.said
     origin = f"stated by the {claim.by}" if is_kept else "learned from what was said"
+    if claim.confidence is None and not claim.by:
+        origin = "a message of a session"
     return f"{origin}{sure}{when}{topic}"
 
 

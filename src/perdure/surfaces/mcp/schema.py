@@ -162,7 +162,7 @@ TOOLS: Mapping[str, Tool] = {
     "forget": Tool(
         "Remove a memory from all later answers. Use it when the user asks.",
         {
-            "uri": _uri(),
+            "uri": _uri("or ~id, or words"),
             "reason": Argument("", most=200, listed=False),
             "delete": Argument(False, listed=False),  # noqa: FBT003 - its default
         },

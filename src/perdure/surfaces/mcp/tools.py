@@ -180,7 +180,8 @@ class Tools:
     def _list(
         self, memory: Memory, *, folder: str, limit: int, after: str, archived: bool
     ) -> Answer:
-        found = sorted(memory.list(folder, archived=archived), key=lambda each: each.uri)
+        of = memory.list(folder, archived=archived, projects="own" if memory.project else "all")
+        found = sorted(of, key=lambda each: each.uri)
         rest = [each for each in found if each.uri > after]
         place = memory.uri(folder)
         is_sessions = not archived and memory.name(place) == "sessions"
@@ -194,13 +195,18 @@ class Tools:
         }
 
     def _forget(self, memory: Memory, *, uri: str, reason: str, delete: bool) -> Answer:
-        found = memory.deletable(uri)
+        what = memory.meant(uri)
+        is_said = not delete and ("#" in what or len(what.split()) > 1)
+        found = None if is_said else memory.deletable(what)
         done = Forgotten()
         with suppress(BrokenNodeError) if delete else nullcontext():
-            done = memory.forget(found.uri, reason=reason)
+            done = memory.forget(what, reason=reason)
         hidden = {name: count for name, count in asdict(done.hidden).items() if count}
         more = {"hidden": hidden, "also": list(done.also), "says_it_too": list(done.left)}
         told = {name: value for name, value in more.items() if value}
+        if found is None:
+            changed, undo = bool(done.hidden.sessions or done.also), "perdure remember TEXT"
+            return {"uri": what, "state": "hidden", "changed": changed, "undo": undo, **told}
         if delete:
             memory.delete(found.uri, reason=reason)
             undo = f"perdure read {found.name} --at MOMENT shows what it said"
@@ -335,6 +341,7 @@ def _entry(found: Entry, session: SessionInfo | None) -> Answer:
         "says": says,
         "updated_at": utc_time(changed) if changed else "",
         "version": node.version if node else 0,
+        "project": node.project if node else session.project if session else "",
     }
 
 
@@ -382,6 +389,7 @@ def _statement(claim: Claim) -> Answer:
         "origin": "said" if claim.extracted else "written",
         **({"by": claim.by} if claim.by else {}),
         "since": _day(claim.since),
+        **({"date": _day(claim.when)} if claim.when and claim.confidence is None else {}),
         **picked(claim, "confidence holds"),
         "evidence": quotes[:_MOST_EVIDENCE],
         "out_of_reach": claim.out_of_reach,
