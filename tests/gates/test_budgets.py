@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 3_022,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 23_352,
+    "engine": 23_359,
     "harness": 1_088,
     "index": 4_183,
     "model": 2_420,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_821
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_828

@@ -28,6 +28,7 @@ from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.messages import LeftOut, read_messages
 from perdure.model.record import PROJECT
 from perdure.model.transcript import (
+    HIDDEN,
     PIECE_CHARACTERS,
     Message,
     Said,
@@ -436,9 +437,15 @@ def _overlap(before: Sequence[Message], new: Sequence[Message]) -> int:
 
 
 def _are_same(known: Sequence[Message], given: Sequence[Message]) -> bool:
-    """Whether messages are kept already, perhaps with something hidden in them."""
-    pairs = zip(known, given, strict=True)
-    return all(old == new or is_hidden_form(old, new) for old, new in pairs)
+    """Whether messages are kept already, perhaps with something hidden in them.
+
+    One of which all is hidden could be any message; only its time tells.
+    """
+    return all(
+        old == new
+        or ((old.time or old.content.replace(HIDDEN, "").strip()) and is_hidden_form(old, new))
+        for old, new in zip(known, given, strict=True)
+    )
 
 
 def _is_within(before: Sequence[Message], new: Sequence[Message]) -> bool:

@@ -12,7 +12,7 @@ from perdure.engine.briefing import short_id
 from perdure.engine.erasing.hiding import Hidden
 from perdure.engine.memory import Memory
 from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError, NodeNotFoundError
-from perdure.model.transcript import HIDDEN
+from perdure.model.transcript import HIDDEN, parse
 from perdure.storage.wrappers.recorded import Recorded
 from tests.engine.erasing.homes import check_receipt, leaks, receipts, root
 from tests.engine.remembering import BOB, of, opened
@@ -331,3 +331,14 @@ def test_why_of_a_message_says_which_it_is(memory: Memory) -> None:
     assert [(s.session, s.speaker, s.quotes[0].message) for s in claim.said] == [("s", "user", 2)]
     assert claim.when is not None
     assert found.holds
+
+
+def test_a_message_that_is_hidden_as_a_whole_swallows_no_other(memory: Memory) -> None:
+    memory.append("t", [{"role": "user", "content": SALARY}])
+    memory.forget(SALARY)
+
+    for text in ("Now fix the login page.", "Now fix the login page.", SALARY):
+        memory.append("t", [{"role": "user", "content": text}])
+
+    said = [each.message.content for each in parse(memory.read("sessions/t/messages").content)]
+    assert said == [HIDDEN, "Now fix the login page.", HIDDEN]
