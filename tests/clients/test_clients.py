@@ -78,7 +78,7 @@ def test_the_first_turn_of_all_says_what_may_last(client: Client) -> None:
     said = "From now on, never push to main without asking me."
     (first, *_) = client.run(said, "Noted.").model.turns
 
-    assert f"possibly lasting: {said}" in first.text
+    assert f"possibly lasting: {said.rstrip('.')};" in first.text
 
 
 @clients()
