@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_961,
+    "agents": 1_959,
     "app": 3_022,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 23_359,
+    "engine": 23_361,
     "harness": 1_088,
     "index": 4_183,
     "model": 2_420,

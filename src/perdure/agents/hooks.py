@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,9 +146,7 @@ def _recalled(wishes: Wishes, home: Path, said: "Said") -> str:
             if Pending(home):  # a process before was killed over these
                 start_draining(home, os.environ)
         shown = Shown(home / "hooks" / "shown", wishes.agent, session)
-        if (
-            said.source == "resume" and shown.has_briefing
-        ):  # its context has the briefing that it began with
+        if said.source == "resume" and shown.has_briefing:  # its context has it already
             return ""
         return recalled_at_start(said.cwd, shown)
     from perdure.model.speech import speech_of
@@ -269,10 +268,9 @@ def instructions_at(cwd: str) -> str:
 def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     """Return what memory has to say to a prompt, in a few lines; empty if nothing.
 
-    What was said in the session `known` or in the prompt itself, and what it was shown, is left
-    out: the agent has it. If
-    the user may have said something lasting, one line says so. An agent reaches what its user
-    owns, and no more.
+    What the session `known`, the prompt itself or the instructions of the folder say, and what was
+    shown, is left out: the agent has it. If the user may have stated something lasting, one line
+    asks about it. An agent reaches what its user owns, and no more.
     """
     from perdure.app import caller_for, open_memory
     from perdure.engine.briefing import Instructions, relevant_lines
@@ -286,10 +284,10 @@ def recalled_for(prompt: str, cwd: str, known: str, shown: Shown) -> str:
     news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
     goes_on = shown.prompted() >= _OPENING_PROMPTS
     asked = f" {words_key(prompt)} "
-    instructions = Instructions(instructions_at(cwd) if cwd else "")
+    instructions = cache(lambda: Instructions(instructions_at(cwd) if cwd else ""))
 
     def is_known(text: str) -> bool:
-        return text in shown or f" {words_key(text)} " in asked or instructions.say(text)
+        return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
 
     lines = relevant_lines(news, result.words, is_known, goes_on=goes_on)
     shown.add(line.key for line in lines)

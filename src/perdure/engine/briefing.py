@@ -14,6 +14,7 @@ from typing import NamedTuple
 from perdure.context.reading import NodeReader
 from perdure.engine.learn.changes import is_fragment
 from perdure.engine.learn.evidence import Support, support_of
+from perdure.engine.learn.naming import words_of
 from perdure.engine.learn.net import scored
 from perdure.engine.learn.prose import sentences, words_key
 from perdure.engine.learn.rules import rule_for
@@ -69,7 +70,8 @@ _STATEMENT = re.compile(r"^- (.+)$", re.MULTILINE)
 _ALIKE = 0.8
 """The share of words from which two lines say the same."""
 _NOT = "not"
-_NEGATIONS = frozenset({"not", "never", "no", "don't", "dont", "avoid", "without"})
+_NEGATIONS = words_of("negations") | {"don't", "dont", "avoid"}
+_EMPTY_WORDS = STOP_WORDS - {_NOT}
 _HEAD = "From earlier sessions (`read ~id` for more):"
 _LONGEST_END = 100
 """Characters of what the user asked last."""
@@ -307,7 +309,7 @@ class Instructions:
 def _meaning(text: str) -> frozenset[str]:
     """Return the words of a text that count, about as stems; every negation is the same."""
     words = (_NOT if word in _NEGATIONS else word for word in words_key(text).split())
-    return frozenset(word[:5].rstrip("s") for word in words if word not in STOP_WORDS - {_NOT})
+    return frozenset(word[:5].rstrip("s") for word in words if word not in _EMPTY_WORDS)
 
 
 def _last(end: _End | None, instructions: Instructions, now: datetime) -> str:
