@@ -454,6 +454,8 @@ class Line(NamedTuple):
     key: str
     """The words by which it is known again."""
     text: str
+    uri: str = ""
+    message: int | None = None
 
 
 def relevant_lines(
@@ -482,7 +484,9 @@ def relevant_lines(
             who = hit.speaker if hit.role else _kind_of(hit.category)
             when = f"{hit.date.date().isoformat()} " if hit.date else ""
             text = presentable_line(shortened(sentence, _LONGEST_LINE))
-            found.append((score, Line(sentence, f"- {when}{presentable_line(who)}: {text}")))
+            message = hit.message_indexes[0] if hit.role and hit.message_indexes else None
+            shown = f"- {when}{presentable_line(who)}: {text}"
+            found.append((score, Line(sentence, shown, hit.uri, message)))
     once: dict[str, Line] = {}
     for _, line in sorted(found, key=lambda each: -each[0]):
         once.setdefault(words_key(line.key), line)

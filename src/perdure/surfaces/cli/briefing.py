@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from perdure import Memory
-from perdure.agents.hooks import instructions_at
+from perdure.agents.moments import instructions_at
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_project_memory
 from perdure.surfaces.telling import picked

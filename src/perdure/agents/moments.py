@@ -1,0 +1,216 @@
+"""What an agent is given at each moment of a session, and what that rests on."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.agents.pending import Pending, start_draining
+from perdure.agents.shown import Shown
+from perdure.errors import StorageError
+
+if TYPE_CHECKING:
+    from perdure import Hit, Memory
+    from perdure.agents.hooks import HookInput
+
+_LONGEST_PROMPT = 2_000
+_FEWEST_WORDS = 2
+_INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules")
+"""What agents load by themselves."""
+_MOST_INSTRUCTIONS = 200_000
+_MOST_LOOKED_AT = 24
+_OPENING_PROMPTS = 2
+"""After so many prompts of a session, memory speaks only if it is sure to matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """One line that was emitted: which memory it is of, never its words."""
+
+    uri: str
+    message: int | None = None
+    """The message of the session, from 0; None for a memory."""
+    key: str = ""
+    """The hash of its words, which names a statement among others (`shown.key_of`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """What an agent is given at one moment; empty if there is nothing to give."""
+
+    text: str = ""
+    items: tuple[Emitted, ...] = ()
+    reason: str = ""
+    """Why it was given, in a few words: `names npm`."""
+    blocks: bool = False
+    """Whether the tool call is refused, because the user enforces the rule."""
+
+
+NOTHING = Emission()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One call of a hook: who calls, with what, and where memory is."""
+
+    agent: str
+    home: Path
+    given: "HookInput"
+
+    @property
+    def has_memory(self) -> bool:
+        return (self.home / "histories").is_dir()
+
+    @property
+    def shown(self) -> Shown:
+        """What the session was shown; read again each time."""
+        return Shown(self.home / "hooks" / "shown", self.agent, self.given.session_id or "unnamed")
+
+    @property
+    def session(self) -> str:
+        """The name under which memory keeps the session; empty if it is not known."""
+        if not self.given.session_id:
+            return ""
+        from perdure.engine.importing.reading import stable_name
+
+        return stable_name(self.agent, self.given.session_id)
+
+    @contextmanager
+    def memory(self) -> "Iterator[Memory]":
+        """Open the memory of the folder's project for an agent: it reaches what its user owns."""
+        from perdure.app import caller_for, open_memory
+        from perdure.harness.projects import identity_at
+
+        project = identity_at(self.given.cwd) if self.given.cwd else ""
+        caller = caller_for(os.environ, role="member")
+        with open_memory(os.environ, caller, project=project) as memory:
+            yield memory
+
+
+# ---------------------------------------------------------------- at the start
+def at_start(moment: Moment) -> Emission:
+    """Return the briefing for a folder, without what its own instructions say.
+
+    What it has is not shown again later.
+    """
+    if not moment.has_memory:
+        return NOTHING
+    home, shown = moment.home, moment.shown
+    with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
+        if Pending(home):  # a process before was killed over these
+            start_draining(home, os.environ)
+    if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
+        return NOTHING
+    from perdure.agents.shown import key_of
+
+    with moment.memory() as memory:
+        found = memory.briefing(known=instructions_at(moment.given.cwd))
+    shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
+    items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
+    return Emission(found.text, tuple(items), "the session starts")
+
+
+def instructions_at(cwd: str) -> str:
+    """Return what the files of a folder say to every agent that works there."""
+    texts = []
+    for name in _INSTRUCTIONS:
+        with suppress(OSError, ValueError), Path(cwd, name).open("rb") as file:
+            texts.append(file.read(_MOST_INSTRUCTIONS).decode(errors="replace"))
+    return "\n".join(texts)
+
+
+# ---------------------------------------------------------------- at a prompt
+def at_prompt(moment: Moment) -> Emission:
+    """Return what memory has to say to a prompt, in a few lines."""
+    if not moment.home.is_dir():
+        return NOTHING
+    from perdure.model.speech import speech_of
+
+    prompt = speech_of("user", moment.given.prompt).text  # Gemini CLI puts the briefing before it
+    if not is_worth_asking(prompt):
+        return NOTHING
+    if not moment.has_memory:  # its first session may state what lasts
+        return Emission(hint_for(prompt, moment.shown), reason="may state something lasting")
+    return recalled_for(prompt, moment)
+
+
+def recalled_for(prompt: str, moment: Moment) -> Emission:
+    """Return what memory has to say to a prompt, in a few lines; empty if nothing.
+
+    What the session, the prompt itself or the instructions of the folder say, and what was shown,
+    is left out: the agent has it. If the user may have stated something lasting, one line asks
+    about it.
+    """
+    from perdure.agents.shown import key_of
+    from perdure.engine.briefing import Instructions, relevant_lines
+    from perdure.engine.learn.prose import words_key
+
+    cwd, known, shown = moment.given.cwd, moment.session, moment.shown
+    with moment.memory() as memory:
+        result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")
+    news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
+    goes_on = shown.prompted() >= _OPENING_PROMPTS
+    asked = f" {words_key(prompt)} "
+    instructions = cache(lambda: Instructions(instructions_at(cwd) if cwd else ""))
+
+    def is_known(text: str) -> bool:
+        return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
+
+    lines = relevant_lines(news, result.words, is_known, goes_on=goes_on)
+    shown.add(line.key for line in lines)
+    hint = "" if result.says_forgotten else hint_for(prompt, shown)
+    text = "\n".join([*(line.text for line in lines), *([hint] if hint else [])])
+    items = (Emitted(line.uri, line.message, key_of(line.key)) for line in lines if line.uri)
+    return Emission(text, tuple(items), "fits the prompt")
+
+
+def hint_for(prompt: str, shown: Shown) -> str:
+    """Return one line if a prompt may state something lasting; empty if not, or shown before."""
+    from perdure.engine.learn.net import prompt_hint
+    from perdure.engine.learn.prose import words_key
+
+    hint = prompt_hint(prompt)
+    return hint if hint and shown.may_hint(words_key(hint)) else ""
+
+
+def _is_of(hit: "Hit", session: str) -> bool:
+    """Whether a hit is of a session, or rests on nothing else."""
+    return session == hit.session_id or {session} == {name for name, _ in hit.evidence}
+
+
+def is_worth_asking(prompt: str) -> bool:
+    """Whether a prompt is a question or a task; not a command of the agent, nor a mere yes."""
+    words = prompt.split()
+    return len(words) >= _FEWEST_WORDS and not words[0].startswith(("/", "!", "#"))
+
+
+# ---------------------------------------------------------------- at a tool call
+def before_tool(moment: Moment) -> Emission:
+    """Return the rule that names what a tool call is about to use, once in a session."""
+    del moment
+    return NOTHING
+
+
+def after_tool(moment: Moment) -> Emission:
+    """Return the command that followed the same failure before and worked."""
+    del moment
+    return NOTHING
+
+
+# ---------------------------------------------------------------- a subagent
+def for_subagent(moment: Moment) -> Emission:
+    """Return the project's rules and prohibitions, for an agent that another agent starts."""
+    del moment
+    return NOTHING
+
+
+MOMENTS: dict[str, Callable[[Moment], Emission]] = {
+    "session-start": at_start,
+    "user-prompt-submit": at_prompt,
+    "pre-tool-use": before_tool,
+    "post-tool-use": after_tool,
+    "subagent-start": for_subagent,
+}
