@@ -7,12 +7,13 @@ from typing import NamedTuple
 from perdure.engine.learn.judge import group_of, is_other_of_group, plain_words
 from perdure.engine.learn.naming import singular, words_of
 from perdure.engine.tables import table
+from perdure.patterns import later
 
 _FORMS, _TYPES = (
-    [re.compile(text, re.IGNORECASE) for text in table(__file__, "patterns.txt", name).values()]
+    [later(text, re.IGNORECASE) for text in table(__file__, "patterns.txt", name).values()]
     for name in ("changes", "values")
 )
-_ADJUSTED = re.compile(
+_ADJUSTED = later(
     r"^(?:no,? |actually,? |ok,? |sorry,? )*(?:make|let's make|set|change) (?:it|that) (?:to )?"
     r"(?P<value>.*?\d.*?|[a-z]+days?)[.!]?$",
     re.IGNORECASE,

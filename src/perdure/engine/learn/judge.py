@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from perdure.engine.learn.naming import groups_of, words_of
 from perdure.index.words import stems
+from perdure.patterns import later
 
 MAX_STATEMENT = 2000
 """Longer texts, in characters, are the same only word for word."""
@@ -72,16 +73,16 @@ def compare(old: str, new: str) -> Comparison:
     return Comparison(Verdict.DIFFERENT, f'Only one has "{shown[:60]}".', likeness, plain)
 
 
-_TOKEN = re.compile(
+_TOKEN = later(
     r"`[^`\n]+`|\w+@[\w.-]+|https?://[^\s)]+|-?\d[\d.,:/-]*\d|-\d|--?[a-z][\w-]*|[\w][\w./:#+@-]*[\w#+]"
     r"|[\w#+]+|'s\b|[<>=\u2264\u2265%$\u20ac\u00a3?~^*&|\\]"
 )
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
+_ORDINAL = later(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
 _PREPOSITIONS = words_of("prepositions")
-_NOT = re.compile(r"(?<=\w)n['\u2019]t\b|\bcannot\b|\b(?:do|does|is|ca)nt\b", re.IGNORECASE)
-_SHORT = re.compile(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
-_USER = re.compile(r"\A(?:the )?user(?=\s(?!['\u2019]))|\A(?:i|we)(?=\s)", re.IGNORECASE)
-_CEASED = re.compile(r"\bno longer ", re.IGNORECASE)
+_NOT = later(r"(?<=\w)n['\u2019]t\b|\bcannot\b|\b(?:do|does|is|ca)nt\b", re.IGNORECASE)
+_SHORT = later(r"\b(i|you|we|they|it|he|she|that|there)['\u2019](m|re|s)\b", re.IGNORECASE)
+_USER = later(r"\A(?:the )?user(?=\s(?!['\u2019]))|\A(?:i|we)(?=\s)", re.IGNORECASE)
+_CEASED = later(r"\bno longer ", re.IGNORECASE)
 _LIGHT, _VERBS, _NEGATIONS = (words_of(each) for each in ("light", "verbs", "negations"))
 _SYNONYMS = {word: group[0] for group in groups_of("synonyms") for word in group}
 _GROUPS = [frozenset(group) for group in groups_of("exclusive")]
@@ -141,8 +142,8 @@ def _is_moved(first: Words, second: Words) -> bool:
     )
 
 
-_PAST = re.compile(r"\w{2,}ed|taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote")
-_VALUE = re.compile(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
+_PAST = later(r"\w{2,}ed|taught|went|met|bought|got|had|was|were|did|made|took|gave|saw|wrote")
+_VALUE = later(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
 
 
 def _contradiction(  # noqa: PLR0911 - one form after the other
@@ -254,8 +255,8 @@ def _is_single(lead: Words, one: Words, other: Words, tail: Words) -> bool:
     return is_number and has_verb and one[1:] == other[1:]
 
 
-_REPLY = re.compile(r"\A(?:no|yes|ok|okay|actually|sorry)\s*,\s+", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;:.!?](?=\s|$)")
+_REPLY = later(r"\A(?:no|yes|ok|okay|actually|sorry)\s*,\s+", re.IGNORECASE)
+_CLAUSE = later(r"[,;:.!?](?=\s|$)")
 
 
 def is_rewording(one: str, other: str) -> bool:

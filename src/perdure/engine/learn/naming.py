@@ -7,6 +7,7 @@ from hashlib import sha256
 from perdure.engine.tables import lists
 from perdure.model import CandidateMemory, RequestContext, Uri, slugify
 from perdure.model.uri import PROFILE
+from perdure.patterns import later
 
 _LISTS = lists(__file__, "words.txt")
 
@@ -25,12 +26,12 @@ _STOP = words_of("stop")
 _MOST_WORDS = 7
 _MOST = 60
 _DIGEST = 8
-_SHARP = re.compile(r"(?<=\w)#(?!\w)")
-_PLUS = re.compile(r"(?<=[\w+])\+(?=\+*(?:\W|\Z))")
-_DOT = re.compile(r"(?<!\S)\.(?=[a-z])")
+_SHARP = later(r"(?<=\w)#(?!\w)")
+_PLUS = later(r"(?<=[\w+])\+(?=\+*(?:\W|\Z))")
+_DOT = later(r"(?<!\S)\.(?=[a-z])")
 _EMOJI = 0x2190
 """Symbols from this code point on are pictures."""
-_ATTITUDE = re.compile(
+_ATTITUDE = later(
     rf"\b(?:{'|'.join(sorted(words_of('attitudes'), key=len, reverse=True))})(?!\w)", re.IGNORECASE
 )
 

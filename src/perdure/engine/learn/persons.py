@@ -8,19 +8,20 @@ from perdure.engine.recall.anchors import anchors_in
 from perdure.engine.recall.periods import Cycle
 from perdure.model import RequestContext
 from perdure.model.transcript import Message
+from perdure.patterns import later
 
 NOBODY = "the user"
 _ADVERBS = "now|currently|still|also|really|always|never|usually|often|mostly|just|only|actually"
-_FIRST = re.compile(
+_FIRST = later(
     rf"i (?P<adverb>(?:(?:{_ADVERBS}) )*)(?:(?P<not>don't|do not|dont) )?"
     r"(?P<verb>[a-z]+)(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_AM = re.compile(r"(?:i'm|im|i am)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_MY = re.compile(r"my (?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_OTHERS = re.compile(r"\b(?:we|us|our|you|your|he|she|his|they|it|this|that)\b", re.IGNORECASE)
-_UNTOLD = re.compile(r"\b(?:i'd|i'll|i've|mine|myself)\b|\bI\b(?=[^'\s])", re.IGNORECASE)
-_PAST = re.compile(
+_AM = later(r"(?:i'm|im|i am)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_MY = later(r"my (?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_OTHERS = later(r"\b(?:we|us|our|you|your|he|she|his|they|it|this|that)\b", re.IGNORECASE)
+_UNTOLD = later(r"\b(?:i'd|i'll|i've|mine|myself)\b|\bI\b(?=[^'\s])", re.IGNORECASE)
+_PAST = later(
     r"(?:\w+ed|was|had|did|went|met|bought|got|flew|came|saw|left|began|ran|made|took|gave|won|lost)"
 )
 _IRREGULAR = {"have": "has", "do": "does", "go": "goes", "am": "is", "can": "can", "must": "must"}

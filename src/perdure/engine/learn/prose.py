@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from perdure.engine.tables import table
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message
+from perdure.patterns import later
 
 LONGEST_SENTENCE = 600
 """Characters. A longer stretch without an end is not a sentence that someone wrote."""
@@ -17,29 +18,29 @@ LONGEST_OWN = 1_500
 SHORTEST_ANSWER = 5
 """Words. A numbered line with fewer is an answer to a question that the sentence leaves out."""
 
-_COMMAND = re.compile(r"\s*(?:/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s)")
+_COMMAND = later(r"\s*(?:/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s)")
 """How a slash command or a call of another agent begins."""
-_TAGGED = re.compile(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
-_FENCE = re.compile(
+_TAGGED = later(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
+_FENCE = later(
     r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )
-_SPOKEN = re.compile(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
-_ENDS = re.compile(r"[.!?]\s")
-_HEADER = re.compile(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
-_SPEAKER = re.compile(r"\s*[A-Z][\w ]{0,20}: \S")
-_HEADING = re.compile(r"\s*#{1,6}\s")
+_SPOKEN = later(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
+_ENDS = later(r"[.!?]\s")
+_HEADER = later(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
+_SPEAKER = later(r"\s*[A-Z][\w ]{0,20}: \S")
+_HEADING = later(r"\s*#{1,6}\s")
 _PATTERNS = table(__file__, "patterns.txt", "prose")
-_PASTE_LEAD = re.compile(_PATTERNS["paste lead"], re.IGNORECASE)
-_FOREIGN = re.compile(_PATTERNS["foreign"])
-_FORGETTING = re.compile(_PATTERNS["forgetting"], re.IGNORECASE)
-_LIST = re.compile(r"\s*(?:[-*•]|(?P<number>\(?\d{1,2}[.):]|[a-h][.)]))\s+")
-_CODE = re.compile(r"`[^`\n]{1,300}`")
-_QUOTED = re.compile(r"[\"\u201c](?=\S)[^\"\u201c\u201d\n]{1,400}?[\"\u201d](?!\w)")
-_END = re.compile(
+_PASTE_LEAD = later(_PATTERNS["paste lead"], re.IGNORECASE)
+_FOREIGN = later(_PATTERNS["foreign"])
+_FORGETTING = later(_PATTERNS["forgetting"], re.IGNORECASE)
+_LIST = later(r"\s*(?:[-*•]|(?P<number>\(?\d{1,2}[.):]|[a-h][.)]))\s+")
+_CODE = later(r"`[^`\n]{1,300}`")
+_QUOTED = later(r"[\"\u201c](?=\S)[^\"\u201c\u201d\n]{1,400}?[\"\u201d](?!\w)")
+_END = later(
     r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=[\s\0])|\n|\0+"
 )
-_NO_BREAK = re.compile(r"[^\n]")
-_WORD = re.compile(r"[^\W_][\w'-]*")
+_NO_BREAK = later(r"[^\n]")
+_WORD = later(r"[^\W_][\w'-]*")
 _PROSE_SHARE = 0.6
 """Of the characters, letters and spaces: below this a line is data."""
 _MANY_LINES = 25

@@ -11,6 +11,7 @@ from perdure.engine.learn.persons import NOBODY, dated, third_person
 from perdure.engine.learn.prose import Sentence, user_sentences
 from perdure.engine.tables import entries, table
 from perdure.model.transcript import Message
+from perdure.patterns import later
 
 _FEWEST, _MOST = 4, 45
 """Words of a sentence that a rule writes."""
@@ -24,8 +25,7 @@ WORK = ("decision", "rule", "fact", "preference", "command", "case")
 PERSON = ("profile", "liking", "entity", "event")
 
 _FORMS = {
-    name: re.compile(text, re.IGNORECASE)
-    for name, text in table(__file__, "rules.txt", "forms").items()
+    name: later(text, re.IGNORECASE) for name, text in table(__file__, "rules.txt", "forms").items()
 }
 
 

@@ -10,26 +10,25 @@ from datetime import date
 from typing import Final
 
 from perdure.engine.learn.evidence import cid_of as content_cid
+from perdure.patterns import later
 
 WHITE: Final = " \t\r\n"
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_ITEM = re.compile(r"[-*+][ \t]+(?=[^ \t\r\n])")
-_BELOW = re.compile(r"[ \t]")
-_BELOW_A_GAP = re.compile(r" {2}|\t")
-_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_COMMENT = re.compile(r" {0,3}<!--")
-_COMMENT_END = re.compile("-->")
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t\r\n]*\Z")
-_BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t\r\n]*\Z")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t\r\n]|\Z)")
-_NO_STATEMENT = re.compile(r" {0,3}(?:\||\[\^)| {4}|\t")
+_LINE = later(r"[^\n]*\n|[^\n]+")
+_ITEM = later(r"[-*+][ \t]+(?=[^ \t\r\n])")
+_BELOW = later(r"[ \t]")
+_BELOW_A_GAP = later(r" {2}|\t")
+_FENCE = later(r" {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+_COMMENT = later(r" {0,3}<!--")
+_COMMENT_END = later("-->")
+_UNDERLINE = later(r" {0,3}(?:=+|-+)[ \t\r\n]*\Z")
+_BREAK = later(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t\r\n]*\Z")
+_HEADING = later(r" {0,3}#{1,6}(?:[ \t\r\n]|\Z)")
+_NO_STATEMENT = later(r" {0,3}(?:\||\[\^)| {4}|\t")
 """Begins a table, a footnote, or code."""
-_PROPERTIES = re.compile(r"---[ \t]*\r?\n[^\s:]+:[\s\S]*?\n(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)")
+_PROPERTIES = later(r"---[ \t]*\r?\n[^\s:]+:[\s\S]*?\n(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)")
 """Properties as some editors write them at the top of a file."""
-_SINCE = re.compile(
-    r"[ \n]\((?P<doubt>may be outdated )?since (?P<day>\d{4}-\d{2}-\d{2})\)", re.ASCII
-)
+_SINCE = later(r"[ \n]\((?P<doubt>may be outdated )?since (?P<day>\d{4}-\d{2}-\d{2})\)", re.ASCII)
 _LONG = len(" (may be outdated since 2026-01-01)")
 _END_OF_LIST = "\n<!-- -->\n\n"
 """Separates an item from what is indented below it and does not belong to it."""

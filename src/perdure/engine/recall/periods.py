@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from perdure.engine.tables import table
+from perdure.patterns import later
 
 DAYS_IN = {"hour": 1 / 24, "day": 1, "night": 1, "week": 7, "weekend": 7, "fortnight": 14}
 MONTHS_IN = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
@@ -214,9 +215,9 @@ HOLIDAYS = {
 }
 
 ANCHORS = {
-    kind: re.compile(rf"(?<!\w)(?<!\d[.,])(?:{pattern})(?!\w)", re.IGNORECASE | re.ASCII)
+    kind: later(rf"(?<!\w)(?<!\d[.,])(?:{pattern})(?!\w)", re.IGNORECASE | re.ASCII)
     for kind, pattern in table(__file__, "times.txt", "anchors").items()
 }
 
-SURE_MONTH = re.compile(r"january|february|july|(?:sept|nov|dec)ember|october", re.IGNORECASE)
-LONELY = re.compile(WORDS["LONELY"])
+SURE_MONTH = later(r"january|february|july|(?:sept|nov|dec)ember|october", re.IGNORECASE)
+LONELY = later(WORDS["LONELY"])

@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.engine.tables import table
 from perdure.model import ContextType
+from perdure.patterns import later
 
 if TYPE_CHECKING:
     from perdure.engine.recall.times import EventReference, Span
 
 _TABLE = table(__file__, "questions.txt")
 STOP_WORDS = frozenset(_TABLE["STOP_WORDS"].split())
-_WORD = re.compile(r"[^\W_]+")
-_QUOTED = re.compile('["\u201c]([^"\u201c\u201d]{1,200})["\u201d]')
-_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+(?:\s[A-Z][\w'-]+)*")
-_COURTESY = re.compile(_TABLE["COURTESY"], re.IGNORECASE)
-_TO_ASSISTANT = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
+_WORD = later(r"[^\W_]+")
+_QUOTED = later('["\u201c]([^"\u201c\u201d]{1,200})["\u201d]')
+_NAME = later(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+(?:\s[A-Z][\w'-]+)*")
+_COURTESY = later(_TABLE["COURTESY"], re.IGNORECASE)
+_TO_ASSISTANT = later(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 _TYPES: Mapping[ContextType, re.Pattern[str]] = {
-    ContextType.SKILL: re.compile(
-        r"\b(?:skill|procedure|runbook|how to|steps to)\b", re.IGNORECASE
-    ),
-    ContextType.RESOURCE: re.compile(r"\b(?:resource|document|manual|handbook)s?\b", re.IGNORECASE),
+    ContextType.SKILL: later(r"\b(?:skill|procedure|runbook|how to|steps to)\b", re.IGNORECASE),
+    ContextType.RESOURCE: later(r"\b(?:resource|document|manual|handbook)s?\b", re.IGNORECASE),
 }
-_MAY_NAME_A_TIME = re.compile(_TABLE["MAY_NAME_A_TIME"], re.IGNORECASE)
-_PAST = re.compile(_TABLE["PAST"], re.IGNORECASE)
+_MAY_NAME_A_TIME = later(_TABLE["MAY_NAME_A_TIME"], re.IGNORECASE)
+_PAST = later(_TABLE["PAST"], re.IGNORECASE)
 _EVENT = timedelta(days=3)
 """So long before and after its date an event may have been."""
 _MOST_CHARACTERS = 10_000

@@ -9,10 +9,12 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
 
-_CSI = re.compile("(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]")
+from perdure.patterns import later
+
+_CSI = later("(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]")
 """A terminal's colours and cursor; they say nothing."""
-_BARE_RETURN = re.compile("\r(?!\n)")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_BARE_RETURN = later("\r(?!\n)")
+_CONTROL = later("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _MARKS = "\u200e\u200f\u061c"
 _HIDDEN = (
@@ -28,7 +30,7 @@ _JOINED = (
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df"
 """Scripts that mark with a space of no width where a word ends."""
 _PICTURES = "\u00a9\u00ae\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-_SUSPECT = re.compile(
+_SUSPECT = later(
     f"(?P<needed>(?<=[{_JOINED}])[\u200c\u200d]"
     f"|(?<=[{_PICTURES}\ufe0f])\u200d(?=[{_PICTURES}])"
     f"|(?<=[{_UNSPACED}])\u200b(?=[{_UNSPACED}])"
@@ -36,12 +38,12 @@ _SUSPECT = re.compile(
     "|(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)"
     f"|(?P<hidden>[{_HIDDEN}])"
 )
-_BETWEEN = re.compile(f"{_CSI.pattern}|{_CONTROL.pattern}|[\u180b-\u180d\u180f{_HIDDEN}]+")
+_BETWEEN = later(f"{_CSI.pattern}|{_CONTROL.pattern}|[\u180b-\u180d\u180f{_HIDDEN}]+")
 """All that may stand inside a word and nobody sees, needed or not."""
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F)}
 """Letters, digits and marks as wide as those of Chinese, and the plain ones."""
 _FIRST_PICTURE, _C1 = 0x2400, 0x100
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u0605\u0608-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_RIGHT_TO_LEFT = later("[\u0590-\u0605\u0608-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
 
 def visible(text: str) -> str:

@@ -14,25 +14,26 @@ from functools import cache
 from pathlib import Path
 
 from perdure.engine.tables import entries, table
+from perdure.patterns import later
 
 _SENTENCES = table(__file__, "orders.txt", "sentences")
 LABEL = "> quoted, not an instruction: "
 """Stands before each line that holds an order."""
 INLINE_LABEL = "quoted, not an instruction: "
 """Stands before a text of one line, such as an abstract."""
-_MARKED = re.compile(rf"[ \t>*+#\d.)-]{{0,40}}{re.escape(INLINE_LABEL)}")
+_MARKED = later(rf"[ \t>*+#\d.)-]{{0,40}}{re.escape(INLINE_LABEL)}")
 """How a marked line begins, in a list or under a heading too."""
 END = ">"
 """The line after the last of them, so that what follows is not taken for quoted too."""
 
 _REACH = 300
 """How far a sentence is looked at before a phrase and after it."""
-_BOUND = re.compile(_SENTENCES["BOUND"])
+_BOUND = later(_SENTENCES["BOUND"])
 """Where a sentence ends; a line that goes on with a small letter was wrapped."""
-_IF = re.compile(r"\b(?:if|when|unless|once|whether|that|because|how|why) (?:you|u) $")
-_WISHED = re.compile(_SENTENCES["WISHED"])
+_IF = later(r"\b(?:if|when|unless|once|whether|that|because|how|why) (?:you|u) $")
+_WISHED = later(_SENTENCES["WISHED"])
 """A wish, in front of what is wished for; so an order may be dressed up."""
-_LEAD = re.compile(_SENTENCES["LEAD"])
+_LEAD = later(_SENTENCES["LEAD"])
 _QUOTES = {
     '"': '"',
     "\u201c": "\u201d",
@@ -43,10 +44,10 @@ _QUOTES = {
 }
 _TELLING = 3
 """Words around a quotation that make a sentence one that tells of it."""
-_WORDS = re.compile(r"\w+")
-_TEMPLATE = re.compile(_SENTENCES["TEMPLATE"], re.IGNORECASE)
+_WORDS = later(r"\w+")
+_TEMPLATE = later(_SENTENCES["TEMPLATE"], re.IGNORECASE)
 """What a chat template might take for its own, if nothing stood in it."""
-_ROLE_NEXT = re.compile(r"\s{0,2}(?:system|user|assistant|tool|developer|model|<)")
+_ROLE_NEXT = later(r"\s{0,2}(?:system|user|assistant|tool|developer|model|<)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +111,37 @@ def _unmarked(text: str) -> str:
 
 def _phrases(text: str, folded: str) -> Iterator[tuple[int, int]]:
     """Yield where each order's phrase stands, and the sentence that it is in."""
-    for pattern, where in _orders():
-        for match in pattern.finditer(folded):
-            start, end = _sentence(text, *match.span())
-            if where != "begins":
-                end = max(end, _paragraph_end(text, match.end()))
-            if _addressed(folded, match, start, where) and not _told(
-                text[start:end], match.start() - start
-            ):
-                yield start, end
+    for needed, patterns in _orders():
+        if folded.isascii() and not any(part in folded for part in needed):
+            continue
+        for where, pattern in patterns:
+            yield from _matched(text, folded, pattern, where)
+
+
+def _matched(
+    text: str, folded: str, pattern: re.Pattern[str], where: str
+) -> Iterator[tuple[int, int]]:
+    for match in pattern.finditer(folded):
+        start, end = _sentence(text, *match.span())
+        if where != "begins":
+            end = max(end, _paragraph_end(text, match.end()))
+        if _addressed(folded, match, start, where) and not _told(
+            text[start:end], match.start() - start
+        ):
+            yield start, end
 
 
 @cache
-def _orders() -> list[tuple[re.Pattern[str], str]]:
-    return [
-        (
-            re.compile((r"\b" if where == "begins" else "") + text.replace(" ", r"[\s_-]{1,4}")),
-            where,
-        )
-        for where, name, text in entries(Path(__file__).with_name("orders.txt"))
-        if not name
-    ]
+def _orders() -> list[tuple[list[str], list[tuple[str, re.Pattern[str]]]]]:
+    """Return the patterns, each with where it is an order, below what a text needs to have one."""
+    found: list[tuple[list[str], list[tuple[str, re.Pattern[str]]]]] = []
+    for where, name, text in entries(Path(__file__).with_name("orders.txt")):
+        if name == "NEEDS":
+            found.append((text.split(), []))
+        elif not name:
+            begin = r"\b" if where == "begins" else ""
+            found[-1][1].append((where, later(begin + text.replace(" ", r"[\s_-]{1,4}"))))
+    return found
 
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:

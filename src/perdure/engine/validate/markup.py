@@ -12,14 +12,16 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from perdure.patterns import later
+
 Span = tuple[int, int]
 
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)", re.DOTALL)
-_NESTED = re.compile(r"[ \t]*(?:[-*+:>]|\d{1,9}[.)]|\[\^[^\]]{1,80}\]:)")
+_FENCE = later(r"([ \t]*)(`{3,}|~{3,})(.*)", re.DOTALL)
+_NESTED = later(r"[ \t]*(?:[-*+:>]|\d{1,9}[.)]|\[\^[^\]]{1,80}\]:)")
 _BEFORE_TAG = " \t>*+-0123456789.):~[]^"
-_TAG = re.compile(r"<[A-Za-z/!?]")
-_TICKS = re.compile(r"`+|\\[\\`]|<[A-Za-z/!?]|>")
-_RUN = re.compile(r"`+")
+_TAG = later(r"<[A-Za-z/!?]")
+_TICKS = later(r"`+|\\[\\`]|<[A-Za-z/!?]|>")
+_RUN = later(r"`+")
 _INDENT = 3
 """The most spaces before a fence; with more it may be something else."""
 
@@ -173,20 +175,20 @@ _HARMLESS = frozenset(
     }
 )
 _ADDRESSES = frozenset({"href", "src"})
-_OPENING = re.compile(r"<(?:[!?]|/?(?P<name>[A-Za-z][A-Za-z0-9-]*)(?P<next>[\s/>:]|$)|/?[A-Za-z])")
-_SAFE = re.compile(
+_OPENING = later(r"<(?:[!?]|/?(?P<name>[A-Za-z][A-Za-z0-9-]*)(?P<next>[\s/>:]|$)|/?[A-Za-z])")
+_SAFE = later(
     r"</?[A-Za-z][A-Za-z0-9-]*(?P<attributes>(?:\s+[A-Za-z-]+(?:\s*=\s*"
     r"(?:\"[^\"<>]*\"|'[^'<>]*'|[\w.%#-]+))?)*)\s*/?>"
 )
-_ATTRIBUTE = re.compile(r"(?P<name>[A-Za-z-]+)(?:\s*=\s*(?P<value>\"[^\"]*\"|'[^']*'|[\w.%#-]+))?")
-_HIDES = re.compile(r"(?i)\shidden\b")
+_ATTRIBUTE = later(r"(?P<name>[A-Za-z-]+)(?:\s*=\s*(?P<value>\"[^\"]*\"|'[^']*'|[\w.%#-]+))?")
+_HIDES = later(r"(?i)\shidden\b")
 _LONGEST = 2_000
-_BRACKET = re.compile(r"\\[!-/:-@\[-`{-~]|!?\[|\][(\[:]?|\n[ \t\r]*(?=\n)|<(?=[A-Za-z/!?])")
-_DESTINATION = re.compile(r"\s{0,20}<?([^\s<>]{0,200})")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
+_BRACKET = later(r"\\[!-/:-@\[-`{-~]|!?\[|\][(\[:]?|\n[ \t\r]*(?=\n)|<(?=[A-Za-z/!?])")
+_DESTINATION = later(r"\s{0,20}<?([^\s<>]{0,200})")
+_SCHEME = later(r"[a-z][a-z0-9+.-]*:")
 _SCRIPTS = ("javascript:", "vbscript:", "livescript:", "data:")
-_PICTURE = re.compile(r"data:image/(?:png|jpe?g|gif|webp|avif|bmp)[;,]")
-_BLANKS = re.compile(r"[\x00-\x20\\]")
+_PICTURE = later(r"data:image/(?:png|jpe?g|gif|webp|avif|bmp)[;,]")
+_BLANKS = later(r"[\x00-\x20\\]")
 
 
 def inert(text: str) -> str:

@@ -11,15 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from perdure.engine.tables import table
+from perdure.patterns import later
 
 _PATTERNS = table(__file__, "secrets.txt")
 
-_TELLS = re.compile(_PATTERNS["TELLS"])
-_REFERS = re.compile(_PATTERNS["REFERS"])
+_TELLS = later(_PATTERNS["TELLS"])
+_REFERS = later(_PATTERNS["REFERS"])
 _DEFAULTS = frozenset(_PATTERNS["DEFAULTS"].split())
 """What everybody writes where a password would stand."""
-_RUN = re.compile(r"(.)\1{4}")
-_HASHED = re.compile(r"\$(?:2[abxy]?|argon2\w*|[156]|scrypt|pbkdf2[\w-]*)\$.*|pbkdf2_.*|\{SSHA\}.*")
+_RUN = later(r"(.)\1{4}")
+_HASHED = later(r"\$(?:2[abxy]?|argon2\w*|[156]|scrypt|pbkdf2[\w-]*)\$.*|pbkdf2_.*|\{SSHA\}.*")
 _FEW = 4
 
 
@@ -53,21 +54,30 @@ Place = tuple[str, int, int]
 
 PASSWORD, TOKEN = "password", "secret value"
 
-_ASSIGNED = re.compile(_PATTERNS["ASSIGNED"])
-_SAID = re.compile(_PATTERNS["SAID"])
-_OPTION = re.compile(_PATTERNS["OPTION"])
-_USER_OPTION = re.compile(_PATTERNS["USER_OPTION"])
-_IN_URL = re.compile(_PATTERNS["IN_URL"])
-_GOES_ON = re.compile(r"&lt;|[;&][\w.%-]{1,40}=")
+_ASSIGNED = later(_PATTERNS["ASSIGNED"])
+_SAID = later(_PATTERNS["SAID"])
+_OPTION = later(_PATTERNS["OPTION"])
+_USER_OPTION = later(_PATTERNS["USER_OPTION"])
+_IN_URL = later(_PATTERNS["IN_URL"])
+_GOES_ON = later(r"&lt;|[;&][\w.%-]{1,40}=")
 _ENDINGS = ",;)]}|.:?*\\"
-_NAMED = re.compile(r"(?:[a-z]{2,}|\d{1,4})(?:[-_.:](?:[a-z]{2,}|\d{1,4}))*")
-_PHRASE = re.compile(r"[a-z]{3,}(?:[-_.][a-z]{3,}){2,}[-_.]?\d{1,4}")
-_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_ENCODED = re.compile(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|\d+[a-z]{0,2}$).*")
+_NAMED = later(r"(?:[a-z]{2,}|\d{1,4})(?:[-_.:](?:[a-z]{2,}|\d{1,4}))*")
+_PHRASE = later(r"[a-z]{3,}(?:[-_.][a-z]{3,}){2,}[-_.]?\d{1,4}")
+_UUID = later(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ENCODED = later(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|\d+[a-z]{0,2}$).*")
 _SHORTEST = 6
 _SHORTEST_TOKEN = 16
 _BITS = 3.0
 _MIXED = 3
+
+
+_NAMES = tuple(_PATTERNS["NAMED"].split())
+
+
+def names_one(text: str) -> bool:
+    """Whether a text has a word by which a secret is known, or a part of one; else it has none."""
+    folded = text.casefold()
+    return any(name in folded for name in _NAMES)
 
 
 def assigned_in(text: str) -> Iterator[Place]:
@@ -141,24 +151,24 @@ def looks_like_a_token(value: str) -> bool:
 
 PIN, CARD_CODE, SEED = "PIN", "card code", "wallet seed phrase"
 
-_BESIDE_A_KEY = re.compile(_PATTERNS["BESIDE_A_KEY"])
-_BESIDE_A_PASSWORD = re.compile(_PATTERNS["BESIDE_A_PASSWORD"])
-_LOGIN = re.compile(_PATTERNS["LOGIN"])
-_IN_THE_EAST = re.compile(_PATTERNS["IN_THE_EAST"])
-_PINS = re.compile(_PATTERNS["PINS"])
-_CODES = re.compile(_PATTERNS["CODES"])
-_WHOSE = re.compile(r"(?i)\b(?:my|our|her|his|card|sim|phone|bank|door|alarm|safe|debit|credit)\b")
-_NOBODYS = re.compile(r"(?i)\b(?:default|factory|example|gpio)\b")
+_BESIDE_A_KEY = later(_PATTERNS["BESIDE_A_KEY"])
+_BESIDE_A_PASSWORD = later(_PATTERNS["BESIDE_A_PASSWORD"])
+_LOGIN = later(_PATTERNS["LOGIN"])
+_IN_THE_EAST = later(_PATTERNS["IN_THE_EAST"])
+_PINS = later(_PATTERNS["PINS"])
+_CODES = later(_PATTERNS["CODES"])
+_WHOSE = later(r"(?i)\b(?:my|our|her|his|card|sim|phone|bank|door|alarm|safe|debit|credit)\b")
+_NOBODYS = later(r"(?i)\b(?:default|factory|example|gpio)\b")
 _POSTAL = 6
 """Digits from which on a PIN may be that of a place; it must be said whose it is."""
 _NEAR = 40
-_CARD_CODE = re.compile(_PATTERNS["CARD_CODE"])
-_SEED = re.compile(_PATTERNS["SEED"])
-_SENTENCE = re.compile(_PATTERNS["SENTENCE"])
-_MARK = re.compile(r"[!#$%&*+?@~^§€]")
-_CODE = re.compile(r"[(\[{]|->|::|//|^--|@\S+\.\w")
-_NAMES_OF_CODES = re.compile(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|https?).*")
-_HASH = re.compile(r"(?i)[0-9a-f]{40}|[0-9a-f]{64}")
+_CARD_CODE = later(_PATTERNS["CARD_CODE"])
+_SEED = later(_PATTERNS["SEED"])
+_SENTENCE = later(_PATTERNS["SENTENCE"])
+_MARK = later(r"[!#$%&*+?@~^§€]")
+_CODE = later(r"[(\[{]|->|::|//|^--|@\S+\.\w")
+_NAMES_OF_CODES = later(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|https?).*")
+_HASH = later(r"(?i)[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORTEST_PLAIN = 8
 _DIGITS = 2
 

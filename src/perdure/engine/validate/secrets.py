@@ -20,14 +20,18 @@ from perdure.engine.validate.passwords import (
     assigned_in,
     classes,
     in_urls,
+    names_one,
     spoken_in,
     stands_for_one,
 )
+from perdure.patterns import later
 
 _ROUNDS = 4
+_FEWEST_DIGITS = 2
+"""Of a card 13, of an IBAN those behind its country."""
 _MIXED = 3
 """Small and capital letters and digits; a hash has only two of them."""
-_KEY_BODY = re.compile(r"[A-Za-z0-9+/=]{16}")
+_KEY_BODY = later(r"[A-Za-z0-9+/=]{16}")
 _EXAMPLE_JWT = "eyJzdWIiOiIxMjM0NTY3ODkwIiwi"
 """How the claims begin that every manual shows: subject 1234567890."""
 
@@ -59,11 +63,14 @@ def secrets_in(text: str) -> list[Secret]:
 
 def _places(text: str) -> Iterator[Place]:
     yield from _of_services(text)
-    yield from in_urls(text)
-    yield from (("card number", *place) for place in _cards_in(text))
-    yield from (("IBAN", *place) for place in _ibans_in(text))
-    yield from spoken_in(text)
-    yield from assigned_in(text)
+    if "://" in text:
+        yield from in_urls(text)
+    if sum(map(str.isdigit, text)) >= _FEWEST_DIGITS:
+        yield from (("card number", *place) for place in _cards_in(text))
+        yield from (("IBAN", *place) for place in _ibans_in(text))
+    if names_one(text):
+        yield from spoken_in(text)
+        yield from assigned_in(text)
 
 
 def masked(text: str) -> tuple[str, list[Secret]]:
@@ -91,20 +98,21 @@ def _without(text: str, secrets: Iterable[Secret]) -> str:
 
 
 @cache
-def _services() -> list[tuple[str, list[str], re.Pattern[str]]]:
-    found: list[tuple[str, list[str], re.Pattern[str]]] = []
+def _services() -> list[tuple[str, list[str], str]]:
+    found: list[tuple[str, list[str], str]] = []
     for line in Path(__file__).with_name("services.txt").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             stands, kind, hints, pattern = line.split(" | ", 3)
             if stands == "alone":
                 pattern = rf"(?<![A-Za-z0-9])(?:{pattern})(?![A-Za-z0-9_])"
-            found.append((kind, hints.split(), re.compile(pattern)))
+            found.append((kind, hints.split(), pattern))
     return found
 
 
 def _of_services(text: str) -> Iterator[Place]:
-    for kind, hints, pattern in _services():
+    for kind, hints, looks_like in _services():
         if any(hint in text for hint in hints):
+            pattern = re.compile(looks_like)  # most processes meet none of them
             for match in pattern.finditer(text):
                 group = "value" if "value" in pattern.groupindex else 0
                 if _is_one(kind, match, match[group]):
@@ -154,14 +162,14 @@ def _joined(places: list[Place]) -> list[Secret]:
 
 
 _NUMBERS = table(__file__, "secrets.txt", "numbers")
-_CARD = re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")
-_ISSUED = re.compile(_NUMBERS["ISSUED"])
-_GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{4}|3\d{3}([ -])\d{6}\2\d{5}")
-_CARD_WORDS = re.compile(_NUMBERS["CARD_WORDS"])
+_CARD = later(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")
+_ISSUED = later(_NUMBERS["ISSUED"])
+_GROUPED = later(r"\d{4}([ -])\d{4}\1\d{4}\1\d{4}|3\d{3}([ -])\d{6}\2\d{5}")
+_CARD_WORDS = later(_NUMBERS["CARD_WORDS"])
 _NEAR = 60
 _KNOWN_CARDS = frozenset(_NUMBERS["KNOWN_CARDS"].split())
 """Of the manuals; nobody pays with them."""
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
+_IBAN = later(r"(?<![A-Za-z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
 _IBAN_LENGTHS = {each[:2]: int(each[2:]) for each in _NUMBERS["IBAN_LENGTHS"].split()}
 _KNOWN_IBANS = frozenset(_NUMBERS["KNOWN_IBANS"].split())
 

@@ -1,7 +1,5 @@
 """The command line. Every command is imported when it is asked for; no other one pays."""
 
-import atexit
-import gc
 import os
 import re
 import sys
@@ -15,8 +13,6 @@ from perdure.surfaces.telling import message_of, shown
 
 _HERE = "perdure.surfaces"
 _LINE_BREAK = r"\s*\n\s*"
-_BETWEEN_LOOKS_FOR_GARBAGE = 50_000
-"""Objects; Python itself looks after 700, and starting makes many that all stay."""
 
 
 def _command(name: str, told: str) -> Later:
@@ -118,8 +114,6 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; an error of ours is one line, not a traceback."""
     _open_what_is_closed()
-    gc.set_threshold(_BETWEEN_LOOKS_FOR_GARBAGE)
-    atexit.register(gc.freeze)  # the system takes all back at once, so nobody needs to look there
     try:
         cli()
     except KeyboardInterrupt:
