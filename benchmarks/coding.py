@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import perdure
 from perdure import Memory
-from perdure.engine.briefing import brief, relevant_lines
+from perdure.engine.briefing import brief
+from perdure.engine.prompts import relevant_lines
 from perdure.model.speech import Kind, speech_of
 from perdure.model.uri import slug_of
 

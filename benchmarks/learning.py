@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from perdure.engine.learn import net
-from perdure.engine.learn.prose import user_sentences, words_key
+from perdure.engine.learn.prose import user_sentences
 from perdure.engine.learn.rules import Written, written
 from perdure.engine.saving.saving import LEAST_CONFIDENCE
+from perdure.model.values import words_key
 
 STOP = frozenset(
     (  # noqa: SIM905 - lines, not a column

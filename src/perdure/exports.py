@@ -1,5 +1,6 @@
-"""Names that a package offers, each imported when somebody asks for it."""
+"""Names that a package offers, each imported when it is first used."""
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
@@ -11,6 +12,8 @@ def exports(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
     def found(name: str) -> object:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
+        value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)  # the next import of it costs nothing
+        return value
 
     return found

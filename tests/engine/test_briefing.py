@@ -7,7 +7,7 @@ import pytest
 
 import perdure
 from perdure import Memory, NodeNotFoundError
-from perdure.engine.briefing import Line, relevant_lines
+from perdure.engine.prompts import Line, relevant_lines
 
 LONG = "The importer reads each file of the folder in turn and reports what it can not parse. "
 TALK = [

@@ -8,8 +8,8 @@ import pytest
 
 import perdure
 from perdure.context.files import CONTENT, META
+from perdure.engine.lasting import with_lasting
 from perdure.engine.memory import Memory
-from perdure.engine.noting import with_lasting
 from perdure.errors import DamageError
 from perdure.index.account.schema import SHOWN_FILES, Notes, read_notes
 from perdure.index.stores.sqlite import SqliteIndex

@@ -8,7 +8,7 @@ import pytest
 
 from perdure.engine.building import Made
 from perdure.engine.indexing import Following, Indexer
-from perdure.engine.noting import KnownRecords
+from perdure.engine.lasting import KnownRecords
 from perdure.engine.summaries import Beginning
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.memo import VectorMemo

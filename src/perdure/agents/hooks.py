@@ -6,10 +6,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.agents.hook_input import HookInput, read_all
 from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
 from perdure.errors import InvalidValueError
 
@@ -36,8 +37,6 @@ KEEPING = frozenset({"pre-compact", "stop", "session-end"})
 EVENTS = tuple(_NAMES)
 DRAIN = "drain"
 CURSOR = "cursor"
-MOST_BYTES = 4 * 1024 * 1024
-_AT_ONCE = 65536
 _LAST_WORDS_SECONDS = 0.5
 
 
@@ -114,7 +113,7 @@ def _run(wishes: Wishes, home: Path) -> None:
             os.write(sys.stdout.fileno(), json.dumps(answer).encode() + b"\n")
 
 
-def _answered(wishes: Wishes, home: Path, given: "HookInput") -> dict[str, object]:
+def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]:
     """Return the JSON that the agent gets; empty if there is nothing to give."""
     if wishes.event in KEEPING:
         _keep(wishes, home, given)
@@ -138,7 +137,7 @@ def _as_json(wishes: Wishes, emission: "Emission") -> dict[str, object]:
     return {"hookSpecificOutput": {**named, "additionalContext": text}}
 
 
-def _keep(wishes: Wishes, home: Path, given: "HookInput") -> None:
+def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
     """Note that a session is to be kept, and let that be done."""
     if not given.session_id:
         raise InvalidValueError(
@@ -151,79 +150,6 @@ def _keep(wishes: Wishes, home: Path, given: "HookInput") -> None:
         start_draining(home, os.environ)
         return
     drain(home, os.environ)
-
-
-# ---------------------------------------------------------------- what an agent sends
-@dataclass(frozen=True, slots=True)
-class HookInput:
-    """What an agent sends to a hook; whatever is missing, or of another kind, is empty."""
-
-    session_id: str = ""
-    transcript: str = ""
-    cwd: str = ""
-    prompt: str = ""
-    source: str = ""
-    """Why a session starts: startup, resume, clear, compact."""
-    tool: str = ""
-    """The tool that is called, by the agent's own name for it."""
-    tool_input: Mapping[str, object] = field(default_factory=dict)
-    subagent: str = ""
-    """The id of the subagent that calls; empty for the agent itself."""
-    raw: Mapping[str, object] = field(default_factory=dict, repr=False)
-    """All of it."""
-
-    @classmethod
-    def parse(cls, data: bytes) -> "HookInput":
-        """Read what was sent; `InvalidValueError` if it is not a JSON object."""
-        try:
-            found = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise InvalidValueError(
-                f"a hook was given what is no JSON: {data[:60]!a}. Fix: let the agent call it."
-            ) from error
-        if not isinstance(found, dict):
-            raise InvalidValueError(
-                f"a hook was given a JSON {type(found).__name__}. Fix: give it an object."
-            )
-        asked = found.get("tool_input")
-        return cls(
-            session_id=_text(found, "session_id", "conversation_id"),
-            transcript=_text(found, "transcript_path"),
-            cwd=_text(found, "cwd") or _first(found.get("workspace_roots")),
-            prompt=_text(found, "prompt"),
-            source=_text(found, "source"),
-            tool=_text(found, "tool_name"),
-            tool_input=asked if isinstance(asked, dict) else {},
-            subagent=_text(found, "agent_id"),
-            raw=found,
-        )
-
-
-def read_all(descriptor: int) -> bytes:
-    """Return all that is sent; from a terminal, nothing. Too much is `InvalidValueError`."""
-    if os.isatty(descriptor):
-        return b"{}"
-    parts: list[bytes] = []
-    size = 0
-    while data := os.read(descriptor, _AT_ONCE):
-        parts.append(data)
-        size += len(data)
-        if size > MOST_BYTES:
-            raise InvalidValueError(
-                f"a hook was given more than {MOST_BYTES:,} bytes. Fix: let the agent call it."
-            )
-    return b"".join(parts)
-
-
-def _text(found: Mapping[str, object], *names: str) -> str:
-    values = (found.get(name) for name in names)
-    return next((each for each in values if isinstance(each, str) and each), "")
-
-
-def _first(values: object) -> str:
-    if isinstance(values, list) and values and isinstance(values[0], str):
-        return values[0]
-    return ""
 
 
 # ---------------------------------------------------------------- the end

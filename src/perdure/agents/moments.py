@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.agents.hook_input import HookInput
 from perdure.agents.pending import Pending, start_draining
 from perdure.agents.shown import Shown
 from perdure.errors import StorageError
 
 if TYPE_CHECKING:
     from perdure import Hit, Memory
-    from perdure.agents.hooks import HookInput
 
 _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
@@ -58,7 +58,7 @@ class Moment:
 
     agent: str
     home: Path
-    given: "HookInput"
+    given: HookInput
 
     @property
     def has_memory(self) -> bool:
@@ -145,8 +145,9 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     about it.
     """
     from perdure.agents.shown import key_of
-    from perdure.engine.briefing import Instructions, relevant_lines
-    from perdure.engine.learn.prose import words_key
+    from perdure.engine.instructions import Instructions
+    from perdure.engine.prompts import relevant_lines
+    from perdure.model.values import words_key
 
     cwd, known, shown = moment.given.cwd, moment.session, moment.shown
     with moment.memory() as memory:
@@ -170,7 +171,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
 def hint_for(prompt: str, shown: Shown) -> str:
     """Return one line if a prompt may state something lasting; empty if not, or shown before."""
     from perdure.engine.learn.net import prompt_hint
-    from perdure.engine.learn.prose import words_key
+    from perdure.model.values import words_key
 
     hint = prompt_hint(prompt)
     return hint if hint and shown.may_hint(words_key(hint)) else ""

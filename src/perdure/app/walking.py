@@ -6,12 +6,13 @@ from itertools import islice
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import AGENT, Reading
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine.noting import NOTED, is_noted, note_of
+from perdure.engine.noting import is_noted, note_of
 from perdure.engine.recall.packing import entry
 from perdure.engine.recall.result import hit_of
 from perdure.errors import BrokenNodeError, ContextError, StorageError
 from perdure.index.account.schema import Note, Notes
 from perdure.model import Uri
+from perdure.model.record import NOTED
 
 MOST_WALKED = 5_000
 """More nodes are not looked at one by one while somebody waits."""

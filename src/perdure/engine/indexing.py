@@ -37,7 +37,7 @@ from perdure.model.record import OWNER_SPACE
 from perdure.storage.history import History
 
 if TYPE_CHECKING:
-    from perdure.engine.noting import KnownRecords
+    from perdure.engine.lasting import KnownRecords
 
 FEW = 200
 """So many places are indexed while somebody waits; more is left to a worker."""
@@ -131,12 +131,13 @@ class Indexer:
         except NodeNotFoundError:
             made.read[place] = {META: self.reader.look(place, META)}
             return []
-        from perdure.engine.noting import with_lasting, with_note  # noqa: PLC0415 - who makes them
+        from perdure.engine.lasting import with_lasting, with_stated  # noqa: PLC0415 - if any is made
+        from perdure.engine.noting import with_note  # noqa: PLC0415 - as before
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
 
         made.read[place] = stored.files
         records = with_note(records_of(stored.node, str(stored.cid)), stored)
-        return with_lasting(records, stored.node, known)
+        return with_lasting(with_stated(records, stored.node), stored.node, known)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
         """Give all records their vectors: together, or one node after another if that fails."""

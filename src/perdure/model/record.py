@@ -158,3 +158,7 @@ def _finite(numbers: Iterable[float], what: str) -> tuple[float, ...]:
 def record_id(uri: str, level: Level, passage: int = 0) -> str:
     """Return the id of a record; no other place, level and passage have the same."""
     return f"{uri}#{level.value}.{passage}"
+
+
+NOTED = "noted"
+"""The project that a note is of, in the payload of a record; empty if it is for all of them."""

@@ -304,3 +304,28 @@ def name_of(segment: str) -> str | None:
 def _in_uri(name: str) -> str:
     quoted = quote(name, safe="")
     return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
+
+
+KIND_TITLES = {
+    "rule": "Rules",
+    "decision": "Decided",
+    "rejected": "Rejected",
+    "fact": "Facts",
+    "command": "Commands",
+    "task": "Open",
+    "preference": "About the user",
+}
+"""The kinds of statements in the order of a briefing, each with its heading."""
+_KIND_OF_CATEGORY = {
+    "pattern": "rule",
+    "decision": "decision",
+    "preference": "preference",
+    "profile": "preference",
+    "skill": "command",
+    "case": "rejected",
+}
+
+
+def kind_of(category: str) -> str:
+    """Return the kind of what is in a category, as far as that says it."""
+    return _KIND_OF_CATEGORY.get(category, category if category in KIND_TITLES else "fact")

@@ -217,3 +217,11 @@ def shown(value: object) -> str:
     except (ValueError, RecursionError):  # a number too long, or lists too deep, for Python
         text = f"a long {type(value).__name__}"
     return ascii(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "...")
+
+
+WORD = re.compile(r"[^\W_][\w'-]*")
+
+
+def words_key(text: str) -> str:
+    """Return the words of a text without case and marks, to compare texts by."""
+    return " ".join(WORD.findall(text.replace("\u2019", "'").casefold()))

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from perdure.agents.pending import Waiting, keep
 from perdure.app import Context
 from perdure.engine import sessions
-from perdure.engine.briefing import relevant_lines
 from perdure.engine.browse import Entry
 from perdure.engine.erasing.hiding import Hidden, Hiding
 from perdure.engine.erasing.planning import Planner
 from perdure.engine.forgotten import ForgottenList
 from perdure.engine.importing import importers
 from perdure.engine.memory import Memory
+from perdure.engine.prompts import relevant_lines
 from perdure.engine.validate import validating
 from perdure.errors import ForgottenError, NodeExistsError, NodeNotFoundError
 from tests.bites import FAILED

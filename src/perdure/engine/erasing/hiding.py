@@ -14,9 +14,11 @@ from perdure.context.draft import Draft, Marks
 from perdure.context.files import CONTENT
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine.briefing import stated
+from perdure.engine.briefing import sentence_rows
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
+from perdure.engine.lasting import scores_of
 from perdure.engine.learn.evidence import Support, as_metadata, support_of
+from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.statements import statements, without
 from perdure.engine.sessions import Beginnings, learned_from, said_in
 from perdure.errors import BrokenNodeError
@@ -71,7 +73,7 @@ class Target:
         uri, _, message = name.partition("#")
         place = Uri.parse(uri)
         user = (nodes.reach.session_owner(place) or "").removeprefix("user:")
-        said = tuple(stated(texts, int(message)))
+        said = tuple(_stated(texts, int(message)))
         return cls(Uri(place.account, ("users", user)), said, name=name)
 
     @classmethod
@@ -355,3 +357,20 @@ def _shown_again(nodes: NodeReader, node: ContextNode, forgotten: ForgottenList)
         old, new = (section(said.index, said.piece, each) for each in (said.message, shown))
         content = content.replace(old, new, 1)
     return content
+
+
+def _stated(texts: Iterable[str], message: int) -> list[str]:
+    """Return what a briefing could show of a message, by texts of its session, the newest first.
+
+    These are the sentences that may last, the only one, and what the newest text ends with.
+    """
+    found: dict[str, None] = {}
+    for number, text in enumerate(texts):
+        said = [each for each in parse(text) if each.message.role == "user"]
+        content = "\n".join(each.message.content for each in said if each.index == message)
+        found |= dict.fromkeys(row[0] for row in sentence_rows(scores_of([content])[1]))
+        own = [each.text for each in sentences(content)]
+        is_last = not number and said[-1:] and said[-1].index == message
+        if is_last or (len(own) == 1 and HIDDEN not in content):
+            found |= dict.fromkeys(own[:1])
+    return [each for each in found if each != HIDDEN]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from perdure.engine.learn.prose import Sentence, sentences, user_sentences, words_key
+from perdure.engine.learn.prose import Sentence, sentences, user_sentences
 from perdure.engine.tables import table
 from perdure.model.transcript import Message
-from perdure.model.values import shortened
+from perdure.model.values import shortened, words_key
 
 _LONG_MESSAGE = 12
 """Sentences. A message with more is a description of a task rather than a remark."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from perdure.engine.tables import table
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message
+from perdure.model.values import WORD as _WORD
+from perdure.model.values import words_key
 from perdure.patterns import later
 
 LONGEST_SENTENCE = 600
@@ -40,7 +42,6 @@ _END = later(
     r"(?<!\b[A-Z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]+[)\"\u201d']*(?=[\s\0])|\n|\0+"
 )
 _NO_BREAK = later(r"[^\n]")
-_WORD = later(r"[^\W_][\w'-]*")
 _PROSE_SHARE = 0.6
 """Of the characters, letters and spaces: below this a line is data."""
 _MANY_LINES = 25
@@ -67,11 +68,6 @@ class Sentence:
     @property
     def key(self) -> str:
         return words_key(self.text)
-
-
-def words_key(text: str) -> str:
-    """Return the words of a text without case and marks, to compare texts by."""
-    return " ".join(_WORD.findall(text.replace("\u2019", "'").casefold()))
 
 
 def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[Sentence]:

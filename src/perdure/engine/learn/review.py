@@ -15,11 +15,11 @@ from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.engine.learn import net
 from perdure.engine.learn.evidence import text_of, texts_of
-from perdure.engine.learn.prose import words_key
 from perdure.engine.learn.rules import written
 from perdure.engine.sessions import Sessions, list_sessions
 from perdure.errors import InvalidValueError, NodeNotFoundError
 from perdure.model import RequestContext, Uri
+from perdure.model.values import words_key
 from perdure.storage import Locator
 
 REVIEWED = ".reviewed"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perdure.model.values import JSON
 
 
-FORMAT = 4
+FORMAT = 5
 """Changes when the same node would give other records."""
 
 
@@ -202,7 +202,11 @@ NOTES = (
     "JOIN names ON name = uri WHERE noted = ? AND always = ? ORDER BY updated DESC LIMIT ?"
 )
 
-NOTED = f"{HITS_OF} JOIN notes USING (row) WHERE {{}} ORDER BY updated DESC, id LIMIT :most"
+_NEWEST = "ORDER BY updated DESC, id"
+NOTED = (  # only texts that are taken are sorted: a quarter of the time for 600 of 10,000
+    f"{HITS_OF} JOIN notes USING (row) WHERE row IN (SELECT row FROM notes "
+    f"JOIN records USING (row) JOIN texts USING (row) WHERE {{}} {_NEWEST} LIMIT :most) {_NEWEST}"
+)
 
 BEST_BY_WORDS = (
     "SELECT rowid, bm25({kind}, 1.0, :weight) AS score FROM {kind} WHERE {kind} MATCH :words "
