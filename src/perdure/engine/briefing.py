@@ -85,7 +85,8 @@ class _End(NamedTuple):
 
     date: datetime
     asked: str
-    id: str
+    uri: str
+    message: int
 
 
 def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
@@ -108,25 +109,25 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     found: list[BriefingItem] = []
     former: list[_Former] = []
     ends: list[_End] = []
-    hits: dict[str, SeedHit] = {}
+    hits: dict[tuple[str, int | None], SeedHit] = {}
     for hit in index.noted(_filters(index, ctx, projects), _LOOKED_AT):
         is_general = bool(names) and not hit.payload.get(NOTED)
         message = hit.payload.get("message")
         if not isinstance(message, int):
             found += _kept(hit, now, is_general=is_general)
             former += _former(hit, now)
-            hits[short_id(hit.uri, None)] = hit
+            hits[hit.uri, None] = hit
         elif not is_general:
             found += _said(hit, message, now)
             ends += _ended(hit, message)
-            hits[short_id(hit.uri, message)] = hit
+            hits[hit.uri, message] = hit
     confirming = Confirming(reader, ctx, projects)
 
-    def holds(id_: str) -> bool:
-        return confirming.confirmed(hits[id_]) is not None
+    def holds(uri: str, message: int | None) -> bool:
+        return confirming.confirmed(hits[uri, message]) is not None
 
     instructions = Instructions(known)
-    end = next((each for each in sorted(ends, reverse=True) if holds(each.id)), None)
+    end = next((each for each in sorted(ends, reverse=True) if holds(each.uri, each.message)), None)
     last = _last(end, instructions, now)
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
@@ -173,7 +174,7 @@ def _ended(hit: SeedHit, message: int) -> Iterator[_End]:
     date = read_moment(hit.payload.get("date"))
     asked = hit.payload.get("ended")
     if isinstance(asked, str) and date is not None:
-        yield _End(date, asked, short_id(hit.uri, message))
+        yield _End(date, asked, hit.uri, message)
 
 
 def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
@@ -251,7 +252,9 @@ def _last(end: _End | None, instructions: Instructions, now: datetime) -> str:
     if end is None or instructions.say(end.asked):
         return ""
     asked = _presentable(shortened(end.asked, _LONGEST_END))
-    return f"Last session {end.id} {_age(end.date, now)} ended at: {asked}\n"
+    return (
+        f"Last session {short_id(end.uri, end.message)} {_age(end.date, now)} ended at: {asked}\n"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +264,8 @@ class _Fitting:
     instructions: Instructions
     budget: int
     now: datetime
-    holds: Callable[[str], bool]
-    """Whether canonical state confirms what has an id."""
+    holds: Callable[[str, int | None], bool]
+    """Whether canonical state confirms a memory or a message."""
 
     def chosen(self, found: Iterable[BriefingItem]) -> list[BriefingItem]:
         """Return as many as fit: pinned ones, then by score; none says what another does."""
@@ -276,10 +279,10 @@ class _Fitting:
             title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
             if (
                 not words
-                or size + tokens_in(f"{title}- {item.text} {item.id}\n") > self.budget
+                or size + tokens_in(f"{title}- {item.text}\n") > self.budget
                 or any(_is_same(words, other) for other in seen)
                 or self.instructions.say(item.bare)
-                or not self.holds(item.id)
+                or not self.holds(item.uri, item.message)
             ):
                 continue
             more = tokens_in(f"{title}{_line(item, self.now)}\n")

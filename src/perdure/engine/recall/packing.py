@@ -12,6 +12,7 @@ _LETTERS = 7
 _FENCE = re.compile(r"`{3,}")
 """What could end a fence; a longer one it can't."""
 
+_BLANK = frozenset({" ", "\t"})
 RULES = 1
 """Changes when the same memory would be shown otherwise; what was kept ready is then made anew."""
 INTRODUCTION = (
@@ -47,11 +48,14 @@ def tokens_in(text: str) -> int:
     Seven letters of a word, three digits or one mark are one. Tokenizers differ: of notes in
     English this is up to 5 % more than those of current models count.
     """
-    return sum(map(_tokens, _PIECE.findall(text)))
+    pieces = _PIECE.findall(text)
+    if text.isascii():  # as `_tokens`, in a third of the time
+        return sum([-(-len(piece) // _LETTERS) for piece in pieces if piece not in _BLANK])
+    return sum(map(_tokens, pieces))
 
 
 def _tokens(piece: str) -> int:
-    if piece in {" ", "\t"}:
+    if piece in _BLANK:
         return 0
     return -(-len(piece.encode()) // _LETTERS) if piece.isascii() else len(piece.encode())
 
