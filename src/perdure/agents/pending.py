@@ -7,7 +7,6 @@ next. What goes wrong is in a log of bounded size, because nobody reads what hoo
 import fcntl
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +15,6 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from perdure.agents.shown import session_file
 from perdure.errors import (
@@ -55,7 +53,7 @@ class Waiting:
     transcript: str
     cwd: str = ""
     """Where the agent works, for a transcript that does not say so."""
-    mark: str = field(default_factory=lambda: uuid4().hex)
+    mark: str = field(default_factory=lambda: os.urandom(16).hex())
     """Tells this note from a later one of the same session."""
 
 
@@ -86,7 +84,7 @@ class Pending:
         aside first, and put back if it is not the one that was meant.
         """
         path = self._path(waiting)
-        aside = path.with_name(f".{path.stem}.{uuid4().hex}")
+        aside = path.with_name(f".{path.stem}.{os.urandom(16).hex()}")
         with suppress(FileNotFoundError):
             path.replace(aside)
             if _read(aside) == waiting or path.exists():
@@ -135,6 +133,8 @@ def start_draining(home: Path, environ: Mapping[str, str]) -> None:
     with locked(home) as is_ours:
         if not is_ours:
             return
+    import subprocess
+
     subprocess.Popen(  # noqa: S603 - ourselves
         [sys.executable, "-c", _RUN],
         env=dict(environ),
