@@ -67,6 +67,7 @@ bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with t
 	$(BIN)/python benchmarks/recall_speed.py
 	$(BIN)/python benchmarks/save.py
 	$(BIN)/python benchmarks/process.py
+	$(BIN)/python benchmarks/hooks.py
 ifdef DATA
 	$(BIN)/python benchmarks/recall.py $(DATA) --models $(VENV)/models
 else
