@@ -97,7 +97,7 @@ class Stage:
     def run(self, *words: str, code: int = 0) -> Answer:
         """Run a command line in a process of its own; it must end with this code."""
         done = subprocess.run(  # noqa: S603 - it is this program
-            [sys.executable, "-c", "from perdure.surfaces.cli import main; main()", *words],
+            [sys.executable, "-c", "from perdure.surfaces.start import main; main()", *words],
             env=self.environ,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,

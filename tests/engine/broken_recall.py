@@ -21,7 +21,8 @@ from perdure.engine.parts import Present
 from perdure.engine.recall import holding, packing, planning, recalling, scoring
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier
-from perdure.engine.recall.recalling import Confirming, Question, Recaller
+from perdure.engine.recall.recalling import ConfirmedHits as Confirming
+from perdure.engine.recall.recalling import Question, Recaller
 from perdure.engine.recall.result import Hint, Hit, RecallResult
 from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.upkeep import Upkeep
@@ -48,7 +49,7 @@ def _nothing(*_: object, **__: object) -> None:
 def confirms_nothing(patch: Patch) -> None:
     def hits(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
         for candidate in candidates:
-            stored = self._stored(candidate.hit.uri)
+            stored = self.stored(candidate.hit.uri)
             if stored is not None:
                 yield recalling._hit(candidate, stored)
 

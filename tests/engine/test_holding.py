@@ -11,7 +11,7 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.reading import Stored
 from perdure.engine.recall.planning import plan
-from perdure.engine.recall.recalling import Confirming
+from perdure.engine.recall.recalling import ConfirmedHits as Confirming
 from perdure.model import RelationEdge
 from tests.engine.remembering import ADMIN, ANA, BOB, of, opened, save_all
 from tests.engine.superseding import HOME, MEMORIES, former, found, moved_to_porto

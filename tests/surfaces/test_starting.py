@@ -12,7 +12,7 @@ import perdure
 _LOOKING = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.get_freeze_count(), *sys.modules, file=sys.stderr))
-from perdure.surfaces.cli import main
+from perdure.surfaces.start import main
 main()
 """
 """Runs the command line, and in the very end tells what was loaded."""

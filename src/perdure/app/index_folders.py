@@ -10,11 +10,10 @@ from os import utime
 from pathlib import Path
 from shutil import rmtree
 from time import time
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reading import Reach
-from perdure.engine.past import KEPT, Origin
 from perdure.errors import DamageError, NotTextError, PerdureError, PluginError
 from perdure.files import Way, write_whole
 from perdure.index.account.file import SUFFIX, turn
@@ -26,6 +25,9 @@ from perdure.model.uri import name_of, segment_of
 from perdure.plugins import Group, create, offered
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
+
+if TYPE_CHECKING:
+    from perdure.engine.past import Origin
 
 FILE = "embedder.json"
 _MOST = 10_000
@@ -245,14 +247,18 @@ class SqliteMoments:
         every = [path for path in self._folder.iterdir() if path.name.isdigit()]
         others = [path for path in every if path != folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        from perdure.engine.past import KEPT
+
         for old in others[KEPT - 1 :]:
             rmtree(old, ignore_errors=True)
         for left in folder.glob(f"*{_UNFINISHED}"):
             if left.stat().st_mtime < time() - _AN_HOUR:
                 rmtree(left, ignore_errors=True)
 
-    def near(self, account_id: str, position: int) -> list[Origin]:
+    def near(self, account_id: str, position: int) -> "list[Origin]":
         """Return the finished built-in indexes of an account, the nearest to a position first."""
+        from perdure.engine.past import Origin
+
         if self._provider != SQLITE:
             return []
         others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
@@ -266,7 +272,7 @@ class SqliteMoments:
         return sorted(found, key=lambda origin: abs(origin.position - position))
 
     @contextmanager
-    def duplicated(self, account_id: str, origin: Origin, position: int) -> Iterator[SqliteIndex]:
+    def duplicated(self, account_id: str, origin: "Origin", position: int) -> Iterator[SqliteIndex]:
         """Give a duplicate of an index; when all went well, it becomes that of the moment."""
         source = self._present if origin.is_present else self._at(origin.position)
         work = self._at(position) / f"{secrets.token_hex(8)}{_UNFINISHED}"

@@ -29,9 +29,7 @@ from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.engine.indexing import FEW, Alone, Following, Indexer
 from perdure.engine.parts import Present
-from perdure.engine.past import Pasts
-from perdure.engine.recall.recalling import NO_MODEL, Recaller, Sources
-from perdure.engine.recall.result import Hint, HintKind, quarantined, rebuilt
+from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quarantined, rebuilt
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.files import Way
@@ -41,6 +39,7 @@ from perdure.model.uri import name_of
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
+    from perdure.engine.past import Pasts
     from perdure.engine.upkeep import DerivedTiers, ListedIndex, Upkeep
 
 LEXICAL = "lexical"
@@ -239,7 +238,7 @@ class Indexes:
         following = Following(
             self._history, sources.index, Indexer(self._reader, memo, self.summaries), alone
         )
-        return Present(following, Recaller(sources), self._quarantined)
+        return Present(following, sources, self._quarantined)
 
     def _quarantined(self) -> tuple[Hint, ...]:
         return quarantined(self.way.told())
@@ -262,8 +261,10 @@ class Indexes:
 
         return DerivedTiers(self._reader, self.upkeep, self.summaries.records)
 
-    def pasts(self, account_id: str) -> Pasts:
+    def pasts(self, account_id: str) -> "Pasts":
         """Return who answers about an account as it was: with the embedder that answers now."""
+        from perdure.engine.past import Pasts
+
         index = self.present(account_id).following.index
         name = self._shelf.name_of(index)
         if name not in self._pasts:

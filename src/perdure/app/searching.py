@@ -11,7 +11,8 @@ from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.database import ReadOnlyFile
-from perdure.engine.recall.recalling import Recaller, Sources
+from perdure.engine.recall.recalling import Recaller
+from perdure.engine.recall.result import Sources
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.account.schema import FORMAT
 from perdure.index.contract import Embedder

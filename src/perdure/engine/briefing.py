@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
 from perdure.engine.instructions import ALIKE, Instructions
+from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
-from perdure.engine.recall.recalling import Confirming
 from perdure.index.contract import Filters, KeptIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, NOTED, OWNER_SPACE, PROJECT

@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING, Literal, Self
 from perdure.artifacts import CID, IndexState
 from perdure.context.aliases import read_aliases
 from perdure.context.files import CONTENT, FORGOTTEN
-from perdure.engine.answering import Answering, Lag, lag_of
-from perdure.engine.browse import Browser, Edges, Entry
-from perdure.engine.past import Past, When
-from perdure.engine.recall.recalling import Question
-from perdure.engine.recall.result import RecallResult
-from perdure.engine.worker import Worker
 from perdure.errors import (
     AccessDeniedError,
     ClosedError,
@@ -36,7 +30,9 @@ from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
     from perdure.context.draft import Draft
+    from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing
+    from perdure.engine.browse import Browser, Edges, Entry
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
@@ -50,9 +46,11 @@ if TYPE_CHECKING:
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
-    from perdure.engine.past import Pasts
+    from perdure.engine.past import Past, Pasts, When
     from perdure.engine.projects import Projects
     from perdure.engine.provenance import Provenance
+    from perdure.engine.recall.recalling import Question
+    from perdure.engine.recall.result import RecallResult
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Restoring, Rewound
     from perdure.engine.saving.outcome import SessionCommit
@@ -84,7 +82,7 @@ class Readable:
         self.caller = caller
 
     @property
-    def _browser(self) -> Browser:
+    def _browser(self) -> "Browser":
         raise NotImplementedError
 
     def uri(self, name: str) -> str:
@@ -153,11 +151,13 @@ class Readable:
         filters: Mapping[str, JSON] | None,
         project: str,
         projects: Searched | None,
-    ) -> Question:
+    ) -> "Question":
         if projects not in {None, "own", "all"}:
             raise InvalidValueError(
                 f'projects is {str(projects)[:80]!a}. Fix: use "own", "all" or None.'
             )
+        from perdure.engine.recall.recalling import Question
+
         project = self._named(project)
         is_all = projects == "all" or (projects is None and not project)
         return Question(
@@ -170,8 +170,10 @@ class Readable:
             projects=None if is_all else tuple(dict.fromkeys((*self._names(project), ""))),
         )
 
-    def tree(self, folder: str = "") -> Entry:
+    def tree(self, folder: str = "") -> "Entry":
         """Return a folder with all that is below it; `/` is the whole account."""
+        from perdure.engine.browse import Entry
+
         place, below = self._browser.entries(folder)
         return Entry(str(place), self._browser.name(place), None, "", below)
 
@@ -181,7 +183,7 @@ class Readable:
 
         return tuple(list_sessions(self._browser.reader, self.caller))
 
-    def relations(self, uri: str) -> Edges:
+    def relations(self, uri: str) -> "Edges":
         """Return the relations that start and end at a node; links in texts are among them."""
         place = self._browser.node_place(uri)
         self._browser.node(place)
@@ -211,7 +213,9 @@ class Memory(Readable):
         return self._open_parts
 
     @property
-    def _browser(self) -> Browser:
+    def _browser(self) -> "Browser":
+        from perdure.engine.browse import Browser
+
         return Browser(self._parts.reader, self._parts.relation_reader, self.caller)
 
     @property
@@ -301,12 +305,12 @@ class Memory(Readable):
         *,
         top_k: int = 10,
         budget_tokens: int | None = None,
-        at: When | None = None,
+        at: "When | None" = None,
         valid_at: datetime | date | str | None = None,
         filters: Mapping[str, JSON] | None = None,
         project: str | None = None,
         projects: Searched | None = None,
-    ) -> RecallResult:
+    ) -> "RecallResult":
         """Return what memory has to say to a question, now or as of a state.
 
         `at` asks what was known then; `valid_at`, what held then. In a project, its memories come
@@ -319,9 +323,11 @@ class Memory(Readable):
         question = self._question(query, limits, valid_at, filters, of, projects)
         if at is not None:
             return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
+        from perdure.engine.answering import Answering
+
         return self._kept_back(Answering(self._parts).recall(question, self.caller))
 
-    def _kept_back(self, result: RecallResult, *, is_past: bool = False) -> RecallResult:
+    def _kept_back(self, result: "RecallResult", *, is_past: bool = False) -> "RecallResult":
         """Return an answer without what was forgotten, which says so."""
         if not self._forgot_something:
             return result
@@ -390,14 +396,14 @@ class Memory(Readable):
             budget=budget_tokens,
         )
 
-    def at(self, when: When) -> "PastMemory":
+    def at(self, when: "When") -> "PastMemory":
         """Return a read-only memory as of a date, a time or a position of the log."""
         return PastMemory(self._past(when), self.caller, str(when), self.project)
 
-    def _past(self, when: When) -> Past:
+    def _past(self, when: "When") -> "Past":
         return self._pasts.at(self._state(when))
 
-    def _state(self, when: When) -> IndexState:
+    def _state(self, when: "When") -> IndexState:
         """Return the state that `when` means, with the edits of files that belong to it recorded.
 
         An edit is recorded with the present time, so only the newest state can gain one.
@@ -588,6 +594,7 @@ class Memory(Readable):
         return self._remember(statement, session_id)
 
     def _remember(self, statement: "NewStatement", session_id: str, *decided: str) -> "Remembered":
+        from perdure.engine.answering import Answering
         from perdure.engine.learn.remember import remember
         from perdure.engine.saving.knowing import KnownNodes
 
@@ -652,6 +659,8 @@ class Memory(Readable):
 
         What was written is there in any case, and a recall says how far its index is behind.
         """
+        from perdure.engine.worker import Worker
+
         with suppress(EmbeddingError, StorageError):
             following = self._parts.present(self.caller.account_id).following
             Worker(self._parts.outbox, following).drain(self.caller.account_id)
@@ -741,7 +750,7 @@ class Memory(Readable):
         self._parts.nodes.because(reason).delete_node(found.uri, self.caller)
         return found.uri
 
-    def deletable(self, uri: str) -> Entry:
+    def deletable(self, uri: str) -> "Entry":
         """Return a node, readable or not, that the caller may delete."""
         browser = self._browser
         place = browser.node_place(uri)
@@ -881,7 +890,7 @@ class Memory(Readable):
         asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
         return asking.why(*self._at(uri))
 
-    def restore(self, uri: str, version: CID | When) -> ContextNode:
+    def restore(self, uri: str, version: "CID | When") -> ContextNode:
         """Restore a node to what it was at a moment, or with a content; return it.
 
         That is its next version, and nothing is lost; a node that was deleted comes back. If it is
@@ -897,7 +906,7 @@ class Memory(Readable):
             self.settle()
         return self.read(place)
 
-    def rewind(self, when: When, folder: str = "", *, dry_run: bool = False) -> "Rewound":
+    def rewind(self, when: "When", folder: str = "", *, dry_run: bool = False) -> "Rewound":
         """Restore all memories in a folder to what they were at a moment; return the changes.
 
         Without a folder, it is all that the caller remembers. In one commit, what changed gets its
@@ -984,8 +993,10 @@ class Memory(Readable):
         """The folder of the config, the history and all that is derived."""
         return self._parts.home
 
-    def lag(self) -> Lag:
+    def lag(self) -> "Lag":
         """Return the changes that failed to get into the index, as far as the caller may see."""
+        from perdure.engine.answering import lag_of
+
         unfinished = self._parts.outbox.list_unfinished(self.caller.account_id)
         return lag_of(unfinished, self.caller)
 
@@ -1060,7 +1071,7 @@ class PastMemory(Readable):
     """A memory as of a state; it can be read and searched, and not changed."""
 
     def __init__(
-        self, past: Past, caller: RequestContext, moment: str = "", project: str = ""
+        self, past: "Past", caller: RequestContext, moment: str = "", project: str = ""
     ) -> None:
         super().__init__(caller)
         self.project = project
@@ -1068,7 +1079,9 @@ class PastMemory(Readable):
         self._moment = moment
 
     @property
-    def _browser(self) -> Browser:
+    def _browser(self) -> "Browser":
+        from perdure.engine.browse import Browser
+
         return Browser(self._past.reader, self._past.relations, self.caller, self._moment)
 
     def recall(  # noqa: PLR0913 - as of the present
@@ -1081,7 +1094,7 @@ class PastMemory(Readable):
         filters: Mapping[str, JSON] | None = None,
         project: str | None = None,
         projects: Searched | None = None,
-    ) -> RecallResult:
+    ) -> "RecallResult":
         """Return what memory had to say to a question then; all else is as in the present."""
         limits, of = (top_k, budget_tokens), self.project if project is None else project
         question = self._question(query, limits, valid_at, filters, of, projects)

@@ -1,13 +1,11 @@
 """What a memory works with, as the composition root provides it."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from perdure.engine.recall.result import Hint
-
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from perdure.artifacts.keys import SigningKey
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.past import Pasts
     from perdure.engine.recall.recalling import Recaller
+    from perdure.engine.recall.result import Hint, Sources
     from perdure.engine.repair import Repair
     from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
@@ -36,13 +35,19 @@ class Present:
     """What answers about now: an index that follows the log, and who searches it."""
 
     following: "Following"
-    recaller: "Recaller"
-    hints: Callable[[], Sequence[Hint]] = tuple
+    sources: "Sources"
+    hints: "Callable[[], Sequence[Hint]]" = tuple
     """Returns why it is this one, if another would have been better."""
     meanwhile: bool = False
     """Whether it answers only until the one that is wanted is made."""
     otherwise: "Present | None" = None
     """Who answers if this one is not made yet, and can't be now."""
+
+    @property
+    def recaller(self) -> "Recaller":
+        from perdure.engine.recall.recalling import Recaller  # noqa: PLC0415 - a briefing needs none
+
+        return Recaller(self.sources)
 
 
 class IndexSet(Protocol):

@@ -14,8 +14,8 @@ from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.engine.building import BATCH, batched, folders_of
 from perdure.engine.indexing import Following, Indexer
-from perdure.engine.recall.recalling import NO_MODEL, Question, Recaller, Sources
-from perdure.engine.recall.result import Hint, HintKind, RecallResult, rebuilt
+from perdure.engine.recall.recalling import Question, Recaller
+from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
 from perdure.errors import DamageError, InvalidValueError, PerdureError, StorageError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.filters import stamp

@@ -1,43 +1,32 @@
 """Recall: from a question to hits that hold in canonical state."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
-from perdure.context.relations import RelationReader
+from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
-from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Step, hit_of
+from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Sources, Step, hit_of
 from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.recall.scoring import Candidate, RetrievalConfig
 from perdure.errors import (
-    AccessDeniedError,
-    BrokenNodeError,
     InvalidValueError,
-    NodeNotFoundError,
     PerdureError,
 )
-from perdure.index.contract import Embedder, KeptIndex
+from perdure.index.contract import Embedder
 from perdure.index.memo import embed
 from perdure.index.words import stems
-from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
+from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT, VALID_FROM, VALID_UNTIL
 from perdure.model.values import JSON, counted, encodable, moment, read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
-_ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
-"""What stands before a line of a message that looks like a heading of one."""
 _MOST_SUPERSEDING = 50
 """So many nodes are followed from one; who superseded itself more often is not told of all."""
-NO_MODEL = Hint(
-    HintKind.NO_MODEL,
-    "no model is installed, so only words were compared. "
-    "Fix: run `perdure models install`, then `perdure index rebuild`",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,16 +75,6 @@ def _demand_types(value: JSON) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    reader: NodeReader
-    relations: RelationReader
-    index: KeptIndex
-    embedder: Embedder | None = None
-    why_words: Hint | None = NO_MODEL
-    """Why only words are compared, if there is no embedder; None if that is as it should be."""
-
-
 class Recaller:
     def __init__(
         self, sources: Sources, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -116,7 +95,7 @@ class Recaller:
         embedding = _Embedding(self._embedder, self._why_words)
         project = question.project
         ranking = self._retriever.rank(asked, embedding.vector, filters, ctx, project=project)
-        confirming = Confirming(self._reader, ctx, question.projects)
+        confirming = ConfirmedHits(self._reader, ctx, question.projects)
 
         def passage(uri: str, text: str) -> Candidate | None:
             return self._retriever.passage(uri, text, filters)
@@ -148,7 +127,7 @@ class Recaller:
         )
 
     def _packed(
-        self, question: Question, hits: Sequence[Hit], confirming: "Confirming"
+        self, question: Question, hits: Sequence[Hit], confirming: "ConfirmedHits"
     ) -> Packed[Hit] | None:
         if question.budget_tokens is None:
             return None
@@ -198,16 +177,13 @@ class _Embedding:
         return vector
 
 
-class Confirming:
-    """Lets through what canonical state confirms: in use, within reach, and still the same."""
+class ConfirmedHits(Confirming):
+    """Hits of what canonical state confirms."""
 
     def __init__(
         self, reader: NodeReader, ctx: RequestContext, projects: tuple[str, ...] | None = None
     ) -> None:
-        self._reader = reader
-        self._ctx = ctx
-        self._projects = projects
-        self._known: dict[str, Stored | None] = {}
+        super().__init__(reader, ctx, projects)
         self.stale: set[str] = set()
         """Nodes that the index has otherwise than they are."""
 
@@ -216,22 +192,15 @@ class Confirming:
             stored = self.confirmed(candidate.hit)
             if stored is not None:
                 yield _hit(candidate, stored)
-            elif self._stored(candidate.hit.uri) is not None:
+            elif self.stored(candidate.hit.uri) is not None:
                 self.stale.add(candidate.hit.uri)
-
-    def confirmed(self, hit: SeedHit) -> Stored | None:
-        """Return the node of what an index found, if it still says so; else None."""
-        stored = self._stored(hit.uri)
-        if stored is None or str(stored.cid) != hit.payload.get("cid"):
-            return None
-        return stored if _says(stored.node.content, hit.text) else None
 
     def profiles(self) -> Iterator[Hit]:
         """Yield what the caller's user and agent are, which is of use to any question."""
         ctx = self._ctx
         for kind, name in (("users", ctx.user_id), ("agents", ctx.agent_id)):
             uri = str(Uri(ctx.account_id, (kind, name, "memories", "profile")))
-            stored = self._stored(uri)
+            stored = self.stored(uri)
             if stored is not None and stored.node.content.strip():
                 yield hit_of(stored)
 
@@ -253,37 +222,15 @@ class Confirming:
         return chain[1:]
 
     def _superseding(self, uri: str) -> list[str]:
-        stored = self._stored(uri)
+        stored = self.stored(uri)
         edges = stored.node.relations if stored else ()
         targets = [edge.to_uri for edge in edges if edge.relation_type == SUPERSEDED_BY]
-        return sorted(target for target in targets if self._stored(target) is not None)
-
-    def is_of(self, uri: str, project: str) -> bool:
-        stored = self._known.get(uri)
-        return stored is not None and stored.node.project == project != ""
+        return sorted(target for target in targets if self.stored(target) is not None)
 
     def step(self) -> Step:
-        refused = sum(stored is None for stored in self._known.values())
-        told = f"{len(self._known)} nodes looked at, {refused} refused, {len(self.stale)} changed"
+        refused = sum(stored is None for stored in self.known.values())
+        told = f"{len(self.known)} nodes looked at, {refused} refused, {len(self.stale)} changed"
         return Step("confirmation", told)
-
-    def _stored(self, uri: str) -> Stored | None:
-        if uri not in self._known:
-            self._known[uri] = self._look(uri)
-        return self._known[uri]
-
-    def _look(self, uri: str) -> Stored | None:
-        try:
-            stored = self._reader.active(self._reader.reach.seen(uri, self._ctx))
-            self._reader.reach.seen(uri, self._ctx)  # a session may be somebody's by now
-        except (AccessDeniedError, BrokenNodeError, NodeNotFoundError):
-            return None
-        is_within = self._projects is None or stored.node.project in self._projects
-        return stored if is_within else None
-
-
-def _says(content: str, snippet: str) -> bool:
-    return snippet in content or snippet in _ESCAPED.sub("", content)
 
 
 def _hit(candidate: Candidate, stored: Stored) -> Hit:

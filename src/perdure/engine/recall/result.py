@@ -11,7 +11,9 @@ from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.values import read_moment
 
 if TYPE_CHECKING:
-    from perdure.context.reading import Stored
+    from perdure.context.reading import NodeReader, Stored
+    from perdure.context.relations import RelationReader
+    from perdure.index.contract import Embedder, KeptIndex
 
 _WORDS_OF_AN_INSTRUCTION = 3
 
@@ -190,3 +192,22 @@ class RecallResult:
     """
     tokens: int = 0
     """How many tokens the context has, counted so as not to be too few."""
+
+
+NO_MODEL = Hint(
+    HintKind.NO_MODEL,
+    "no model is installed, so only words were compared. "
+    "Fix: run `perdure models install`, then `perdure index rebuild`",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a recall searches and confirms with."""
+
+    reader: "NodeReader"
+    relations: "RelationReader"
+    index: "KeptIndex"
+    embedder: "Embedder | None" = None
+    why_words: Hint | None = NO_MODEL
+    """Why only words are compared, if there is no embedder; None if that is as it should be."""
