@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from perdure.errors import (
     AbsentError,
     ForgottenError,
     InvalidValueError,
+    LockTimeout,
     NodeExistsError,
     PerdureError,
     VersionMismatchError,
@@ -41,6 +42,7 @@ MOST_LOG_BYTES = 256 * 1024
 _LONGEST_LINE = 1_000
 _MOST_BRANCHES = 20
 _GIVEN_UP_SECONDS = 7 * 24 * 3600.0
+FINISHED_AFTER = timedelta(minutes=30)
 _RUN = "from perdure.agents.hooks import run; run(['drain'])"
 
 
@@ -172,7 +174,33 @@ def drain(home: Path, environ: Mapping[str, str]) -> None:
                 return
             _drain_once(home, environ, failed)
         if all(waiting.mark in failed for waiting in Pending(home)):
+            judge_finished(home, environ)
             return
+
+
+def judge_finished(home: Path, environ: Mapping[str, str]) -> None:
+    """Ask the language model about candidates of finished sessions, if the owner allowed it.
+
+    A session is finished when nothing was added to it for a while: agents tell of every answer,
+    and not all of them of the end.
+    """
+    from perdure.config import load_config
+    from perdure.engine.llm.counter import background_usage
+
+    settings = load_config(environ).llm
+    usage = background_usage(home, settings)
+    if not settings.background or usage.runs >= usage.runs_allowed:
+        return
+    from perdure.app import open_context
+
+    try:
+        with open_context(environ) as context:
+            finished = datetime.now(UTC) - FINISHED_AFTER
+            context.memory.judge_candidates(before=finished)
+    except LockTimeout:
+        return  # another process is at it
+    except (PerdureError, OSError) as error:
+        note(home, f"background model: {error}")
 
 
 def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> None:
