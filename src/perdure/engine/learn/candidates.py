@@ -29,8 +29,11 @@ _BEFORE = 300
 _LONGEST = 300
 NEAR = 4
 """At most so many known statements are shown for one candidate."""
-_MARKED = re.compile(r"[^\s,;:!?()\"'«»“”]*[\d/_`\\@#][^\s,;:!?()\"'«»“”]*|\w+(?:\.\w+)+")
-"""Numbers, paths, code, names of files and addresses."""
+_MARKED = re.compile(
+    r"""[^\s,;:!?()"'«»“”]*[\d/_`\\@#][^\s,;:!?()"'«»“”]*"""  # numbers, paths, code, addresses
+    r"""|\w+(?:\.\w+)+"""  # names of files and hosts
+    r"""|(?<=[\w,;:] )[A-Z]\w+"""  # names
+)
 
 _TASK = f"""\
 Decide which sentences of a user are worth remembering in later sessions of a coding agent.
@@ -147,7 +150,7 @@ def _statement(item: Mapping[str, Any], shown: Shown, known: Sequence[str]) -> N
 
 
 def is_grounded(text: str, message: str) -> bool:
-    """Whether a wording rests on a message: its numbers, paths and names of files, half its words.
+    """Whether a wording rests on a message: all its numbers, paths and names, most of its words.
 
     So a model that was talked into something can't write what the user never wrote.
     """
@@ -158,7 +161,7 @@ def is_grounded(text: str, message: str) -> bool:
     return (
         0 < len(text.strip()) <= _LONGEST
         and all(each in plain for each in marked)
-        and 2 * sum(word in stated for word in words) >= len(words) > 0
+        and 3 * sum(word in stated for word in words) >= 2 * len(words) > 0
     )
 
 
