@@ -124,16 +124,32 @@ def test_a_known_statement_that_was_shown_can_be_replaced(memory: Memory, fake: 
     assert kept.replaced == ("Deploys go out on Mondays before lunch.",)
 
 
-def test_what_was_forgotten_is_neither_asked_nor_written(memory: Memory, fake: Fake) -> None:
-    known = memory.remember(DEPLOYS, kind="fact")
-    memory.forget(known.uri)
-    talk(memory, f"{CHANGELOG} {DEPLOYS}")
-    fake.says({"items": [item(0, DEPLOYS)]})
+def test_what_was_forgotten_is_not_asked_about(memory: Memory, fake: Fake) -> None:
+    memory.forget(memory.remember(DEPLOYS, kind="fact").uri)
+    talk(memory, CHANGELOG, DEPLOYS)
 
-    assert memory.judge_candidates().kept == ()
+    memory.judge_candidates()
 
-    assert DEPLOYS not in json.dumps(fake.seen)
-    assert memory.recall("deploys Thursdays standup").hits == ()
+    assert asked_about(fake) == [[CHANGELOG]]
+
+
+def test_what_is_forgotten_while_the_model_thinks_is_not_written(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = memory.remember("The changelog is in the past tense.", kind="fact")
+    talk(memory, CHANGELOG)
+
+    class Thinking:
+        def complete_json(self, prompt: str, schema: object) -> dict[str, object]:
+            del prompt, schema
+            memory.forget(known.uri)
+            return {"items": [item(0, known.text)]}
+
+    monkeypatch.setattr(type(memory._parts), "llm", lambda *_: Thinking())
+
+    done = memory.judge_candidates()
+
+    assert (done.kept, len(done.refused)) == ((), 1)
 
 
 @pytest.mark.parametrize("does", ["garbage", "fail", "flood"])
