@@ -237,8 +237,9 @@ class TestBackground:
         talk(memory, DEPLOYS, session="t", time=NOW)
 
         judge_finished(tmp_path / "home", environ)
+        judge_finished(tmp_path / "home", environ, ["t"])
 
-        assert asked_about(fake) == [[CHANGELOG]]
+        assert asked_about(fake) == [[CHANGELOG], [DEPLOYS]]
 
     def test_it_is_off_unless_it_was_switched_on(
         self, environ: Mapping[str, str], memory: Memory, fake: Fake, tmp_path: Path
