@@ -282,6 +282,8 @@ def _llm(
             what = "money is limited, but nobody knows what the model costs"
             fix = "set input_price and output_price, or limit tokens only"
             raise file.refuse(["llm", f"dollars_per_{span}"], what, fix)
+    for name in {"structured", "limit_name"} & set(given) if provider in COMMAND_LINE else ():
+        raise file.refuse(["llm", name], f"{provider} has no {name}", "remove that line")
     for use in ("extract", "merge", "background"):
         if given.get(use) and provider == "none":
             what = f"{use} is on, but there is no language model to ask"

@@ -88,9 +88,7 @@ def test_when_a_session_ends_its_candidates_become_statements(client: Client) ->
     ran = client.run(f"Look at the tides. {SENTENCE}", "Done.", aside=ANSWER)
 
     assert len(background(ran.model)) == 1, ran.output
-    (found,) = [line for line in client.perdure("list").splitlines() if "thursdays" in line]
-    why = client.perdure("why", found.split()[0])
-    assert SENTENCE in why
+    assert SENTENCE in client.perdure("why", "entity/deploys-go-out-thursdays-after-standup")
     assert len([each for each in client.traced if each == "session-start"]) == 1
 
 
