@@ -243,7 +243,7 @@ class ClaudeCode(CommandLine):
         del request, folder
         words = ["-p", "--output-format", "json", "--no-session-persistence", "--safe-mode"]
         words += ["--setting-sources", "", "--strict-mcp-config", "--mcp-config", _NO_SERVERS]
-        words += ["--tools", "", "--disable-slash-commands", "--no-chrome"]
+        words += ["--tools", "", "--disable-slash-commands", "--no-chrome", "--max-turns", "1"]
         words += ["--system-prompt", _SYSTEM]
         return [*words, *(["--model", self._settings.model] if self._settings.model else [])]
 
