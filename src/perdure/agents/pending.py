@@ -184,8 +184,8 @@ def drain(home: Path, environ: Mapping[str, str]) -> None:
 def judge_finished(home: Path, environ: Mapping[str, str], ended: Iterable[str] = ()) -> None:
     """Ask the language model about candidates of finished sessions, if the owner allowed it.
 
-    A session is finished if its agent said so (`ended`), or if nothing was added to it for a while:
-    every agent tells of each answer, and not every one of the end.
+    A session is finished if its agent reported the end (`ended`), or if nothing was added to it
+    for a while: every agent reports its answers, but not every one the end.
     """
     from perdure.config import load_config
     from perdure.engine.llm.counter import background_usage

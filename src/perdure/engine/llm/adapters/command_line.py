@@ -282,19 +282,19 @@ class ClaudeCode(CommandLine):
         return {}
 
     def _reply(self, printed: bytes) -> Reply:
-        told = _object(printed)
-        if told.get("type") != "result" or not isinstance(text := told.get("result"), str):
+        result = _object(printed)
+        if result.get("type") != "result" or not isinstance(text := result.get("result"), str):
             raise self._wrong("it is not the JSON of a result")
         usage, stop = (
-            usage_of(told.get("usage"), _CLAUDE_READ, "output_tokens"),
-            told.get("stop_reason"),
+            usage_of(result.get("usage"), _CLAUDE_READ, "output_tokens"),
+            result.get("stop_reason"),
         )
         if stop == "max_tokens" or "output token maximum" in text:
             return Truncation(usage)
         if stop == "refusal":
             return Refusal(usage)
-        if told.get("is_error"):
-            raise self._failed(text, usage, told.get("api_error_status"))
+        if result.get("is_error"):
+            raise self._failed(text, usage, result.get("api_error_status"))
         return Answer(text, usage=usage)
 
 
@@ -410,7 +410,7 @@ def _started(
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Wait for a supervisor that was told to end; what is left of its group is killed."""
+    """Wait until a supervisor has ended, and kill what is left of its group."""
     until = time.monotonic() + _GRACE_SECONDS
     over = os.WEXITED | os.WNOWAIT | os.WNOHANG  # its number is not given to another before `wait`
     while os.waitid(os.P_PID, process.pid, over) is None and time.monotonic() < until:
