@@ -21,13 +21,15 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "embedding": {"provider": ("auto", "minilm", "openai", "none")},
     "index": {"provider": (SQLITE,)},
     "llm": {
-        "provider": ("none", "openai", "anthropic"),
+        "provider": ("none", "openai", "anthropic", "claude-code", "codex"),
         "structured": ("json_schema", "tool", "text"),
         "limit_name": ("max_tokens", "max_completion_tokens"),
     },
 }
 _OFFERED = {"embedding": Group.EMBEDDER, "index": Group.INDEX, "llm": Group.LLM}
 """Whose providers installed packages can add to."""
+COMMAND_LINE = frozenset({"claude-code", "codex"})
+"""Language models behind the user's own command-line client, which knows its model and login."""
 STATE_MODES = {"backend": "backend", "local": "local", "vault": "backend"}
 """Who keeps the state of projects, by all names that it ever had."""
 _TABLES = ("storage", "embedding", "index", "llm")
@@ -52,8 +54,8 @@ class LanguageModelSettings:
     """Which language model may be asked, what it costs, and what may be spent on it."""
 
     provider: str = "none"
-    """`none` asks nobody, ever; `openai` whoever speaks as OpenAI does; `anthropic` Anthropic; any
-    other is an installed package's."""
+    """`none` asks nobody, ever; `openai` whoever speaks as OpenAI does; `anthropic` Anthropic;
+    `claude-code` and `codex` start the user's own client; any other is an installed package's."""
     base_url: str = ""
     model: str = ""
     api_key_variable: str = ""
@@ -74,6 +76,12 @@ class LanguageModelSettings:
     """Whether it is asked what of a session is worth remembering."""
     merge: bool = False
     """Whether it is asked if two statements say the same, where only their words differ."""
+    background: bool = False
+    """Whether it is asked about the candidates of finished sessions, without being called."""
+    runs_per_day: int = 20
+    """How often it may be asked about candidates in one day in UTC."""
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The user's environment, for the client of a command line; empty for any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +272,7 @@ def _llm(
     """Read who may be asked. A key that is not there is missed by whoever asks, not by the rest."""
     given = _values(file, "llm", _keys(LanguageModelSettings), table)
     provider = given.get("provider", "none")
-    if provider != "none" and "model" not in given:
+    if provider not in {"none", *COMMAND_LINE} and "model" not in given:
         raise file.refuse(["llm", "provider"], f"{provider} lacks model", "set model in [llm]")
     prices = {"input_price", "output_price"} & set(given)
     if len(prices) == 1:
@@ -274,17 +282,21 @@ def _llm(
             what = "money is limited, but nobody knows what the model costs"
             fix = "set input_price and output_price, or limit tokens only"
             raise file.refuse(["llm", f"dollars_per_{span}"], what, fix)
-    for use in ("extract", "merge"):
+    for name in {"structured", "limit_name"} & set(given) if provider in COMMAND_LINE else ():
+        raise file.refuse(["llm", name], f"{provider} has no {name}", "remove that line")
+    for use in ("extract", "merge", "background"):
         if given.get(use) and provider == "none":
             what = f"{use} is on, but there is no language model to ask"
             raise file.refuse(["llm", use], what, f"set provider and model, or {use} = false")
     key = environ.get(str(given.get("api_key_variable", "")), "")
-    return LanguageModelSettings(**given, api_key=key)  # type: ignore[arg-type] # each was checked
+    own = environ if provider in COMMAND_LINE else {}
+    return LanguageModelSettings(**given, api_key=key, environ=own)  # type: ignore[arg-type] # each was checked
 
 
 def _keys(settings: type[EmbeddingSettings | LanguageModelSettings]) -> dict[str, type]:
     """Return what a table may say, and of which type; a key is never in it, but its variable is."""
     kinds = {each.name: (get_args(each.type) or (each.type,))[0] for each in fields(settings)}
+    kinds.pop("environ", None)
     return {("api_key_variable" if name == "api_key" else name): kinds[name] for name in kinds}
 
 

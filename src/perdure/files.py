@@ -1,17 +1,19 @@
 """Files written whole, closed, made durable; and foreign files moved out of derived folders."""
 
 import errno
+import fcntl
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 from perdure.errors import explain
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOCK_PAUSE = 0.05
 
 
 class Closing:
@@ -59,6 +61,34 @@ def write_whole(
     finally:
         with suppress(OSError):  # as nearly always, it has its name by now
             unfinished.unlink()
+
+
+@contextmanager
+def locked(path: Path, seconds: float = 0.0) -> Iterator[int | None]:
+    """Hold the lock of a file, and yield its descriptor; None if others hold it for so long.
+
+    The lock ends with the last process that has the descriptor open, however it ends.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    until = time.monotonic() + seconds
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while not _is_free(descriptor):
+            if time.monotonic() >= until:
+                yield None
+                return
+            time.sleep(_LOCK_PAUSE)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _is_free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def sync_path(path: Path | str) -> None:

@@ -137,28 +137,37 @@ class Client:
     def uninstall(self) -> None:
         self.perdure("install", self.kind.name, "--yes", "--uninstall")
 
-    def run(self, prompt: str, *script: Turn, goes_on: bool = False) -> Ran:
+    def run(self, prompt: str, *script: Turn, goes_on: bool = False, aside: str = "ok") -> Ran:
         """Run a session of one prompt, or go on with the last, until memory has kept it."""
-        with serving(script) as (model, port):
+        with serving(script, aside) as (model, port):
             self._point_at(port)
             words = (self.kind.program, *self.kind.arguments(prompt, goes_on))
             done = self._run(words, self.kind.environ(port))
             self._point_at(0)
-        self.settle()
+            self.settle()
         return Ran(model, done.returncode, done.stdout + done.stderr)
 
     def settle(self) -> None:
-        """Wait until no session waits to be kept."""
+        """Wait until no session waits to be kept, and no model is asked in the background."""
         home = home_of(self._environ({}))
         assert home is not None
         until = time.time() + _SECONDS
         time.sleep(0.5)  # a hook that the agent does not wait for begins
         while time.time() < until:
             with locked(home) as is_free:
-                if is_free and not Pending(home):
+                if is_free and not Pending(home) and not self._drains():
                     return
             time.sleep(0.2)
         raise AssertionError(f"sessions still wait to be kept: {list(Pending(home))}")
+
+    def _drains(self) -> bool:
+        """Whether a process of this user keeps sessions, or asks a model about them."""
+        mark = f"HOME={self.home}".encode()
+        return any(
+            b"drain" in _bytes(process.with_name("cmdline"))
+            for process in Path("/proc").glob("[0-9]*/environ")
+            if mark in _bytes(process).split(b"\0")
+        )
 
     def _point_at(self, port: int) -> None:
         """Let its config name a port of a model; all else in it stays."""
@@ -187,6 +196,13 @@ class Client:
             timeout=_SECONDS,
             check=False,
         )
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 # ---------------------------------------------------------------- the four

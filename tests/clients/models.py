@@ -1,7 +1,7 @@
 """A scripted model on loopback that speaks the APIs of the agents, and keeps what it was sent.
 
 A turn of the script is answered to a request that offers tools, in order; when the script is used
-up, and to requests without tools (titles, summaries), the answer is "ok".
+up, and to requests without tools (titles, summaries), the answer is what it says `aside`.
 """
 
 import json
@@ -103,8 +103,9 @@ def _opened(text: str) -> Iterator[str]:
 class Model:
     """What was sent to the model in one run of an agent, and what it still has to say."""
 
-    def __init__(self, script: Sequence[Turn]) -> None:
+    def __init__(self, script: Sequence[Turn], aside: str = "ok") -> None:
         self.requests: list[Request] = []
+        self._aside = aside
         self._script = list(script)
         self._lock = threading.Lock()
 
@@ -121,7 +122,7 @@ class Model:
         with self._lock:
             self.requests.append(request)
             if len(request.tools) <= 3 or not self._script:
-                return "ok"
+                return self._aside
             if isinstance(self._script[0], Call) and self._script[0].tool not in request.tools:
                 waiting = "WaitForMcpServers"
                 return Call(waiting) if waiting in request.tools else "ok"
@@ -129,9 +130,9 @@ class Model:
 
 
 @contextmanager
-def serving(script: Sequence[Turn]) -> Iterator[tuple[Model, int]]:
+def serving(script: Sequence[Turn], aside: str = "ok") -> Iterator[tuple[Model, int]]:
     """Serve a model on a port of 127.0.0.1."""
-    model = Model(script)
+    model = Model(script, aside)
 
     class Bound(_Handler):
         scripted = model

@@ -145,7 +145,8 @@ def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
         )
     if not given.transcript:  # it keeps none itself
         return
-    Pending(home).add(Waiting(wishes.agent, given.session_id, given.transcript, given.cwd))
+    session = given.session_id, given.transcript, given.cwd
+    Pending(home).add(Waiting(wishes.agent, *session, event=wishes.event))
     if not wishes.foreground:
         start_draining(home, os.environ)
         return

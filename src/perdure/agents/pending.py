@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from perdure.errors import (
     AbsentError,
     ForgottenError,
     InvalidValueError,
+    LockTimeout,
     NodeExistsError,
     PerdureError,
     VersionMismatchError,
@@ -41,6 +42,7 @@ MOST_LOG_BYTES = 256 * 1024
 _LONGEST_LINE = 1_000
 _MOST_BRANCHES = 20
 _GIVEN_UP_SECONDS = 7 * 24 * 3600.0
+FINISHED_AFTER = timedelta(minutes=30)
 _RUN = "from perdure.agents.hooks import run; run(['drain'])"
 
 
@@ -53,6 +55,8 @@ class Waiting:
     transcript: str
     cwd: str = ""
     """Where the agent works, for a transcript that does not say so."""
+    event: str = ""
+    """The event of the agent that noted it."""
     mark: str = field(default_factory=lambda: os.urandom(16).hex())
     """Tells this note from a later one of the same session."""
 
@@ -166,17 +170,45 @@ def locked(home: Path) -> Iterator[bool]:
 def drain(home: Path, environ: Mapping[str, str]) -> None:
     """Keep what waits, until nothing does but what failed; what fails is told in the log."""
     failed: set[str] = set()
+    ended: set[str] = set()
     while True:
         with locked(home) as is_ours:
             if not is_ours:
                 return
-            _drain_once(home, environ, failed)
+            _drain_once(home, environ, failed, ended)
         if all(waiting.mark in failed for waiting in Pending(home)):
+            judge_finished(home, environ, ended)
             return
 
 
-def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> None:
+def judge_finished(home: Path, environ: Mapping[str, str], ended: Iterable[str] = ()) -> None:
+    """Ask the language model about candidates of finished sessions, if the owner allowed it.
+
+    A session is finished if its agent reported the end (`ended`), or if nothing was added to it
+    for a while: every agent reports its answers, but not every one the end.
+    """
+    from perdure.config import load_config
+    from perdure.engine.llm.counter import background_usage
+
+    settings = load_config(environ).llm
+    usage = background_usage(home, settings)
+    if not settings.background or usage.runs >= usage.runs_allowed:
+        return
     from perdure.app import open_context
+
+    try:
+        with open_context(environ) as context:
+            finished = datetime.now(UTC) - FINISHED_AFTER
+            context.memory.judge_candidates(before=finished, ended=ended)
+    except LockTimeout:
+        return  # another process is at it
+    except (PerdureError, OSError) as error:
+        note(home, f"background model: {error}")
+
+
+def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended: set[str]) -> None:
+    from perdure.app import open_context
+    from perdure.engine.importing.reading import stable_name
 
     pending = Pending(home)
     with open_context(environ) as context:
@@ -194,6 +226,8 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str]) -> Non
                     failed.add(waiting.mark)
             else:
                 pending.done(waiting)
+                if waiting.event == "session-end":
+                    ended.add(stable_name(waiting.agent, waiting.session_id))
         context.memory.settle()
 
 

@@ -238,7 +238,16 @@ class Standing:
             "tokens_today": spent.input_tokens + spent.output_tokens if spent else 0,
             "tokens_per_day": settings.tokens_per_day,
             "dollars_per_day": settings.dollars_per_day,
+            **self._background(),
         }
+
+    def _background(self) -> Facts:
+        if not self._settings.llm.background:
+            return {}
+        from perdure.engine.llm.counter import background_usage
+
+        usage = background_usage(self._settings.home, self._settings.llm)
+        return {"background": True, "runs_today": usage.runs, "runs_per_day": usage.runs_allowed}
 
     def _disk(self) -> Facts:
         source = None

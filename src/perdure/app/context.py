@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.llm.contract import LLM
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
@@ -245,18 +246,25 @@ class Context(Closing):
         from perdure.engine.saving.outcome import Learning
 
         settings = self.config.llm
-        model = self.language_model if settings.extract or settings.merge else None
-        if model is None:
+        extract = self.llm(request, "extract") if settings.extract else None
+        merge = self.llm(request, "merge") if settings.merge else None
+        if extract is None and merge is None:
             return Learning(extractors(), compare)
         from perdure.engine.learn.asking import asking_judge, by_model
+
+        return Learning(
+            extractors(by_model(extract)) if extract else extractors(),
+            asking_judge(merge) if merge else compare,
+        )
+
+    def llm(self, caller: RequestContext, purpose: str) -> "LLM | None":
+        model = self.language_model
+        if model is None:
+            return None
         from perdure.engine.llm.contract import Occasion
 
-        who = request.account_id, f"user:{request.user_id}", request.session_id
-        extract, merge = (model.on(Occasion(*who, purpose)) for purpose in ("extract", "merge"))
-        return Learning(
-            extractors(by_model(extract)) if settings.extract else extractors(),
-            asking_judge(merge) if settings.merge else compare,
-        )
+        owner = f"user:{caller.user_id}"
+        return model.on(Occasion(caller.account_id, owner, caller.session_id, purpose))
 
     def close(self) -> None:
         self._closing.close()

@@ -7,10 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from perdure.config import Config, LanguageModelSettings, load_config
+from perdure.config import COMMAND_LINE, Config, LanguageModelSettings, load_config
 from perdure.engine.llm.asking import Asking, Retried
 from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, nanodollars
 from perdure.engine.llm.contract import LLM, Completer, Occasion
+from perdure.engine.llm.counter import ledger_file
 from perdure.engine.llm.ledger import Cost, Ledger, Metered
 from perdure.engine.llm.memo import Remembered, answers_folder
 from perdure.engine.llm.wire import Service
@@ -35,16 +36,20 @@ class Adapter(Completer, Protocol):
 class LanguageModel:
     """The model that the owner switched on. It is asked when somebody asks, and never by itself."""
 
-    def __init__(self, adapter: Adapter, ledger: Ledger, terms: Terms, folder: Path) -> None:
+    def __init__(
+        self, adapter: Adapter, ledger: Ledger, terms: Terms, folder: Path, *, retry: bool = True
+    ) -> None:
         self._adapter = adapter
         self._ledger = ledger
         self._terms = terms
         self._folder = folder
+        self._retry = retry
 
     def on(self, occasion: Occasion) -> LLM:
         """Return the model as it is asked on an occasion, which the ledger and the memo keep to."""
         metered = Metered(self._adapter, self._ledger, self._terms, occasion)
-        return Asking(Remembered(Retried(metered), self._folder, self._ledger, occasion))
+        asked = Retried(metered) if self._retry else metered
+        return Asking(Remembered(asked, self._folder, self._ledger, occasion))
 
     def close(self) -> None:
         with ExitStack() as closing:
@@ -57,14 +62,10 @@ def language_model_for(config: Config, folder: Path) -> LanguageModel | None:
     settings = config.llm
     if settings.provider == "none":
         return None
-    terms, adapter = _terms(settings), _adapter(settings)
+    terms, adapter = _terms(settings), _adapter(settings, config.home)
     ledger = Ledger(str(ledger_file(config.home)), folder.name)
-    return LanguageModel(adapter, ledger, terms, folder / "answers")
-
-
-def ledger_file(home: Path) -> Path:
-    """Return where it is written down what was spent, by all memories of this home."""
-    return home / "llm" / "ledger.sqlite"
+    retry = settings.provider not in COMMAND_LINE  # their clients try again themselves
+    return LanguageModel(adapter, ledger, terms, folder / "answers", retry=retry)
 
 
 def costs(config: Config, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
@@ -112,7 +113,7 @@ def answers_of(folder: Path) -> Path:
     return answers_folder(folder / "answers")
 
 
-def _adapter(settings: LanguageModelSettings) -> Adapter:
+def _adapter(settings: LanguageModelSettings, home: Path) -> Adapter:
     if settings.api_key_variable and not settings.api_key:
         raise ConfigError(
             f"the language model needs the key in {settings.api_key_variable}, which is not set. "
@@ -127,7 +128,25 @@ def _adapter(settings: LanguageModelSettings) -> Adapter:
         from perdure.engine.llm.adapters.anthropic import Anthropic
 
         return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
+    if settings.provider in COMMAND_LINE:
+        return _command_line(settings, home)
     return create(Group.LLM, settings.provider, Adapter, settings)  # type: ignore[type-abstract] # only for isinstance
+
+
+def _command_line(settings: LanguageModelSettings, home: Path) -> Adapter:
+    from perdure.engine.llm.adapters.command_line import ClaudeCode, Codex, Settings
+
+    client = ClaudeCode if settings.provider == ClaudeCode.protocol else Codex
+    return client(
+        Settings(
+            ledger_file(home).parent,
+            settings.environ,
+            settings.model,
+            settings.base_url,
+            settings.api_key,
+            settings.max_output_tokens,
+        )
+    )
 
 
 def _service(
@@ -148,6 +167,7 @@ def _terms(settings: LanguageModelSettings) -> Terms:
         Limit(settings.tokens_per_call, _money(settings.dollars_per_call)),
         Limit(settings.tokens_per_session, _money(settings.dollars_per_session)),
         Limit(settings.tokens_per_day, _money(settings.dollars_per_day)),
+        settings.runs_per_day,
     )
     if settings.input_price is None or settings.output_price is None:
         return Terms(budget)

@@ -15,13 +15,16 @@ from perdure.context.files import CONTENT, FORGOTTEN
 from perdure.errors import (
     AccessDeniedError,
     ClosedError,
+    ConfigError,
     EmbeddingError,
     ForgottenError,
     InvalidUriError,
     InvalidValueError,
+    LockTimeout,
     NodeNotFoundError,
     StorageError,
 )
+from perdure.files import locked
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.aliases import Aliases, Identity
 from perdure.model.uri import MESSAGE, OF_THE_PERSON, slug_of
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.learn.candidates import Judged, Shown
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
     from perdure.engine.lint import Linted
@@ -593,7 +597,9 @@ class Memory(Readable):
         )
         return self._remember(statement, session_id)
 
-    def _remember(self, statement: "NewStatement", session_id: str, *decided: str) -> "Remembered":
+    def _remember(
+        self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
+    ) -> "Remembered":
         from perdure.engine.answering import Answering
         from perdure.engine.learn.remember import remember
         from perdure.engine.saving.knowing import KnownNodes
@@ -602,13 +608,14 @@ class Memory(Readable):
         known = KnownNodes(self._parts.nodes, Answering(self._parts).match)
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
-        if statement.said_by != "user" and self._forgotten.says(statement.text):
+        by_user = by_user and statement.said_by == "user"
+        if not by_user and any(map(self._forgotten.says, (statement.text, *decided))):
             raise ForgottenError(
                 "the user forgot this, so only the user can say it again. Nothing was kept. "
                 "Fix: ask the user."
             )
         done = remember(known, self._parts.learning(caller).judge, statement, caller, also)
-        done = replace(done, lifted=self._lift(statement.text))
+        done = replace(done, lifted=self._lift(statement.text) if by_user else 0)
         self.settle()
         return done
 
@@ -640,6 +647,48 @@ class Memory(Readable):
         found = self._review.find(candidate)
         self._review.reject(found.text)
         return found
+
+    def judge_candidates(
+        self, *, limit: int = 20, before: datetime | None = None, ended: Iterable[str] = ()
+    ) -> "Judged":
+        """Ask the configured language model which candidates to keep, in one request.
+
+        What it keeps becomes statements that rest on the user's sentences. The rest stays in
+        review, and is not asked about again. With `before`, only sessions count whose last message
+        is older, or which are named in `ended`. One process of a home asks at a time: `LockTimeout`
+        if another does. `OverBudgetError` if today's runs or tokens are used up.
+        """
+        from perdure.engine.learn.candidates import Judged, judge
+        from perdure.engine.llm.contract import BACKGROUND
+
+        today = f"review-{datetime.now(UTC).date().isoformat()}"
+        llm = self._parts.llm(replace(self.caller, session_id=today), BACKGROUND)
+        if llm is None:
+            raise ConfigError("no language model is configured. Fix: set provider in [llm].")
+        with locked(self.home / "llm" / "lease") as lease:
+            if lease is None:
+                raise LockTimeout("another process asks a model about candidates. Fix: wait.")
+            found = self._review.unjudged(self.project, before, frozenset(ended))
+            asked = [each for each in found if not self._forgotten.says(each.text)][:limit]
+            if not asked:
+                return Judged()
+            done = judge(llm, [self._shown(each) for each in asked], self._keep_judged)
+            self._review.note_judged(*(each.text for each in done.refused))
+        return replace(done, waiting=len(found) - len(asked))
+
+    def _keep_judged(self, statement: "NewStatement", found: "Pending") -> "Remembered":
+        named = replace(statement, project=self._of(found.project or None))
+        return self._remember(named, found.session_id, found.text, by_user=False)
+
+    def _shown(self, found: "Pending") -> "Shown":
+        """Return a candidate with its message, and with what memory knows about the same."""
+        from perdure.engine.learn.candidates import NEAR, Shown
+        from perdure.engine.sessions import Sessions
+
+        place = Uri(self.caller.account_id, ("sessions", found.session_id))
+        messages = Sessions(self._parts.nodes).messages(place, self.caller)
+        result = self.recall(found.text, top_k=NEAR, project=found.project or None)
+        return Shown.of(found, messages, result.hits)
 
     def unmerge(self, uri: str, statement: str = "") -> "Unmerged":
         """Undo the last merge of a node, or the last one of a statement of it.

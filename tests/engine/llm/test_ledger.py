@@ -84,7 +84,8 @@ def reserve(ledger: Ledger, terms: Terms, occasion: Occasion = OCCASION) -> int:
 
 
 def terms(**limits: Limit) -> Terms:
-    return Terms(Budget(**{"call": Limit(), "session": Limit(), "day": Limit()} | limits), PRICES)
+    call, session, day = (limits.get(span, Limit()) for span in ("call", "session", "day"))
+    return Terms(Budget(call, session, day), PRICES)
 
 
 # ---------------------------------------------------------------- limits

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from perdure.app import open_context
-from perdure.app.llm import ledger_file
 from perdure.engine.llm.contract import Answer, Occasion, Usage
+from perdure.engine.llm.counter import ledger_file
 from perdure.errors import ConfigError, OverBudgetError
 from perdure.model.values import JSON
 from perdure.surfaces.cli.cost import cost_command

@@ -56,6 +56,8 @@ class NewStatement:
     """URIs of nodes, or the words of statements, that it replaces."""
     evidence: tuple[Cited, ...] = ()
     said_by: str = "user"
+    reason: str = "remember"
+    """What history says about why it was written."""
 
     def __post_init__(self) -> None:
         if not encodable(self.text, "text").strip():
@@ -109,7 +111,7 @@ def remember(
         before = {str(each): _statements(known.at(each, ctx)) for each in written}
         ahead.take(plan, ctx)
         try:
-            known.nodes.because("remember").exchange(ahead.nodes(), (), ctx, also=also)
+            known.nodes.because(statement.reason).exchange(ahead.nodes(), (), ctx, also=also)
         except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
             continue  # another writer was faster: plan with what is there now
         return _remembered(candidate, plan, before)

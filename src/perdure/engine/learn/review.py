@@ -1,13 +1,15 @@
 """The review queue: candidates that no rule wrote, for the user to accept, edit or reject.
 
 Candidates are found in the sessions each time, so that what was forgotten there is not proposed.
-Kept is only what was decided: hashes of the words, so that nothing is proposed twice.
+Kept is only what was decided, and what a model was asked about: hashes of the words, so that
+nothing is proposed, or asked, twice.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from perdure.context.draft import Draft
 from perdure.context.files import said_at
@@ -23,6 +25,7 @@ from perdure.model.values import words_key
 from perdure.storage import Locator
 
 REVIEWED = ".reviewed"
+JUDGED = ".judged"
 MOST_SESSIONS = 50
 """So many sessions are looked at, newest first."""
 _DIGEST = 12
@@ -58,14 +61,28 @@ class Review:
 
     def pending(self, most: int, project: str = "") -> list[Pending]:
         """Return the candidates of a project's newest sessions or of all, the likeliest first."""
-        decided = self._decided()
         infos = list_sessions(self._reader, self._ctx)
         newest = [info.id for info in infos if project in {"", info.project}][:MOST_SESSIONS]
+        return self._of_sessions(newest, self._noted(REVIEWED))[:most]
+
+    def unjudged(
+        self, project: str = "", before: datetime | None = None, ended: Collection[str] = ()
+    ) -> list[Pending]:
+        """Return the candidates that no model was asked about, the likeliest first.
+
+        With `before`, only those of sessions whose last message is older, or which `ended`.
+        """
+        infos = list_sessions(self._reader, self._ctx)
+        newest = [info for info in infos if project in {"", info.project}][:MOST_SESSIONS]
+        over = [e.id for e in newest if before is None or e.date < before or e.id in ended]
+        return self._of_sessions(over, self._noted(REVIEWED) | self._noted(JUDGED))
+
+    def _of_sessions(self, sessions: Iterable[str], known: Collection[str]) -> list[Pending]:
         found: dict[str, Pending] = {}
-        for each in (candidate for id_ in newest for candidate in self._of_session(id_)):
-            if each.id not in decided:
+        for each in (candidate for id_ in sessions for candidate in self._of_session(id_)):
+            if each.id not in known:
                 found.setdefault(each.id, each)
-        return sorted(found.values(), key=lambda each: -each.score)[:most]
+        return sorted(found.values(), key=lambda each: -each.score)
 
     def find(self, id_: str) -> Pending:
         """Return one candidate by its id, or by the beginning of it."""
@@ -102,13 +119,16 @@ class Review:
     # ------------------------------------------------------------ what was decided
     def decide(self, *texts: str) -> Callable[[Draft], None]:
         """Return the plan to note that sentences were accepted or rejected."""
-        new = {id_of(text) for text in texts}
+        return self._note(REVIEWED, texts)
+
+    def _note(self, name: str, texts: Iterable[str]) -> Callable[[Draft], None]:
+        new, file = {id_of(text) for text in texts}, self._file(name)
 
         def plan(draft: Draft) -> None:
-            found = said_at(self._file, self._reader.backend.read)
+            found = said_at(file, self._reader.backend.read)
             known = _ids(found)
             if not new <= known:
-                draft.put(self._file, json.dumps(sorted(known | new), indent=0) + "\n", found)
+                draft.put(file, json.dumps(sorted(known | new), indent=0) + "\n", found)
 
         return plan
 
@@ -116,12 +136,16 @@ class Review:
         """Note that sentences are not worth keeping; they are never proposed again."""
         self._nodes.because("review").exchange((), (), self._ctx, also=self.decide(*texts))
 
-    def _decided(self) -> frozenset[str]:
-        return frozenset(_ids(said_at(self._file, self._reader.backend.read)))
+    def note_judged(self, *texts: str) -> None:
+        """Note that a model was asked about sentences; they stay in the queue for the user."""
+        plan = self._note(JUDGED, texts)
+        self._nodes.because("judged by a model").exchange((), (), self._ctx, also=plan)
 
-    @property
-    def _file(self) -> Locator:
-        return self._reader.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), REVIEWED)
+    def _noted(self, name: str) -> frozenset[str]:
+        return frozenset(_ids(said_at(self._file(name), self._reader.backend.read)))
+
+    def _file(self, name: str) -> Locator:
+        return self._reader.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), name)
 
 
 def _ids(found: object) -> set[str]:

@@ -40,6 +40,8 @@ class Budget:
     call: Limit = Limit(tokens=50_000)
     session: Limit = Limit(tokens=500_000)
     day: Limit = Limit(tokens=2_000_000)
+    runs_per_day: int = 20
+    """How many calls of the purpose `BACKGROUND` may be made in one day, answered or not."""
 
     @property
     def limits_money(self) -> bool:

@@ -38,6 +38,9 @@ class Occasion:
                 )
 
 
+BACKGROUND = "background"
+"""The purpose of calls about candidates, of which only so many are made in a day."""
+
 CHOICES = frozenset({"auto", "required", "none"})
 ROLES = frozenset({"system", "user", "assistant"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

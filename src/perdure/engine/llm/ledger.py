@@ -15,6 +15,7 @@ from enum import StrEnum
 from perdure.database import DatabaseFile, Tables
 from perdure.engine.llm.budget import BILLION, Limit, Terms, most_used
 from perdure.engine.llm.contract import (
+    BACKGROUND,
     Answer,
     Completer,
     Occasion,
@@ -91,6 +92,7 @@ _TOTALS = {
         FROM calls WHERE at >= ? GROUP BY 1 ORDER BY 1"""
     for name in ("day", "session", "model", "purpose")
 }
+_RUNS_ON_DAY = "SELECT count(*) FROM calls WHERE day = ? AND purpose = ? AND NOT cached"
 _FORGET_ACCOUNT = (
     "UPDATE calls SET account = '', owner = '', session = '' WHERE memory = ? AND account = ?"
 )
@@ -159,6 +161,8 @@ class Ledger(Closing):
             _check(f"the session {shown(occasion.session_id)}", terms.budget.session, spent, wanted)
             spent = _spent(db, _SPENT_ON_DAY, _day(now))
             _check(f"{_day(now)} (UTC)", terms.budget.day, spent, wanted)
+            if occasion.purpose == BACKGROUND:
+                _check_runs(db, _day(now), terms.budget.runs_per_day)
             return self._add(db, now, occasion, (model, most, money, Outcome.OPEN))
 
     def settle(
@@ -234,6 +238,15 @@ def _check(what: str, limit: Limit, spent: tuple[int, int], wanted: tuple[int, i
                 f"{what}, {told(max(0, most - before))} are left. "
                 "Fix: ask for less, wait, or raise the budget in [llm]."
             )
+
+
+def _check_runs(db: sqlite3.Connection, day: str, most: int) -> None:
+    ((runs,),) = db.execute(_RUNS_ON_DAY, (day, BACKGROUND))
+    if runs >= most:
+        raise OverBudgetError(
+            f"the call is not made: the {most} runs for {day} (UTC) are used up. "
+            "Fix: wait, or raise runs_per_day in [llm]."
+        )
 
 
 def dollars(money: int) -> str:

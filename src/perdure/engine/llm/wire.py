@@ -305,8 +305,7 @@ class Adapter(ABC):
             only = [each.tool for each in reply.calls] == [ANSWER]
             text = reply.calls[0].arguments if only else ""
         elif self._service.structured == "text":
-            fenced = _FENCED.fullmatch(text)
-            text = fenced[1] if fenced else text
+            text = unfenced(text)
         return Answer(text, usage=reply.usage)
 
     def _asked(self, request: Request) -> dict[str, Any]:
@@ -324,11 +323,7 @@ class Adapter(ABC):
         if self._service.structured == "tool":
             tool = Tool(ANSWER, "Give the answer.", schema)
             return {"tools": [self._tool(tool)], "tool_choice": self._choice(ANSWER)}
-        words = (
-            "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n"
-            f"{json.dumps(schema, ensure_ascii=False)}"
-        )
-        last = {"role": "user", "content": f"{messages[-1]['content']}\n\n{words}"}
+        last = {"role": "user", "content": f"{messages[-1]['content']}\n\n{in_words(schema)}"}
         return {"messages": [*messages[:-1], last]}
 
     @abstractmethod
@@ -348,6 +343,20 @@ class Adapter(ABC):
     @abstractmethod
     def _reply(self, told: dict[str, Any]) -> Reply:
         """Return what the service said, unchecked."""
+
+
+def in_words(schema: Any) -> str:  # noqa: ANN401 - JSON
+    """Return the sentence that asks for an answer in JSON."""
+    return (
+        "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n"
+        f"{json.dumps(schema, ensure_ascii=False)}"
+    )
+
+
+def unfenced(text: str) -> str:
+    """Return a text without a fence around all of it."""
+    fenced = _FENCED.fullmatch(text)
+    return fenced[1] if fenced else text
 
 
 def usage_of(told: object, read: Sequence[str], written: str) -> Usage | None:

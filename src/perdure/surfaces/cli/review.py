@@ -10,7 +10,7 @@ from perdure.surfaces.cli.remember import tell
 from perdure.surfaces.telling import counted, picked, shown_words
 
 _LONGEST = 160
-_ACTIONS = ("list", "accept", "edit", "reject")
+_ACTIONS = ("list", "accept", "edit", "reject", "judge")
 _FIELDS = "id text kind score session_id message project"
 
 
@@ -30,10 +30,14 @@ def review_command(  # noqa: PLR0913 - an option each
 
     Lists the sentences of your sessions in this project that may be worth keeping and that no rule
     has kept, the likeliest first; then accept them by their ids, edit them first, or reject them.
-    What was rejected is never proposed again.
+    What was rejected is never proposed again. `judge` asks the language model of the config about
+    up to 20 of them: it keeps some, and the others stay in the list.
     """
     if action == "list":
         _list(memory, as_json=as_json)
+        return
+    if action == "judge":
+        _judge(memory, as_json=as_json)
         return
     if not candidates:
         raise click.UsageError("Missing ID. Fix: take one from `perdure review`.")
@@ -49,6 +53,15 @@ def review_command(  # noqa: PLR0913 - an option each
             continue
         words = text or (_edited(memory, each) if action == "edit" else "")
         tell(memory.accept(each, text=words, kind=kind), as_json=as_json)
+
+
+def _judge(memory: Memory, *, as_json: bool) -> None:
+    done = memory.judge_candidates()
+    for each in done.kept:
+        tell(each, as_json=as_json)
+    if not as_json:
+        left = counted(len(done.refused) + done.waiting, "candidate")
+        out.mention(f"{counted(len(done.kept), 'statement')} kept; {left} left for you")
 
 
 def _edited(memory: Memory, id_: str) -> str:

@@ -109,7 +109,11 @@ def _llm(facts: Facts) -> list[str]:
     if facts["provider"] == "none":
         return ["none; nobody is ever asked"]
     spent = f"{facts['tokens_today']:,} of {facts['tokens_per_day']:,} tokens today (UTC)"
-    return [f"{facts['provider']}, {shown(facts['model'])}: {spent}"]
+    named = [facts["provider"], *([shown(facts["model"])] if facts["model"] else [])]
+    lines = [f"{', '.join(named)}: {spent}"]
+    if "runs_today" in facts:
+        lines.append(f"background: {facts['runs_today']:,} of {facts['runs_per_day']:,} runs today")
+    return lines
 
 
 def _disk(facts: Facts) -> list[str]:

@@ -1,0 +1,56 @@
+"""What the background model did today, for a status line: one query, and few imports."""
+
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+_TODAY = """
+    SELECT count(*) FILTER (WHERE purpose = 'background' AND NOT cached),
+        coalesce(sum(input_tokens + output_tokens), 0)
+    FROM calls WHERE day = ?"""
+_PATIENCE_SECONDS = 0.05
+
+
+class Allowance(Protocol):
+    """What the config allows: `LanguageModelSettings` says it."""
+
+    @property
+    def background(self) -> bool: ...
+    @property
+    def runs_per_day(self) -> int: ...
+    @property
+    def tokens_per_day(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundUsage:
+    """What was used of today's budget, in UTC, by all memories of a home."""
+
+    is_on: bool
+    runs: int
+    runs_allowed: int
+    tokens: int
+    """Of all calls, for whatever purpose: they share the budget."""
+    tokens_allowed: int
+
+
+def ledger_file(home: Path) -> Path:
+    """Return where it is written down what was spent, by all memories of this home."""
+    return home / "llm" / "ledger.sqlite"
+
+
+def background_usage(home: Path, settings: Allowance) -> BackgroundUsage:
+    """Return today's counter; a ledger that is absent, busy or unreadable counts as zero."""
+    runs, tokens = 0, 0
+    file = ledger_file(home)
+    with suppress(sqlite3.Error):
+        if file.exists():
+            uri = f"{file.as_uri()}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE_SECONDS)) as db:
+                day = datetime.now(UTC).date().isoformat()
+                ((runs, tokens),) = db.execute(_TODAY, (day,))
+    allowed = settings.runs_per_day, settings.tokens_per_day
+    return BackgroundUsage(settings.background, runs, allowed[0], tokens, allowed[1])
