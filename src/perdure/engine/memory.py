@@ -497,6 +497,7 @@ class Memory(Readable):
         dry_run: bool = False,
         again: bool = False,
         progress: Callable[[int, int], None] | None = None,
+        foreign: Mapping[str, str] | None = None,
     ) -> "SessionCommit":
         """Keep the messages of a session, and what can be learned from them.
 
@@ -507,6 +508,9 @@ class Memory(Readable):
         keeps the old one; any other difference is `NodeExistsError`. `extract=False` keeps and
         indexes the messages only; a dry run writes nothing, and returns what would be done. `again`
         learns from all messages once more: what could not be kept before, or was not found.
+        What is private (`<private>`, `/private on`) is left out. `foreign` has sentences of the
+        user whose words stem from others, by the ids that `candidates` gives them, and where from;
+        nothing is learned from these.
         """
         from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
         from perdure.engine.sessions import Addition
@@ -518,6 +522,7 @@ class Memory(Readable):
             again=again,
             addition=Addition(title=title, project=self._of(project)),
             progress=progress or (lambda _done, _all: None),
+            foreign=foreign or {},
         )
         return self._save_session(messages, session_id, wishes)
 
@@ -1028,11 +1033,13 @@ class Memory(Readable):
         The format is detected unless it is named. Documents go `into` a folder of resources, and
         `archive_gone` archives those whose files are gone; `of` takes only one user's memories;
         `learn` learns from conversations. Items with a secret are refused unless `mask_secrets`. A
-        dry run writes nothing, and returns what would be done.
+        dry run writes nothing, and returns what would be done. What is private in a session is left
+        out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
         """
         from perdure.engine.importing.importing import Importing, Wishes, import_from
 
-        wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets)
+        agents = self._parts.agents
+        wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
         importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)
         return import_from(importing, Path(path), format, progress)
 

@@ -26,6 +26,8 @@ from perdure.storage import Locator
 
 REVIEWED = ".reviewed"
 JUDGED = ".judged"
+ORIGINS, FOREIGN = "origins", "foreign"
+"""In the metadata of a session: what it read, and the sentences whose words stem from there."""
 MOST_SESSIONS = 50
 """So many sessions are looked at, newest first."""
 _DIGEST = 12
