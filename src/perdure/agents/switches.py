@@ -8,12 +8,13 @@ if that is allowed.
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.private import switch_in
-from perdure.model.trust import AgentSettings, Reason
+from perdure.model.private import switch_in, without_private
+from perdure.model.trust import PASTED, AgentSettings, Reason, origin_of
 
 if TYPE_CHECKING:
     from perdure.agents.hooks import HookInput
@@ -22,6 +23,7 @@ OFF, USE, CONTRIBUTE = "PERDURE_OFF", "PERDURE_USE", "PERDURE_CONTRIBUTE"
 _NO = frozenset({"", "0", "false", "no", "off"})
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 _MOST_CONFIG = 1 << 20
+_MOST_FIRST = 1 << 20
 
 
 def is_off(environ: Mapping[str, str]) -> bool:
@@ -29,33 +31,59 @@ def is_off(environ: Mapping[str, str]) -> bool:
     return _says(environ, OFF) is True
 
 
-def use_refusal(home: Path, environ: Mapping[str, str], given: "HookInput") -> Reason | None:
-    """Return why a session may not use memory; None if it may."""
-    settings, folders = settings_at(home, environ), _folders(given.cwd)
-    if refusal := _refusal(home, environ, given, settings):
-        return refusal
+def use_refusal(
+    home: Path, environ: Mapping[str, str], cwd: str, session_id: str = ""
+) -> Reason | None:
+    """Return why a session in a folder may not use memory; None if it may."""
+    if is_off(environ):
+        return Reason.OFF
+    settings, folders = settings_at(home, environ), _folders(cwd)
+    if any(map(settings.excludes, folders)):
+        return Reason.EXCLUDED
+    if session_id and SessionNotes(home).get(session_id).is_private:
+        return Reason.PRIVATE
     said = _says(environ, USE)
     is_used = all(map(settings.uses, folders)) if said is None else said
     return None if is_used else Reason.NO_USE
 
 
-def contribute_refusal(home: Path, environ: Mapping[str, str], given: "HookInput") -> Reason | None:
-    """Return why a session may not contribute to memory; None if it may.
+def contribute_refusal(home: Path, environ: Mapping[str, str], cwd: str) -> Reason | None:
+    """Return why a session in a folder may not contribute to memory; None if it may.
 
     Private mode is no such reason: a session may have public parts, and the reader of its
     transcript leaves out the others.
     """
-    settings = settings_at(home, environ)
     if is_off(environ):
         return Reason.OFF
     said = _says(environ, CONTRIBUTE)
     if said is False:
         return Reason.NO_CONTRIBUTION
+    settings = settings_at(home, environ)
     found = (
         settings.refusal(each, is_headless=is_headless(environ), is_named=said is True)
-        for each in _folders(given.cwd)
+        for each in _folders(cwd)
     )
     return next(filter(None, found), None)
+
+
+def tool_refusal(
+    home: Path, environ: Mapping[str, str], cwd: str, *, writes: bool
+) -> Reason | None:
+    """Return why an agent in a folder may not call a tool; None if it may.
+
+    A server knows its folder only. So a private session there counts for all that run there.
+    """
+    refusal = use_refusal(home, environ, cwd)
+    if writes and refusal in {None, Reason.NO_USE}:
+        refusal = contribute_refusal(home, environ, cwd)
+    if refusal is not None:
+        return refusal
+    recent = SessionNotes(home).recent(cwd)
+    if any(each.is_private and not each.ended for each in recent):
+        return Reason.PRIVATE
+    is_headless_now = bool(recent) and recent[-1].headless and not is_allowed(environ)
+    allowed = settings_at(home, environ).contributes_headless(cwd)
+    return Reason.HEADLESS if writes and is_headless_now and not allowed else None
 
 
 def is_allowed(environ: Mapping[str, str]) -> bool:
@@ -71,9 +99,63 @@ def is_headless(environ: Mapping[str, str]) -> bool:
     return _says(environ, "CI") is True or environ.get(_ENTRYPOINT, "").startswith("sdk")
 
 
+def admitted_call(
+    event: str, home: Path, environ: Mapping[str, str], given: "HookInput"
+) -> "HookInput | None":
+    """Return what may be used of a call of a hook; None if memory has no part in it.
+
+    A prompt loses what is private in it. Noted is where the session works, and what it read.
+    """
+    refusal = use_refusal(home, environ, given.cwd, given.session_id)
+    if refusal in {Reason.OFF, Reason.EXCLUDED}:
+        return None
+    is_prompt = event == "user-prompt-submit"
+    if is_prompt and note_prompt(home, given):
+        return None
+    with suppress(OSError):  # on a read-only disk nothing is noted
+        if given.session_id and home.is_dir():
+            _note(event, home, environ, given, is_private=refusal is Reason.PRIVATE)
+    if refusal is not None:
+        return None
+    if not is_prompt:
+        return given
+    prompt = without_private(given.prompt)
+    return replace(given, prompt=prompt, raw={**given.raw, "prompt": prompt})
+
+
+def _note(
+    event: str, home: Path, environ: Mapping[str, str], given: "HookInput", *, is_private: bool
+) -> None:
+    notes = SessionNotes(home)
+    if event in {"session-start", "user-prompt-submit"} and not given.subagent:
+        is_run = is_headless(environ) or is_headless_transcript(given.transcript)
+        notes.enter(given.session_id, given.cwd, is_headless=is_run)
+    if is_private:
+        return
+    if event == "user-prompt-submit" and not given.subagent:
+        from perdure.engine.learn.prose import is_paste, pasted_in, typed_keys
+
+        prompt = without_private(given.prompt)
+        origins = [PASTED] if is_paste(pasted_in(prompt)) else []
+        notes.mark(given.session_id, *origins, typed=typed_keys(prompt))
+    elif event == "post-tool-use":
+        asked = given.tool_input.get("command")
+        origin = origin_of(given.tool, asked if isinstance(asked, str) else "")
+        if origin and origin not in notes.get(given.session_id).origins:
+            notes.mark(given.session_id, origin)
+
+
+def is_headless_transcript(path: str) -> bool:
+    """Whether the first line of a transcript says that Codex runs without a person."""
+    with suppress(OSError, ValueError), Path(path).open("rb") as file:
+        first = file.readline(_MOST_FIRST)
+        return b'"session_meta"' in first and b'"codex_exec"' in first
+    return False
+
+
 def note_prompt(home: Path, given: "HookInput") -> bool:
     """Note what a prompt switches; return whether it was a switch."""
-    switched = switch_in(given.prompt)
+    switched = None if given.subagent else switch_in(given.prompt)
     if switched is not None and given.session_id:
         notes = SessionNotes(home)
         if notes.get(given.session_id).is_private is not switched:
@@ -89,18 +171,6 @@ def settings_at(home: Path, environ: Mapping[str, str]) -> AgentSettings:
 
             return load_config(environ).agents
     return AgentSettings()
-
-
-def _refusal(
-    home: Path, environ: Mapping[str, str], given: "HookInput", settings: AgentSettings
-) -> Reason | None:
-    if is_off(environ):
-        return Reason.OFF
-    if any(map(settings.excludes, _folders(given.cwd))):
-        return Reason.EXCLUDED
-    if given.session_id and SessionNotes(home).get(given.session_id).is_private:
-        return Reason.PRIVATE
-    return None
 
 
 def _folders(cwd: str) -> tuple[str, ...]:

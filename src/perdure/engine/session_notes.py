@@ -21,7 +21,7 @@ from perdure.model.trust import ORIGINS
 
 _SUFFIX = ".jsonl"
 _KEPT_SECONDS = 14 * 24 * 3600.0
-_MARKED_SECONDS = 12 * 3600.0
+_RECENT_SECONDS = 12 * 3600.0
 """So long after a page was read may an agent repeat what it says."""
 _MOST_BYTES = 1 << 20
 
@@ -36,6 +36,8 @@ class Note:
     """For each origin, when it was last met."""
     typed: set[str] = field(default_factory=set)
     """Hashes of sentences that the user typed."""
+    headless: bool = False
+    ended: bool = False
 
     @property
     def is_private(self) -> bool:
@@ -72,13 +74,20 @@ class SessionNotes:
         path = self._newest(place_of(folder))
         return None if path is None else _read(path)
 
-    def enter(self, session_id: str, folder: str) -> None:
+    def enter(self, session_id: str, folder: str, *, is_headless: bool = False) -> None:
         """Note where a session works, and that it is the newest one there."""
         path, place = self._path(session_id), place_of(folder)
-        if _read(path).place != place:
-            self._add(path, {"place": place})
+        note = _read(path)
+        if note.place != place or note.ended or is_headless > note.headless:
+            self._add(path, {"place": place, "ended": False, "headless": is_headless})
         with suppress(OSError):
             os.utime(path)
+
+    def leave(self, session_id: str) -> None:
+        """Note that a session ended; it may go on later."""
+        path = self._path(session_id)
+        if path.exists():
+            self._add(path, {"ended": True})
 
     def mark(self, session_id: str, *origins: str, typed: Iterable[str] = ()) -> None:
         """Note where words of a session may stem from, and hashes of what its user typed."""
@@ -88,15 +97,11 @@ class SessionNotes:
             line = {name: value for name, value in lists.items() if value}
             self._add(self._path(session_id), line)
 
-    def marked(self, folder: str) -> list[Note]:
-        """Return the notes of a folder's sessions that read foreign words in the last hours."""
-        place, since = place_of(folder), time.time() - _MARKED_SECONDS
-        notes = (_read(path) for path, when in self._files() if when >= since)
-        return [
-            each
-            for each in notes
-            if each.place == place and any(when >= since for when in each.origins.values())
-        ]
+    def recent(self, folder: str) -> list[Note]:
+        """Return the notes of a folder's sessions of the last hours, the newest last."""
+        place, since = place_of(folder), time.time() - _RECENT_SECONDS
+        files = sorted((when, path) for path, when in self._files() if when >= since)
+        return [note for _, path in files if (note := _read(path)).place == place]
 
     # ------------------------------------------------------------ files
     def _path(self, session_id: str) -> Path:
@@ -156,6 +161,8 @@ def _take(note: Note, line: Mapping[str, object]) -> None:
     when = float(str(line["time"]))
     if isinstance(line.get("place"), str):
         note.place = str(line["place"])
+    note.ended = line.get("ended", note.ended) is True
+    note.headless = line.get("headless", note.headless) is True
     if isinstance(line.get("private"), bool):
         note.switches.append(Switch(datetime.fromtimestamp(when, UTC), line["private"] is True))
     for name in _texts(line.get("origins")):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from perdure.engine.importing.contract import Conversation, Heard, Said
 from perdure.engine.learn import net
-from perdure.engine.learn.prose import Sentence, sentences, words_key
+from perdure.engine.learn.prose import is_paste, pasted_in, words_key
 from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import written
 from perdure.engine.session_notes import SessionNotes
@@ -19,8 +19,6 @@ from perdure.model.private import Screen
 from perdure.model.transcript import Message
 from perdure.model.trust import PASTED, AgentSettings, Reason
 
-_LONG_PASTE = 600
-"""Characters of a prompt that are not the user's own: then it is a pasted document."""
 _FEWEST = 4
 """Words. A shorter sentence may be the same by chance."""
 
@@ -130,21 +128,3 @@ def _pasted(messages: Sequence[Said]) -> Iterator[Heard]:
     for at, message in enumerate(messages):
         if message["role"] == "user" and (text := pasted_in(message["content"])):
             yield Heard(at, PASTED, text)
-
-
-def pasted_in(prompt: str) -> str:
-    """Return what of a prompt is not its author's own."""
-    return "\n".join(_between(prompt, sentences(prompt))).strip()
-
-
-def is_paste(text: str) -> bool:
-    """Whether this much foreign text makes a pasted document."""
-    return len(text) >= _LONG_PASTE
-
-
-def _between(text: str, own: Sequence[Sentence]) -> Iterator[str]:
-    at = 0
-    for each in own:
-        yield text[at : each.start]
-        at = each.end
-    yield text[at:]
