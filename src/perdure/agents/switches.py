@@ -86,6 +86,25 @@ def tool_refusal(
     return Reason.HEADLESS if writes and is_headless_now and not allowed else None
 
 
+def foreign_origins(home: Path, cwd: str, text: str, *, is_fact: bool) -> tuple[str, ...]:
+    """Return where the words of a statement may stem from that an agent wants kept.
+
+    Empty if no session in the folder read foreign words in the last hours, if the user typed
+    these, or if it is a mere fact that states no order.
+    """
+    recent = SessionNotes(home).recent(cwd)
+    origins = {origin for note in recent for origin in note.origins}
+    if not origins:
+        return ()
+    from perdure.engine.learn.prose import is_typed
+    from perdure.engine.learn.rules import rule_for
+
+    if is_fact and rule_for(" ".join(text.split())) is None:
+        return ()
+    typed = {key for note in recent for key in note.typed}
+    return () if is_typed(text, typed) else tuple(sorted(origins))
+
+
 def is_allowed(environ: Mapping[str, str]) -> bool:
     """Whether the run itself allows that it contributes, headless or not."""
     return _says(environ, CONTRIBUTE) is True
@@ -161,6 +180,29 @@ def note_prompt(home: Path, given: "HookInput") -> bool:
         if notes.get(given.session_id).is_private is not switched:
             notes.switch(given.session_id, is_on=switched)
     return switched is not None
+
+
+# ---------------------------------------------------------------- from a terminal
+def terminal_session(environ: Mapping[str, str]) -> str:
+    """Return the session in which a command is called; empty if none is known."""
+    return environ.get("CLAUDE_CODE_SESSION_ID", "")
+
+
+def set_private(home: Path, folder: str, session_id: str, *, is_on: bool) -> bool:
+    """Make a session, or the newest of a folder, private or public; False if there is none."""
+    notes = SessionNotes(home)
+    if not session_id:
+        return notes.switch_newest(folder, is_on=is_on)
+    notes.switch(session_id, is_on=is_on)
+    notes.enter(session_id, folder)
+    return True
+
+
+def private_state(home: Path, folder: str, session_id: str) -> bool:
+    """Return whether a session, or the newest of a folder, is private."""
+    notes = SessionNotes(home)
+    note = notes.get(session_id) if session_id else notes.newest(folder)
+    return note is not None and note.is_private
 
 
 def settings_at(home: Path, environ: Mapping[str, str]) -> AgentSettings:

@@ -630,6 +630,20 @@ class Memory(Readable):
 
         return Review(self._parts.nodes, self._parts.reader, self.caller)
 
+    def propose(
+        self, text: str, *, origins: Iterable[str], project: str | None = None
+    ) -> "Pending":
+        """Leave a statement to the user's decision, because its words may stem from others.
+
+        `origins` says from where: web, mcp, pasted. `candidates` lists it; nothing else finds it
+        until the user accepts it. A secret in it is refused (`SecretRefusedError`).
+        """
+        from perdure.engine.validate.secrets import SecretPolicy
+        from perdure.engine.validate.validating import safe
+
+        clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
+        return self._review.propose(clean, self._of(project), tuple(origins))
+
     def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
         """Return sentences that may be worth keeping and wait for a decision, the likeliest first.
 
@@ -645,12 +659,17 @@ class Memory(Readable):
         quote = Cited(found.session_id, found.message, found.text)
         project = self._of(found.project or None)
         statement = NewStatement(text or found.text, kind or found.kind, project, evidence=(quote,))
-        return self._remember(statement, found.session_id, found.text)
+        done = self._remember(statement, found.session_id, found.text)
+        if found.uri:
+            self._review.withdraw(found.uri)
+        return done
 
     def reject(self, candidate: str) -> "Pending":
         """Never propose a candidate again, nor another sentence with the same words."""
         found = self._review.find(candidate)
         self._review.reject(found.text)
+        if found.uri:
+            self._review.withdraw(found.uri)
         return found
 
     def judge_candidates(

@@ -49,6 +49,16 @@ class Reason(Enum):
     PRIVATE = "the session is private"
 
 
+FIXES = {
+    Reason.OFF: "unset PERDURE_OFF",
+    Reason.EXCLUDED: "change exclude in [agents] of the config",
+    Reason.NO_USE: "set use in [agents] of the config, or PERDURE_USE=1",
+    Reason.NO_CONTRIBUTION: "set contribute in [agents] of the config, or PERDURE_CONTRIBUTE=1",
+    Reason.HEADLESS: "set headless = true in [agents] of the config, or PERDURE_CONTRIBUTE=1",
+    Reason.PRIVATE: "the user ends that with `/private off` or `perdure private off`",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class FolderRule:
     """What holds for sessions in the folders of one glob; None where the general setting does."""
