@@ -21,6 +21,8 @@ _WORD = re.compile(r"[^\W_](?:[\w'-]*\w)?")
 _END = re.compile(r"[.!?]+(?=\s|$)|\n+")
 _RUN = 4
 """So many words in a row that are private show that a later message repeats them."""
+_LONG_RUN = 6
+"""So many show it for a message in private mode."""
 _LEAST = 4
 """Letters of a private text that is looked for in later messages."""
 _LONGEST_SWITCH = 300
@@ -69,6 +71,7 @@ class Screen:
             self.is_on, self.is_used = switched, True
             return ""
         if self.is_on:
+            self._repeated.add_message(content)
             return ""
         if role == "system" and self.is_used:
             return ""  # a summary tells what was private in other words
@@ -128,11 +131,16 @@ class _Repeated:
         self._runs: set[tuple[str, ...]] = set()
 
     def add(self, blocks: Sequence[str]) -> None:
-        for block in blocks:
-            for sentence in _END.split(block):
-                words = [found[0].casefold() for found in _WORD.finditer(sentence)]
-                if sum(map(len, words)) >= _LEAST:
-                    self._runs.update(_runs(words))
+        """Look for what is between the tags."""
+        for words in (words for block in blocks for words in _sentences(block)):
+            if sum(map(len, words)) >= _LEAST:
+                self._runs.update(_runs(words, min(_RUN, len(words))))
+                self._runs.update((word,) for word in words if _is_number(word))
+
+    def add_message(self, content: str) -> None:
+        """Look for what a whole message says; short runs of it may be in any other message."""
+        for words in _sentences(content):
+            self._runs.update(_runs(words, _LONG_RUN))
 
     def masked(self, text: str) -> str:
         if not self._runs:
@@ -148,7 +156,8 @@ class _Repeated:
         words = [each[0].casefold() for each in found]
         start = last = -1
         for at in range(len(words)):
-            size = next((n for n in range(_RUN, 0, -1) if (*words[at : at + n],) in self._runs), 0)
+            sizes = (n for n in (_LONG_RUN, *range(_RUN, 0, -1)) if at + n <= len(words))
+            size = next((n for n in sizes if (*words[at : at + n],) in self._runs), 0)
             if size and at > last:
                 if last >= 0:
                     yield found[start].start(), found[last].end()
@@ -158,11 +167,16 @@ class _Repeated:
             yield found[start].start(), found[last].end()
 
 
-def _runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield what shows that words are repeated: four in a row, or all of fewer; and numbers."""
-    size = min(_RUN, len(words))
+def _sentences(text: str) -> Iterator[list[str]]:
+    for sentence in _END.split(text):
+        yield [found[0].casefold() for found in _WORD.finditer(sentence)]
+
+
+def _runs(words: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    """Yield all runs of so many words."""
     for at in range(len(words) - size + 1):
         yield tuple(words[at : at + size])
-    for word in words:
-        if len(word) >= _LEAST and any(map(str.isdigit, word)):
-            yield (word,)
+
+
+def _is_number(word: str) -> bool:
+    return len(word) >= _LEAST and any(map(str.isdigit, word))
