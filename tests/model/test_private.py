@@ -105,7 +105,9 @@ class TestAScreen:
         assert screen.public("assistant", "So: we call it blue walrus until the launch") == (
             "So: [private]"
         )
-        assert screen.public("assistant", "Until the launch we test.") == "Until the launch we test."
+        assert (
+            screen.public("assistant", "Until the launch we test.") == "Until the launch we test."
+        )
 
     def test_an_agent_may_name_the_tag(self) -> None:
         assert Screen().public("assistant", "Put it in `<private>`.") == "Put it in `<private>`."

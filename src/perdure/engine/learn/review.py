@@ -22,7 +22,6 @@ from perdure.context.reading import NodeReader
 from perdure.engine.forgotten import of_caller
 from perdure.engine.learn import net
 from perdure.engine.learn.evidence import text_of, texts_of
-from perdure.engine.learn.naming import slug_of
 from perdure.engine.learn.net import Candidate
 from perdure.engine.learn.prose import user_sentences
 from perdure.engine.learn.rules import written
@@ -144,7 +143,7 @@ class Review:
 
         `ForgottenError` if the user forgot it; a decision of the user is not asked for again.
         """
-        place = self._proposals.child(f"{slug_of(text)[:60]}-{id_of(text)}")
+        place = self._proposals.child(id_of(text))  # a name with its words would outlive it
         of = {PROJECT: project} if project else {}
         metadata = {PROPOSED: True, ORIGINS: [*origins], **of}
         node = ContextNode(uri=str(place), content=f"{text}\n").revised(
