@@ -327,6 +327,8 @@ class _Reader:
                 placed = replace(item, cwd=item.cwd or waiting.cwd)
                 found = self.admission.admit(placed, waiting.session_id)
                 if isinstance(found, Admitted):
+                    # Not every client calls a hook for each tool; its transcript has them all.
+                    self.admission.notes.mark(waiting.session_id, *found.origins)
                     yield found
             elif isinstance(item, Finding) and item.refused:
                 note(self.home, f"{waiting.agent}: {item}")

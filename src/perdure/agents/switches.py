@@ -8,7 +8,7 @@ if that is allowed.
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,8 +160,7 @@ def _note(
     elif event == "post-tool-use":
         asked = given.tool_input.get("command")
         origin = origin_of(given.tool, asked if isinstance(asked, str) else "")
-        if origin and origin not in notes.get(given.session_id).origins:
-            notes.mark(given.session_id, origin)
+        notes.mark(given.session_id, *([origin] if origin else []))
 
 
 def is_headless_transcript(path: str) -> bool:
@@ -198,11 +197,23 @@ def set_private(home: Path, folder: str, session_id: str, *, is_on: bool) -> boo
     return True
 
 
-def private_state(home: Path, folder: str, session_id: str) -> bool:
-    """Return whether a session, or the newest of a folder, is private."""
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What holds for sessions in a folder now; None where nothing stands against it."""
+
+    private: bool
+    use: Reason | None
+    contribute: Reason | None
+
+
+def switches_at(home: Path, environ: Mapping[str, str], folder: str, session_id: str) -> Switches:
+    """Return what holds for a session, or for the newest of a folder."""
     notes = SessionNotes(home)
     note = notes.get(session_id) if session_id else notes.newest(folder)
-    return note is not None and note.is_private
+    is_private = note is not None and note.is_private
+    use = Reason.PRIVATE if is_private else use_refusal(home, environ, folder)
+    contribute = Reason.PRIVATE if is_private else contribute_refusal(home, environ, folder)
+    return Switches(is_private, use, contribute)
 
 
 def settings_at(home: Path, environ: Mapping[str, str]) -> AgentSettings:

@@ -33,7 +33,7 @@ class Note:
     place: str = ""
     switches: list[Switch] = field(default_factory=list)
     origins: dict[str, float] = field(default_factory=dict)
-    """For each origin, when it was last met."""
+    """For each origin, when it was first met."""
     typed: set[str] = field(default_factory=set)
     """Hashes of sentences that the user typed."""
     headless: bool = False
@@ -91,11 +91,15 @@ class SessionNotes:
 
     def mark(self, session_id: str, *origins: str, typed: Iterable[str] = ()) -> None:
         """Note where words of a session may stem from, and hashes of what its user typed."""
-        keys = sorted(typed)
-        if origins or keys:
-            lists = {"origins": [*origins], "typed": keys}
-            line = {name: value for name, value in lists.items() if value}
-            self._add(self._path(session_id), line)
+        path = self._path(session_id)
+        known = _read(path)
+        lists = {
+            "origins": sorted({*origins} - known.origins.keys()),
+            "typed": sorted({*typed} - known.typed),
+        }
+        line = {name: value for name, value in lists.items() if value}
+        if line:
+            self._add(path, line)
 
     def recent(self, folder: str) -> list[Note]:
         """Return the notes of a folder's sessions of the last hours, the newest last."""

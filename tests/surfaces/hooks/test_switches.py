@@ -289,6 +289,17 @@ class TestSwitchedOff:
         stop(tmp_path, path, {"PERDURE_CONTRIBUTE": "1"})
         assert len(list(kept(tmp_path))) == 1
 
+    def test_the_command_says_what_holds_and_why(self, tmp_path: Path) -> None:
+        assert command(tmp_path, "private").stdout == "not private\n"
+
+        off = command(tmp_path, "private", "--json", PERDURE_USE="0", CI="true").stdout
+
+        assert json.loads(off) == {
+            "private": False,
+            "use": "use is switched off",
+            "contribute": "it is a headless or CI run",
+        }
+
     def test_a_config_that_is_wrong_keeps_nothing(self, tmp_path: Path, path: Path) -> None:
         written_config(tmp_path, "[agents]\nexclude = 3\n")
         session(path, SECRET, "Yes.")
