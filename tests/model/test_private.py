@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from perdure.model.private import Screen, Switch, switch_in, without_private
+from perdure.model.private import Screen, switch_in, without_private
+from perdure.model.trust import Switch
 
 COMMAND = (
     "<command-message>private</command-message>\n<command-name>/private</command-name>\n"

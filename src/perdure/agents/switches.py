@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.private import switch_in, without_private
 from perdure.model.trust import PASTED, AgentSettings, Reason, origin_of
 
 if TYPE_CHECKING:
-    from perdure.agents.hooks import HookInput
+    from perdure.agents.hook_input import HookInput
 
 OFF, USE, CONTRIBUTE = "PERDURE_OFF", "PERDURE_USE", "PERDURE_CONTRIBUTE"
+_PROMPT = "user-prompt-submit"
 _NO = frozenset({"", "0", "false", "no", "off"})
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 _MOST_CONFIG = 1 << 20
@@ -128,7 +128,7 @@ def admitted_call(
     refusal = use_refusal(home, environ, given.cwd, given.session_id)
     if refusal in {Reason.OFF, Reason.EXCLUDED}:
         return None
-    is_prompt = event == "user-prompt-submit"
+    is_prompt = event == _PROMPT
     if is_prompt and note_prompt(home, given):
         return None
     with suppress(OSError):  # on a read-only disk nothing is noted
@@ -138,6 +138,8 @@ def admitted_call(
         return None
     if not is_prompt:
         return given
+    from perdure.model.private import without_private
+
     prompt = without_private(given.prompt)
     return replace(given, prompt=prompt, raw={**given.raw, "prompt": prompt})
 
@@ -146,13 +148,14 @@ def _note(
     event: str, home: Path, environ: Mapping[str, str], given: "HookInput", *, is_private: bool
 ) -> None:
     notes = SessionNotes(home)
-    if event in {"session-start", "user-prompt-submit"} and not given.subagent:
+    if event in {"session-start", _PROMPT} and not given.subagent:
         is_run = is_headless(environ) or is_headless_transcript(given.transcript)
         notes.enter(given.session_id, given.cwd, is_headless=is_run)
     if is_private:
         return
-    if event == "user-prompt-submit" and not given.subagent:
+    if event == _PROMPT and not given.subagent:
         from perdure.engine.learn.prose import is_paste, pasted_in, typed_keys
+        from perdure.model.private import without_private
 
         prompt = without_private(given.prompt)
         origins = [PASTED] if is_paste(pasted_in(prompt)) else []
@@ -173,6 +176,8 @@ def is_headless_transcript(path: str) -> bool:
 
 def note_prompt(home: Path, given: "HookInput") -> bool:
     """Note what a prompt switches; return whether it was a switch."""
+    from perdure.model.private import switch_in
+
     switched = None if given.subagent else switch_in(given.prompt)
     if switched is not None and given.session_id:
         notes = SessionNotes(home)

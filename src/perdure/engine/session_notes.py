@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from perdure.model.private import Switch
-from perdure.model.trust import ORIGINS
+from perdure.model.trust import ORIGINS, Switch
 
 _SUFFIX = ".jsonl"
 _KEPT_SECONDS = 14 * 24 * 3600.0

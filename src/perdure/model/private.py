@@ -9,7 +9,8 @@ session can be read in parts, or again when it has grown.
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
+
+from perdure.model.trust import Switch
 
 PRIVATE = "[private]"
 """Stands in a message for words that are private."""
@@ -26,13 +27,6 @@ _LONG_RUN = 6
 _LEAST = 4
 """Letters of a private text that is looked for in later messages."""
 _LONGEST_SWITCH = 300
-
-
-class Switch(NamedTuple):
-    """Private mode was switched on or off outside of the messages, at a time."""
-
-    time: datetime
-    is_on: bool
 
 
 def switch_in(content: str) -> bool | None:

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 WEB, MCP, PASTED = "web", "mcp", "pasted"
 ORIGINS = {
@@ -15,27 +17,35 @@ ORIGINS = {
 }
 """What a session did whose words may stem from others; `tool` marks a sentence only."""
 
-_WEB_TOOLS = re.compile(
-    r"(?:web_?(?:fetch|search|run)|google_web_search|fetch(?:_url)?|browser?(?:[_-]\w+)?)(?:_call)?",
-    re.IGNORECASE,
+# Compiled when they are used: every hook imports this.
+_WEB_TOOLS = (
+    r"(?i)(?:web_?(?:fetch|search|run)|google_web_search|fetch(?:_url)?|browser?(?:[_-]\w+)?)"
+    r"(?:_call)?"
 )
-_DOWNLOADS = re.compile(r"\b(?:curl|wget|lynx|w3m|http|xh)\b[^\n;&|]*\bhttps?://", re.IGNORECASE)
-_LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])\b", re.IGNORECASE)
-_OWN = re.compile(r"mcp__(?:plugin_)?perdure(?:_perdure)?__", re.IGNORECASE)
+_DOWNLOADS = r"(?i)\b(?:curl|wget|lynx|w3m|http|xh)\b[^\n;&|]*\bhttps?://"
+_LOOPBACK = r"(?i)https?://(?:localhost|127\.0\.0\.1|\[::1\])\b"
+_OWN = r"(?i)mcp__(?:plugin_)?perdure(?:_perdure)?__"
 
 
 def origin_of(tool: str, asked: str = "") -> str:
     """Return where the result of a tool stems from: web, mcp; empty if from this machine."""
     if tool.startswith("mcp__"):
-        return "" if _OWN.match(tool) else MCP
-    if _WEB_TOOLS.fullmatch(tool):
+        return "" if re.match(_OWN, tool) else MCP
+    if re.fullmatch(_WEB_TOOLS, tool):
         return WEB
-    return WEB if _DOWNLOADS.search(_LOOPBACK.sub("", asked)) else ""
+    return WEB if re.search(_DOWNLOADS, re.sub(_LOOPBACK, "", asked)) else ""
 
 
 def told_origins(origins: Sequence[str]) -> str:
     """Return what a session did, in words: `read web pages, was given pasted text`."""
     return ", ".join(ORIGINS[each] for each in ORIGINS if each in origins)
+
+
+class Switch(NamedTuple):
+    """Private mode was switched on or off outside of the messages, at a time."""
+
+    time: datetime
+    is_on: bool
 
 
 class Reason(Enum):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from perdure.engine.importing.contract import Conversation, Heard, Said
 from perdure.engine.learn import net
-from perdure.engine.learn.prose import is_paste, pasted_in, words_key
+from perdure.engine.learn.prose import is_paste, pasted_in
 from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import written
 from perdure.engine.session_notes import SessionNotes
@@ -18,6 +18,7 @@ from perdure.model.messages import time_in
 from perdure.model.private import Screen
 from perdure.model.transcript import Message
 from perdure.model.trust import PASTED, AgentSettings, Reason
+from perdure.model.values import words_key
 
 _FEWEST = 4
 """Words. A shorter sentence may be the same by chance."""
