@@ -252,7 +252,7 @@ def keep(context: "Context", waiting: Waiting) -> None:
     importer = SessionImporter(context.memory, context.nodes, learn=True)
     notes = SessionNotes(home)
     admission = Admission(context.config.agents, notes, is_named=bool(waiting.allowed))
-    reader = _Reader(waiting, admission, home)
+    reader = _Reader(waiting, admission, home, reads_all=context.config.llm.extract)
     if isinstance(format_, Resumable):
         _keep_growing(importer, reader, format_)
         return
@@ -293,7 +293,7 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
             # Somebody went back in the session, or changed what is kept of it: then all is read.
             with suppress(NotResumableError, VersionMismatchError, NodeExistsError):
                 for admitted in reader.admitted(found.items(format_, known)):
-                    if admitted.is_private or admitted.states_anything:
+                    if admitted.is_private or admitted.states_anything or reader.reads_all:
                         raise NotResumableError("all of it must be read")
                     named = replace(admitted.item, source_id=known.source_id)
                     one = replace(admitted, item=named)
@@ -314,6 +314,8 @@ class _Reader:
     waiting: Waiting
     admission: "Admission"
     home: Path
+    reads_all: bool = False
+    """Whether a language model learns, so that any sentence may be compared with what was read."""
 
     def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""

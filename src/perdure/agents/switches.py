@@ -156,8 +156,9 @@ def _note(
     if event == _PROMPT and not given.subagent:
         from perdure.engine.learn.prose import is_paste, pasted_in, typed_keys
         from perdure.model.private import without_private
+        from perdure.model.speech import speech_of
 
-        prompt = without_private(given.prompt)
+        prompt = speech_of("user", without_private(given.prompt)).text
         origins = [PASTED] if is_paste(pasted_in(prompt)) else []
         notes.mark(given.session_id, *origins, typed=typed_keys(prompt))
     elif event == "post-tool-use":

@@ -27,10 +27,15 @@ _LOOPBACK = r"(?i)https?://(?:localhost|127\.0\.0\.1|\[::1\])\b"
 _OWN = r"(?i)mcp__(?:plugin_)?perdure(?:_perdure)?__"
 
 
+def is_own_tool(tool: str) -> bool:
+    """Whether a tool is one of Perdure's: what it returns, the user said before."""
+    return bool(re.match(_OWN, tool))
+
+
 def origin_of(tool: str, asked: str = "") -> str:
     """Return where the result of a tool stems from: web, mcp; empty if from this machine."""
     if tool.startswith("mcp__"):
-        return "" if re.match(_OWN, tool) else MCP
+        return "" if is_own_tool(tool) else MCP
     if re.fullmatch(_WEB_TOOLS, tool):
         return WEB
     return WEB if re.search(_DOWNLOADS, re.sub(_LOOPBACK, "", asked)) else ""

@@ -11,7 +11,9 @@ import perdure
 from perdure import Memory
 from perdure.agents.pending import Waiting, keep
 from perdure.app import Context, open_context
+from perdure.engine.session_notes import SessionNotes
 from perdure.errors import ForgottenError
+from perdure.model.speech import marked
 from tests.engine.importing.samples import code_line, result, used
 from tests.surfaces.hooks.calling import environment, heard
 from tests.surfaces.mcp.agents import in_process, over_stdio
@@ -92,6 +94,16 @@ class TestWordsOfOthers:
         memory = kept(
             context, tmp_path, lines(("user", ORDER), ("assistant", "Yes."), *READING[1:])
         )
+
+        assert ORDER in texts(memory)
+
+    def test_what_memory_itself_returned_is_the_users_own(
+        self, context: Context, tmp_path: Path
+    ) -> None:
+        said = [READING[0], ("assistant", used("mcp__perdure__recall", {"query": "x"}))]
+        said += READING[2:]
+
+        memory = kept(context, tmp_path, lines(*said, ("user", ORDER)))
 
         assert ORDER in texts(memory)
 
@@ -240,6 +252,15 @@ class TestRemembering:
             if path.is_file() and b"walrusbranch" in path.read_bytes().lower()
         ]
         assert left == []
+
+    def test_a_briefing_within_a_prompt_is_no_paste(self, tmp_path: Path) -> None:
+        """Gemini CLI gives hooks the prompt together with the briefing."""
+        (tmp_path / ".perdure").mkdir()
+        briefing = marked("From earlier sessions:\n" + "- A line of it. ~abcd today\n" * 40)
+        self.hook(tmp_path, "user-prompt-submit", prompt=f"{briefing}\n\nGo on with the tests.")
+
+        [note] = SessionNotes(tmp_path / ".perdure").recent(str(tmp_path))
+        assert note.origins == {}
 
     def test_no_word_of_a_prompt_is_noted(self, home: Path) -> None:
         notes = (home / ".perdure" / "hooks" / "sessions").iterdir()

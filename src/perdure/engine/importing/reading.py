@@ -14,7 +14,7 @@ from perdure.model import slugify
 from perdure.model.messages import json_of, text_of, time_in
 from perdure.model.private import switch_in
 from perdure.model.speech import SAID, Kind, speech_of
-from perdure.model.trust import origin_of
+from perdure.model.trust import is_own_tool, origin_of
 from perdure.model.values import MAX_SHOWN, shortened
 
 MOST_CHARACTERS = 32_000_000
@@ -358,12 +358,13 @@ def heard_in(content: object, at: int, calls: Calls) -> Iterator[Heard]:
             calls[text_of(block.get("id"))] = called
         elif kind.endswith("tool_result"):
             called = calls.get(text_of(block.get("tool_use_id")), ("", ""))
-            yield Heard(at, origin_of(*called), _text(block.get("content")))
+            if not is_own_tool(called[0]):
+                yield Heard(at, origin_of(*called), _text(block.get("content")))
 
 
 def heard(name: str, given: object, output: str, at: int) -> Heard:
-    """Return what a tool returned to a call."""
-    return Heard(at, origin_of(name, _argument(given)), output)
+    """Return what a tool returned to a call; nothing, if it is one of ours."""
+    return Heard(at, origin_of(name, _argument(given)), "" if is_own_tool(name) else output)
 
 
 def _text(content: object) -> str:
