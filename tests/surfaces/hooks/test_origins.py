@@ -79,6 +79,7 @@ class TestWordsOfOthers:
         assert "main branch" not in texts(memory)
         [found] = [each for each in memory.candidates() if "main branch" in each.text]
         assert (found.kind, found.origins) == ("fact", ("web",))
+        assert found not in memory._review.unjudged()  # a model is never asked about it
 
     def test_the_session_is_marked_and_why_shows_it(self, context: Context, tmp_path: Path) -> None:
         memory = kept(context, tmp_path, lines(*READING, ("user", OWN)))
