@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from perdure.errors import ConfigError
+from perdure.model.trust import AgentSettings, FolderRule, expanded
 from perdure.plugins import Group, offered
 from perdure.storage import StorageSettings, registry
 
@@ -32,7 +33,7 @@ COMMAND_LINE = frozenset({"claude-code", "codex"})
 """Language models behind the user's own command-line client, which knows its model and login."""
 STATE_MODES = {"backend": "backend", "local": "local", "vault": "backend"}
 """Who keeps the state of projects, by all names that it ever had."""
-_TABLES = ("storage", "embedding", "index", "llm")
+_TABLES = ("storage", "embedding", "index", "llm", "agents")
 _STATE_MODE = "state_mode"
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
@@ -95,6 +96,8 @@ class Config:
     """`backend` or `local`; None if nobody chose."""
     index: str = SQLITE
     """The index that keeps texts and vectors: the built-in one, or an installed package's."""
+    agents: AgentSettings = AgentSettings()  # noqa: RUF009 - it is frozen
+    """Which sessions of agents may use memory and contribute to it."""
 
 
 class ConfigFile(NamedTuple):
@@ -167,7 +170,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
     """Return what a config file says, in an environment; `ConfigError` if it is wrong."""
     home = file.path.parent
     tables = _tables(file)
-    storage, embedding, index, llm = (
+    storage, embedding, index, llm, agents = (
         _table(file, [name], tables.get(name, {})) for name in _TABLES
     )
     vault = environ.get(VAULT_VARIABLE)
@@ -185,6 +188,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _llm(file, llm, environ),
         _state_mode(file, tables.get(_STATE_MODE)),
         str(_values(file, "index", {"provider": str}, index).get("provider", SQLITE)),
+        _agents(file, agents, environ),
     )
 
 
@@ -236,7 +240,7 @@ def _tables(file: ConfigFile) -> dict[str, object]:
     tables = file.parse()
     for name in tables:
         if name not in {*_TABLES, _STATE_MODE}:
-            fix = "use [storage], [embedding], [index], [llm] or state_mode, or remove it"
+            fix = "use [storage], [embedding], [index], [llm], [agents] or state_mode, or remove it"
             raise file.refuse([name], f"{name!a} is not known here", fix)
     return tables
 
@@ -293,6 +297,29 @@ def _llm(
     return LanguageModelSettings(**given, api_key=key, environ=own)  # type: ignore[arg-type] # each was checked
 
 
+_SWITCHES = {"use": bool, "contribute": bool, "headless": bool}
+
+
+def _agents(
+    file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
+) -> AgentSettings:
+    """Read which sessions may use memory and contribute to it; globs may start with `~`."""
+    rest = {name: value for name, value in table.items() if name not in {"exclude", "folders"}}
+    exclude = table.get("exclude", [])
+    if not isinstance(exclude, list) or not all(isinstance(each, str) and each for each in exclude):
+        what = f"exclude is {exclude!r}, not a list of globs"
+        raise file.refuse(["agents", "exclude"], what, 'write it as ["~/clients/**"]')
+    listed = _table(file, ["agents", "folders"], table.get("folders", {}))
+    rules = {glob: _table(file, ["agents", "folders", glob], listed[glob]) for glob in listed}
+    folders = tuple(
+        FolderRule(expanded(glob, environ), **_values(file, "agents", _SWITCHES, rule))  # type: ignore[arg-type] # each was checked
+        for glob, rule in rules.items()
+    )
+    switches = _values(file, "agents", {**_SWITCHES, "exclude": list, "folders": dict}, rest)
+    globs = tuple(expanded(each, environ) for each in exclude)
+    return AgentSettings(**switches, exclude=globs, folders=folders)  # type: ignore[arg-type] # each was checked
+
+
 def _keys(settings: type[EmbeddingSettings | LanguageModelSettings]) -> dict[str, type]:
     """Return what a table may say, and of which type; a key is never in it, but its variable is."""
     kinds = {each.name: (get_args(each.type) or (each.type,))[0] for each in fields(settings)}
@@ -317,7 +344,7 @@ def _value(
     if not _is_a(known[name], value):
         what = _KINDS[known[name]]
         raise file.refuse(place, f"{name} is {value!r}, not {what}", f"make it {what}")
-    choices = _CHOICES[of].get(name)
+    choices = _CHOICES.get(of, {}).get(name)
     if choices is None or value in choices:
         return value
     fix = f"use {', '.join(choices)}"

@@ -34,6 +34,7 @@
     │   ├── NodeNotFoundError              FileNotFoundError  no such node, or it is not active
     │   ├── NodeExistsError                FileExistsError    a node is there already
     │   ├── ForgottenError                 FileExistsError    the user forgot it, so it is not kept
+    │   ├── SwitchedOffError               PermissionError    the user switched memory off here
     │   ├── VersionMismatchError           RuntimeError       not the version that was expected
     │   ├── BrokenNodeError                RuntimeError       its files can't be understood
     │   ├── UnregisteredError              RuntimeError       done, but the index was not told
@@ -217,6 +218,9 @@ class NodeExistsError(ContextError, FileExistsError): ...
 
 
 class ForgottenError(ContextError, FileExistsError): ...
+
+
+class SwitchedOffError(ContextError, PermissionError): ...
 
 
 class VersionMismatchError(ContextError, RuntimeError): ...

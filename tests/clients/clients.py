@@ -85,8 +85,10 @@ class Client:
     def set_up(self, *, small: bool = False) -> None:
         """Write its config as a user may have it, and make a project.
 
-        With a small context, it compacts after a few turns.
+        With a small context, it compacts after a few turns. These tests run agents without a
+        person, so that is allowed to contribute.
         """
+        self.configure("[agents]\nheadless = true\n")
         for name, text in self.kind.files(0).items():
             path = self.home / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,6 +102,17 @@ class Client:
             ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "Begin"),
         ):
             self._run(("git", *words), {})
+
+    def configure(self, text: str) -> None:
+        """Write the config of memory."""
+        path = self.home / ".perdure" / "config.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def files_with(self, word: str) -> list[Path]:
+        """Return the files of memory that have a word."""
+        files = [path for path in (self.home / ".perdure").rglob("*") if path.is_file()]
+        return [path for path in files if word.lower().encode() in path.read_bytes().lower()]
 
     def configured(self) -> dict[str, bytes]:
         """Return its config files that there are, ours and its own."""
@@ -321,6 +334,6 @@ INSTALLED = {
 """What `perdure install` adds where there was nothing."""
 
 
-def clients() -> pytest.MarkDecorator:
-    """Let a test run with each agent."""
-    return pytest.mark.parametrize("client", KINDS, indirect=True)
+def clients(*names: str) -> pytest.MarkDecorator:
+    """Let a test run with each agent, or with those that are named."""
+    return pytest.mark.parametrize("client", names or tuple(KINDS), indirect=True)

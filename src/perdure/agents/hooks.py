@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from perdure.agents.hook_input import HookInput, read_all
 from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
+from perdure.agents.switches import admitted_call, contribute_refusal, is_allowed, is_off
+from perdure.engine.session_notes import SessionNotes
 from perdure.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def run(words: Sequence[str]) -> None:
     The words are the event, then `--agent NAME`, `--strict` (raise what goes wrong), `--foreground`
     (keep the session before it ends) and `--seconds N`.
     """
-    if os.environ.get(INTERNAL):
+    if os.environ.get(INTERNAL) or is_off(os.environ):
         return
     wishes, home = Wishes.parse(words), home_of(os.environ)
     if home is None:  # then there is no memory either
@@ -118,9 +120,12 @@ def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]
     if wishes.event in KEEPING:
         _keep(wishes, home, given)
         return {}
+    admitted = admitted_call(wishes.event, home, os.environ, given)
+    if admitted is None:
+        return {}
     from perdure.agents.moments import MOMENTS, Moment
 
-    emission = MOMENTS[wishes.event](Moment(wishes.agent, home, given))
+    emission = MOMENTS[wishes.event](Moment(wishes.agent, home, admitted))
     return _as_json(wishes, emission) if emission.text else {}
 
 
@@ -145,8 +150,13 @@ def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
         )
     if not given.transcript:  # it keeps none itself
         return
+    if wishes.event == "session-end":
+        SessionNotes(home).leave(given.session_id)
+    if contribute_refusal(home, os.environ, given.cwd):
+        return
     session = given.session_id, given.transcript, given.cwd
-    Pending(home).add(Waiting(wishes.agent, *session, event=wishes.event))
+    allowed = "yes" if is_allowed(os.environ) else ""
+    Pending(home).add(Waiting(wishes.agent, *session, event=wishes.event, allowed=allowed))
     if not wishes.foreground:
         start_draining(home, os.environ)
         return

@@ -31,6 +31,7 @@ from perdure.model.values import shortened, visible
 
 if TYPE_CHECKING:
     from perdure.app import Context
+    from perdure.engine.importing.admission import Admission, Admitted
     from perdure.engine.importing.contract import Conversation, Finding, Item, Resumable
     from perdure.engine.importing.importers import SessionImporter
     from perdure.engine.sessions import SessionEnd
@@ -57,6 +58,8 @@ class Waiting:
     """Where the agent works, for a transcript that does not say so."""
     event: str = ""
     """The event of the agent that noted it."""
+    allowed: str = ""
+    """Not empty if the run itself allowed that it contributes (`PERDURE_CONTRIBUTE=1`)."""
     mark: str = field(default_factory=lambda: os.urandom(16).hex())
     """Tells this note from a later one of the same session."""
 
@@ -236,40 +239,50 @@ def keep(context: "Context", waiting: Waiting) -> None:
 
     What was added since the last time is read alone. If that can't be told, all of it is read.
     """
+    from perdure.engine.importing.admission import Admission
     from perdure.engine.importing.contract import Resumable, Selective
     from perdure.engine.importing.importers import SessionImporter
     from perdure.engine.importing.importing import FORMATS
     from perdure.engine.importing.sources import Source
+    from perdure.engine.session_notes import SessionNotes
 
     if waiting.agent not in FORMATS:
         raise InvalidValueError(f"nobody reads transcripts of {waiting.agent!a}. Fix: none needed.")
     home, format_ = context.config.home, FORMATS[waiting.agent]
     importer = SessionImporter(context.memory, context.nodes, learn=True)
+    notes = SessionNotes(home)
+    admission = Admission(context.config.agents, notes, is_named=bool(waiting.allowed))
+    reader = _Reader(waiting, admission, home, reads_all=context.config.llm.extract)
     if isinstance(format_, Resumable):
-        _keep_growing(importer, waiting, format_, home)
+        _keep_growing(importer, reader, format_)
         return
     with closing(Source(Path(waiting.transcript))) as source:
         if isinstance(format_, Selective):
             items = format_.session(source, waiting.session_id)
         else:
             items = format_.items(source)
-        for item in _conversations(waiting, items, home):
+        for item in reader.admitted(items):
             _put(importer, item)
 
 
-def _keep_growing(
-    importer: "SessionImporter", waiting: Waiting, format_: "Resumable", home: Path
-) -> None:
-    """Keep what was added to a transcript since it was last read; if nothing says so, all."""
+def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resumable") -> None:
+    """Keep what was added to a transcript since it was last read; if nothing says so, all.
+
+    Of a session with private parts no reading is noted: what is private can be told from all of
+    it only. The same holds where a rule would write something: the words may be in what was read
+    before.
+    """
+    waiting = reader.waiting
     from perdure.agents.transcripts import Reading, Readings, transcript
     from perdure.engine.importing.contract import NotResumableError
 
-    readings = Readings(folder_of(home) / "read")
+    readings = Readings(folder_of(reader.home) / "read")
     known = readings.get(waiting.agent, waiting.session_id)
     with transcript(Path(waiting.transcript)) as found:
         before = found.before(found.size)
 
-        def note_down(item: "Conversation", end: "SessionEnd") -> None:
+        def note_down(admitted: "Admitted", end: "SessionEnd") -> None:
+            item = admitted.item
             state = item.state if isinstance(item.state, Mapping) else {}
             reading = Reading(found.size, before, item.source_id, state, end)
             readings.put(waiting.agent, waiting.session_id, reading)
@@ -279,27 +292,48 @@ def _keep_growing(
                 return
             # Somebody went back in the session, or changed what is kept of it: then all is read.
             with suppress(NotResumableError, VersionMismatchError, NodeExistsError):
-                for item in _conversations(waiting, found.items(format_, known), home):
-                    named = replace(item, source_id=known.source_id)
-                    note_down(named, importer.extend(named, known.end))
+                for admitted in reader.admitted(found.items(format_, known)):
+                    if admitted.is_private or admitted.states_anything or reader.reads_all:
+                        raise NotResumableError("all of it must be read")
+                    named = replace(admitted.item, source_id=known.source_id)
+                    one = replace(admitted, item=named)
+                    note_down(one, importer.extend(one, known.end))
                 return
-        for item in _conversations(waiting, found.items(format_, None), home):
-            named = _put(importer, item)
-            note_down(named, importer.end(named))
+        for admitted in reader.admitted(found.items(format_, None)):
+            one = _put(importer, admitted)
+            if admitted.is_private:
+                readings.forget(waiting.agent, waiting.session_id)
+            else:
+                note_down(one, importer.end(one.item))
 
 
-def _conversations(
-    waiting: Waiting, items: "Iterable[Item | Finding]", home: Path
-) -> "Iterator[Conversation]":
-    """Yield the conversations of a file that was named as one of a session; note what is wrong."""
-    from perdure.engine.importing.contract import Conversation, Finding
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the transcript of a session."""
 
-    for item in items:
-        if isinstance(item, Conversation) and (item.messages or item.state):
-            _refuse_another(waiting, item)
-            yield replace(item, cwd=item.cwd or waiting.cwd)
-        elif isinstance(item, Finding) and item.refused:
-            note(home, f"{waiting.agent}: {item}")
+    waiting: Waiting
+    admission: "Admission"
+    home: Path
+    reads_all: bool = False
+    """Whether a language model learns, so that any sentence may be compared with what was read."""
+
+    def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
+        """Yield what may be kept of the conversations in a file; note what is wrong."""
+        from perdure.engine.importing.admission import Admitted
+        from perdure.engine.importing.contract import Conversation, Finding
+
+        waiting = self.waiting
+        for item in items:
+            if isinstance(item, Conversation) and (item.messages or item.state):
+                _refuse_another(waiting, item)
+                placed = replace(item, cwd=item.cwd or waiting.cwd)
+                found = self.admission.admit(placed, waiting.session_id)
+                if isinstance(found, Admitted):
+                    # Not every client calls a hook for each tool; its transcript has them all.
+                    self.admission.notes.mark(waiting.session_id, *found.origins)
+                    yield found
+            elif isinstance(item, Finding) and item.refused:
+                note(self.home, f"{waiting.agent}: {item}")
 
 
 def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
@@ -311,24 +345,26 @@ def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
         )
 
 
-def _put(importer: "SessionImporter", item: "Conversation") -> "Conversation":
+def _put(importer: "SessionImporter", admitted: "Admitted") -> "Admitted":
     """Keep a conversation; who went back in it and took another way has it under another name."""
     from perdure.harness.projects import head_at
 
+    item = admitted.item
     branch, commit = head_at(item.cwd) if item.cwd else ("", "")
     item = replace(item, branch=item.branch or branch, commit=item.commit or commit)
     number = 1
     while item.messages:
         named = item if number == 1 else replace(item, source_id=f"{item.source_id}.{number}")
+        one = replace(admitted, item=named)
         try:
-            importer.put(named, dry_run=False)
+            importer.put(one, dry_run=False)
         except NodeExistsError:
             if number == _MOST_BRANCHES:
                 raise
             number += 1
         else:
-            return named
-    return item
+            return one
+    return admitted
 
 
 # ---------------------------------------------------------------- the log

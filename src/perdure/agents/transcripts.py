@@ -69,6 +69,9 @@ class Readings:
         )
         self._forget_oldest()
 
+    def forget(self, agent: str, session_id: str) -> None:
+        session_file(self._folder, agent, session_id).unlink(missing_ok=True)
+
     def _forget_oldest(self) -> None:
         with suppress(OSError):
             files = [entry for entry in os.scandir(self._folder) if entry.name.endswith(".json")]

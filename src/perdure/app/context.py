@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
     from perdure.model.aliases import Identity
+    from perdure.model.trust import AgentSettings
 
 
 class Context(Closing):
@@ -71,6 +72,10 @@ class Context(Closing):
     @property
     def home(self) -> Path:
         return self.config.home
+
+    @property
+    def agents(self) -> "AgentSettings":
+        return self.config.agents
 
     @cached_property
     def reader(self) -> "NodeReader":

@@ -497,6 +497,7 @@ class Memory(Readable):
         dry_run: bool = False,
         again: bool = False,
         progress: Callable[[int, int], None] | None = None,
+        foreign: Mapping[str, str] | None = None,
     ) -> "SessionCommit":
         """Keep the messages of a session, and what can be learned from them.
 
@@ -507,6 +508,9 @@ class Memory(Readable):
         keeps the old one; any other difference is `NodeExistsError`. `extract=False` keeps and
         indexes the messages only; a dry run writes nothing, and returns what would be done. `again`
         learns from all messages once more: what could not be kept before, or was not found.
+        What is private (`<private>`, `/private on`) is left out. `foreign` has sentences of the
+        user whose words stem from others, by the ids that `candidates` gives them, and where from;
+        nothing is learned from these.
         """
         from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
         from perdure.engine.sessions import Addition
@@ -518,6 +522,7 @@ class Memory(Readable):
             again=again,
             addition=Addition(title=title, project=self._of(project)),
             progress=progress or (lambda _done, _all: None),
+            foreign=foreign or {},
         )
         return self._save_session(messages, session_id, wishes)
 
@@ -625,6 +630,20 @@ class Memory(Readable):
 
         return Review(self._parts.nodes, self._parts.reader, self.caller)
 
+    def propose(
+        self, text: str, *, origins: Iterable[str], project: str | None = None
+    ) -> "Pending":
+        """Leave a statement to the user's decision, because its words may stem from others.
+
+        `origins` says from where: web, mcp, pasted. `candidates` lists it; nothing else finds it
+        until the user accepts it. A secret in it is refused (`SecretRefusedError`).
+        """
+        from perdure.engine.validate.secrets import SecretPolicy
+        from perdure.engine.validate.validating import safe
+
+        clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
+        return self._review.propose(clean, self._of(project), tuple(origins))
+
     def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
         """Return sentences that may be worth keeping and wait for a decision, the likeliest first.
 
@@ -640,12 +659,17 @@ class Memory(Readable):
         quote = Cited(found.session_id, found.message, found.text)
         project = self._of(found.project or None)
         statement = NewStatement(text or found.text, kind or found.kind, project, evidence=(quote,))
-        return self._remember(statement, found.session_id, found.text)
+        done = self._remember(statement, found.session_id, found.text)
+        if found.uri:
+            self._review.withdraw(found.uri)
+        return done
 
     def reject(self, candidate: str) -> "Pending":
         """Never propose a candidate again, nor another sentence with the same words."""
         found = self._review.find(candidate)
         self._review.reject(found.text)
+        if found.uri:
+            self._review.withdraw(found.uri)
         return found
 
     def judge_candidates(
@@ -1028,11 +1052,13 @@ class Memory(Readable):
         The format is detected unless it is named. Documents go `into` a folder of resources, and
         `archive_gone` archives those whose files are gone; `of` takes only one user's memories;
         `learn` learns from conversations. Items with a secret are refused unless `mask_secrets`. A
-        dry run writes nothing, and returns what would be done.
+        dry run writes nothing, and returns what would be done. What is private in a session is left
+        out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
         """
         from perdure.engine.importing.importing import Importing, Wishes, import_from
 
-        wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets)
+        agents = self._parts.agents
+        wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
         importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)
         return import_from(importing, Path(path), format, progress)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
     from perdure.model.aliases import Identity
+    from perdure.model.trust import AgentSettings
     from perdure.storage.wrappers.recorded import Recorded
 
 
@@ -78,6 +79,10 @@ class Parts(Protocol):
     @property
     def home(self) -> Path:
         """The folder of the config, the history and all that is derived."""
+
+    @property
+    def agents(self) -> "AgentSettings":
+        """Which sessions of agents may use memory and contribute to it."""
 
     def identify(self, folder: str) -> "Identity":
         """Return the identity of a folder's project; an empty one for none."""

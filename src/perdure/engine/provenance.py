@@ -12,7 +12,16 @@ from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
 from perdure.engine.importing.importers import SOURCE
 from perdure.engine.learn import statements
-from perdure.engine.learn.evidence import Evidence, Mention, Support, cid_of, merges_of, support_of
+from perdure.engine.learn.evidence import (
+    Evidence,
+    Mention,
+    Support,
+    cid_of,
+    merges_of,
+    support_of,
+    texts_of,
+)
+from perdure.engine.learn.review import ORIGINS
 from perdure.engine.sessions import Sessions
 from perdure.errors import (
     AbsentError,
@@ -61,6 +70,8 @@ class Said:
     quotes: tuple[Quote, ...]
     wording: str = ""
     """What was made of the words, if the statement is worded otherwise."""
+    origins: tuple[str, ...] = ()
+    """What the session read that words in it may stem from: web, mcp, pasted."""
 
     @property
     def holds(self) -> bool:
@@ -158,6 +169,8 @@ class Provenance:
     """Whether somebody edited the file since, and history was not told yet."""
     problems: tuple[str, ...] = ()
     """What an edit by hand broke."""
+    origins: tuple[str, ...] = ()
+    """What a session read that words in it may stem from: web, mcp, pasted."""
 
     @property
     def holds(self) -> bool:
@@ -237,6 +250,7 @@ class Asking:
             versions=versions,
             unrecorded=self._is_edited(node.place, versions),
             problems=node.problems,
+            origins=texts_of(node.metadata.get(ORIGINS)),
         )
 
     def _is_edited(self, place: Uri, versions: Sequence[Version]) -> bool:
@@ -277,7 +291,14 @@ class Asking:
         first, *more = mention.evidence
         speaker = mention.speaker
         quotes = (self._quote(first, mention, speaker), *(self._quote(e, mention) for e in more))
-        return Said(mention.session, speaker, quotes, mention.wording)
+        origins = self._origins(mention.session)
+        return Said(mention.session, speaker, quotes, mention.wording, origins)
+
+    def _origins(self, session: str) -> tuple[str, ...]:
+        with suppress(NodeNotFoundError, BrokenNodeError, AccessDeniedError, InvalidUriError):
+            place = Uri(self._ctx.account_id, ("sessions", session, "messages"))
+            return texts_of(self._nodes.read_node(str(place), self._ctx).metadata.get(ORIGINS))
+        return ()
 
     def _quote(self, evidence: Evidence, mention: Mention, speaker: str | None = None) -> Quote:
         """Look for some words; if it is said who spoke, that must be so."""

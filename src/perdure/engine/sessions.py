@@ -25,7 +25,8 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import ContextNode, RequestContext, Uri
-from perdure.model.messages import LeftOut, read_messages
+from perdure.model.messages import LeftOut, ReadMessages, read_messages
+from perdure.model.private import Screen
 from perdure.model.record import PROJECT
 from perdure.model.transcript import (
     HIDDEN,
@@ -150,7 +151,7 @@ class Sessions:
         with: `NodeExistsError`.
         """
         refuse_secrets(session_id, "id of the session", "choose another name.")
-        given = read_messages(messages)
+        given = public(read_messages(messages))
         place = Uri(ctx.account_id, ("sessions", session_id))
         forgotten = of_caller(self._nodes, ctx)
         if forgotten.hides_session(place):
@@ -283,6 +284,16 @@ class Sessions:
     def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
         """Return the nodes with messages that the session has, in order."""
         return list(_nodes_of(self._nodes, place, ctx))
+
+
+def public(given: ReadMessages) -> ReadMessages:
+    """Return messages without what is private in them."""
+    screen = Screen()
+    pairs = ((each, screen.public(each.role, each.content, each.time)) for each in given.messages)
+    kept_ = [(each, text) for each, text in pairs if text or not each.content.strip()]
+    if not screen.is_used:
+        return given
+    return replace(given, messages=tuple(replace(each, content=text) for each, text in kept_))
 
 
 class Screened:

@@ -224,7 +224,7 @@ _NAMES = (
     *("local-command-stdout", "local-command-stderr", "local-command-caveat"),
     *("bash-input", "bash-stdout", "bash-stderr", "user_shell_command", "persisted-output"),
     *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics"),
-    *("task-notification", "user-memory-input", "claude-mem-context", "private", "env"),
+    *("task-notification", "user-memory-input", "claude-mem-context", "env"),
     *("session_context", "hook_context", "additional_data", "attached_files", "user_info"),
     *("open_and_recently_viewed_files", "rules", "project_layout", "git_status"),
     *("agent_transcripts", "agent_skills", "mcp_file_system", "system_notification"),

@@ -5,7 +5,8 @@ from typing import Any
 from unittest.mock import patch
 
 from perdure.engine.importing import importers
-from perdure.engine.importing.contract import Conversation, Finding, Format, Item, Relation
+from perdure.engine.importing.admission import Admitted
+from perdure.engine.importing.contract import Finding, Format, Item, Relation
 from perdure.engine.importing.importers import DocumentImporter, SessionImporter, State
 from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
@@ -26,13 +27,13 @@ class WritesNothing(Importing):
 
 
 class TakesEverythingForNew(Importing):
-    def _put(self, item: Item, documents: DocumentImporter) -> State:
+    def _put(self, item: Item | Admitted, documents: DocumentImporter) -> State:
         super()._put(item, documents)
         return State.NEW
 
 
 class ForgetsWhatADryRunFound(Importing):
-    def _put(self, item: Item, documents: DocumentImporter) -> State:
+    def _put(self, item: Item | Admitted, documents: DocumentImporter) -> State:
         state = super()._put(item, documents)
         return State.CHANGED if self._wishes.dry_run else state
 
@@ -77,9 +78,9 @@ class KeepsTitles(Importing):
 
 
 class _KeepingTitles(SessionImporter):
-    def put(self, item: Conversation, *, dry_run: bool) -> State:
+    def put(self, admitted: Admitted, *, dry_run: bool) -> State:
         with patch.object(importers, "clean_title", CleanText):
-            return super().put(item, dry_run=dry_run)
+            return super().put(admitted, dry_run=dry_run)
 
 
 class NotesBeforeItCommits(Importing):
@@ -91,7 +92,7 @@ class NotesBeforeItCommits(Importing):
 
 
 class _NotingFirst(SessionImporter):
-    def put(self, item: Conversation, *, dry_run: bool) -> State:
+    def put(self, admitted: Admitted, *, dry_run: bool) -> State:
         commit = self._memory.commit_session
         waiting: list[dict[str, Any]] = []
 
@@ -101,7 +102,7 @@ class _NotingFirst(SessionImporter):
 
         self._memory.commit_session = later  # type: ignore[method-assign]
         try:
-            state = super().put(item, dry_run=dry_run)
+            state = super().put(admitted, dry_run=dry_run)
         finally:
             self._memory.commit_session = commit  # type: ignore[method-assign]
         for each in waiting:

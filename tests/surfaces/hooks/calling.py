@@ -15,19 +15,29 @@ from tests.surfaces.processes import PERDURE
 SESSION = "3f0c"
 
 
-def environment(home: Path) -> dict[str, str]:
-    ours = {name: value for name, value in os.environ.items() if name != "PERDURE_HOME"}
-    return {**ours, "HOME": str(home), "USER": "ana"}
+SWITCHES = ("CI", "CLAUDE_CODE_ENTRYPOINT")
+"""Variables of whoever runs the tests that would switch contributing off."""
 
 
-def start(home: Path, *words: str, said: bytes | None = None) -> subprocess.Popen[bytes]:
+def environment(home: Path, **more: str) -> dict[str, str]:
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in SWITCHES and not name.startswith("PERDURE_")
+    }
+    return {**ours, "HOME": str(home), "USER": "ana", **more}
+
+
+def start(
+    home: Path, *words: str, said: bytes | None = None, environ: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Start a hook; what is said to it is there at once, or else to be written."""
     with TemporaryFile() as given:
         given.write(said or b"")
         given.seek(0)
         return subprocess.Popen(
             [PERDURE, "hook", *words],
-            env=environment(home),
+            env=environment(home, **(environ or {})),
             stdin=subprocess.PIPE if said is None else given,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -35,18 +45,26 @@ def start(home: Path, *words: str, said: bytes | None = None) -> subprocess.Pope
 
 
 def call(
-    home: Path, *words: str, said: Mapping[str, object] | bytes | None = None
+    home: Path,
+    *words: str,
+    said: Mapping[str, object] | bytes | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes, str]:
     """Return the exit code of a hook, and all that it printed."""
     given = said if isinstance(said, bytes) else json.dumps(said or {}).encode()
-    process = start(home, *words)
+    process = start(home, *words, environ=environ)
     printed, complained = process.communicate(given, timeout=60)
     return process.returncode, printed, complained.decode()
 
 
-def heard(home: Path, *words: str, said: Mapping[str, object]) -> dict[str, Any]:
+def heard(
+    home: Path,
+    *words: str,
+    said: Mapping[str, object],
+    environ: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Return what a hook told the agent; nothing is an empty object."""
-    code, printed, complained = call(home, *words, "--seconds", "60", said=said)
+    code, printed, complained = call(home, *words, "--seconds", "60", said=said, environ=environ)
     assert (code, complained) == (0, "")
     told: dict[str, Any] = json.loads(printed or b"{}")
     return told

@@ -48,6 +48,17 @@ class Item:
         return Finding(self.file, self.where, what, fix, refused)
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a tool returned to the agent. It is compared with what the user wrote, and not kept."""
+
+    at: int
+    """How many messages are before it."""
+    origin: str
+    """Where it stems from: `web` or `mcp`; empty if from this machine."""
+    text: str = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation(Item):
     """What was said, in order: the branch that its owner sees."""
@@ -61,6 +72,9 @@ class Conversation(Item):
     branch: str = ""
     """The branch of the repository there."""
     commit: str = ""
+    headless: bool = False
+    """Whether no person took part: a program ran the agent."""
+    heard: tuple[Heard, ...] = field(default=(), repr=False, compare=False)
     state: JSON = field(default=None, repr=False, compare=False)
     """What `Resumable.resume` needs to read on behind the end."""
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.engine.forgotten import ForgottenList, of_caller
+from perdure.engine.importing.admission import Admitted
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -20,6 +22,8 @@ from perdure.engine.importing.contract import (
     Statement,
 )
 from perdure.engine.importing.reading import digest, stable_name, stable_slug
+from perdure.engine.learn.evidence import texts_of
+from perdure.engine.learn.review import FOREIGN, ORIGINS
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.sessions import Screened, SessionEnd, Sessions, clean_title
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
@@ -69,12 +73,20 @@ class Verbs(Protocol):
     caller: RequestContext
 
     @property
+    def home(self) -> Path: ...
+    @property
     def projects(self) -> "Projects": ...
     def save(
         self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
     ) -> object: ...
     def commit_session(
-        self, messages: Messages, *, session_id: str, project: str | None, extract: bool
+        self,
+        messages: Messages,
+        *,
+        session_id: str,
+        project: str | None,
+        extract: bool,
+        foreign: Mapping[str, str] | None,
     ) -> SessionCommit: ...
     def append(
         self, session_id: str, messages: Messages, *, extract: bool, after: SessionEnd | None
@@ -392,7 +404,8 @@ class SessionImporter:
         self.masked = 0
         """How many secrets were masked in what is new, in titles too."""
 
-    def put(self, item: Conversation, *, dry_run: bool) -> State:
+    def put(self, admitted: Admitted, *, dry_run: bool) -> State:
+        item = admitted.item
         place, ctx = self._place(item)
         forgotten = of_caller(self._nodes, ctx)
         if forgotten.hides_session(place):
@@ -401,21 +414,28 @@ class SessionImporter:
         if not dry_run and (state is not State.SAME or self._learn):
             project = self._memory.projects.enter(item.cwd) if item.cwd else None
             done = self._memory.commit_session(
-                item.messages, session_id=place.name, project=project, extract=self._learn
+                item.messages,
+                session_id=place.name,
+                project=project,
+                extract=self._learn,
+                foreign=admitted.foreign,
             )
             self._count(done)
-        is_other = self._tell_origin(item, place, ctx, dry_run=dry_run)
+        is_other = self._tell_origin(admitted, place, ctx, dry_run=dry_run)
         return State.CHANGED if state is State.SAME and is_other else state
 
-    def extend(self, item: Conversation, end: SessionEnd) -> SessionEnd:
+    def extend(self, admitted: Admitted, end: SessionEnd) -> SessionEnd:
         """Keep the new messages of a conversation that ended so, and return how it ends now.
 
         `VersionMismatchError` or `NodeExistsError` if it does not end so: then nothing was done.
         """
+        item = admitted.item
         place, ctx = self._place(item)
         if item.messages:
             done = self._memory.append(place.name, item.messages, extract=self._learn, after=end)
             self._count(done)
+        if admitted.origins:
+            self._tell_origin(admitted, place, ctx, dry_run=False)
         return self._sessions.end(place, ctx, end)
 
     def end(self, item: Conversation) -> SessionEnd:
@@ -446,9 +466,10 @@ class SessionImporter:
         return State.CHANGED if before else State.NEW
 
     def _tell_origin(
-        self, item: Conversation, place: Uri, ctx: RequestContext, *, dry_run: bool
+        self, admitted: Admitted, place: Uri, ctx: RequestContext, *, dry_run: bool
     ) -> bool:
         """Note where a session is from; whether something else was noted before."""
+        item = admitted.item
         first = known_at(self._nodes, place.child(_FIRST), ctx)
         if first is None or first.status is NodeStatus.ARCHIVED:
             return False
@@ -465,6 +486,11 @@ class SessionImporter:
             or cleaned_line(item.commit[:MAX_ABSTRACT], "commit", SecretPolicy.MASK).text,
         }
         told = first.metadata
+        if admitted.origins:
+            wanted[ORIGINS] = sorted({*texts_of(told.get(ORIGINS)), *admitted.origins})
+        if admitted.foreign:
+            known = told.get(FOREIGN)
+            wanted[FOREIGN] = {**(known if isinstance(known, Mapping) else {}), **admitted.foreign}
         new = {name: each for name, each in wanted.items() if each and told.get(name) != each}
         if new and not dry_run:
             self._nodes.because("import").write_node(first.revised(metadata=new), ctx)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.engine.importing.admission import Admission, Admitted
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -37,9 +38,11 @@ from perdure.engine.importing.importers import (
 )
 from perdure.engine.importing.reading import digest
 from perdure.engine.importing.sources import Source
+from perdure.engine.session_notes import SessionNotes
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import refuse_secrets
 from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError, UnregisteredError
+from perdure.model.trust import AgentSettings, Reason
 from perdure.plugins import Group, create, offered
 
 _EVERY: tuple[Format, ...] = (
@@ -106,6 +109,8 @@ class Wishes:
     learn: bool = False
     mask_secrets: bool = False
     """Mask secrets; else what holds one is refused. In conversations they are masked anyway."""
+    agents: AgentSettings = AgentSettings()  # noqa: RUF009 - it is frozen
+    """Which sessions of agents may contribute."""
 
     @property
     def secrets(self) -> SecretPolicy:
@@ -190,6 +195,7 @@ class Importing:
         self._memory = memory
         self._nodes = nodes
         self._wishes = wishes or Wishes()
+        self._admission = Admission(self._wishes.agents, SessionNotes(memory.home))
         self._sessions = SessionImporter(memory, nodes, learn=self._wishes.learn)
         self._memories = MemoryImporter(memory, nodes, relations, self._wishes.secrets)
         self._seen: dict[tuple[str, str], str] = {}
@@ -199,6 +205,7 @@ class Importing:
         self, format_: Format, source: Source, progress: Callable[[], None] = lambda: None
     ) -> Imported:
         report = Imported(format_.name)
+        self._admission = replace(self._admission, is_named=not source.is_folder)
         documents = self._documents(source)
         for found in self._found(format_, source):
             if isinstance(found, Finding):
@@ -236,28 +243,39 @@ class Importing:
     # ------------------------------------------------------------ one item
     def _take(self, item: Item, documents: DocumentImporter, report: Imported) -> None:
         kind = _KINDS[type(item)]
-        if isinstance(item, Conversation) and not item.messages:
-            report.tell(kind, item.finding("nothing was said in it", "nothing", refused=False))
+        admitted = self._admitted(item, report) if isinstance(item, Conversation) else item
+        if admitted is None:
             return
         try:
             self._check_name(item)
             if self._is_double(item):
                 return
-            report.count(kind, self._put(item, documents))
+            report.count(kind, self._put(admitted, documents))
         except UnregisteredError:
             raise
         except ContextError as error:  # the storage is well; it is this item
             what, _, fix = " ".join(str(error).split()).partition(" Fix: ")
             report.tell(kind, item.finding(what.removesuffix("."), fix.removesuffix(".")))
 
+    def _admitted(self, item: Conversation, report: Imported) -> Admitted | None:
+        """Return what may be kept of a conversation; None if nothing, which is reported."""
+        found = self._admission.admit(item)
+        if isinstance(found, Admitted) and found.item.messages:
+            return found
+        what, fix = "nothing was said in it", "nothing"
+        if isinstance(found, Reason):
+            what, fix = f"it was left out: {found.value}", "nothing, or see [agents] in the config"
+        report.tell(_KINDS[Conversation], item.finding(what, fix, refused=False))
+        return None
+
     def _check_name(self, item: Item) -> None:
         """Refuse an id that is a secret: places and what is told of them are made of it."""
         refuse_secrets(item.source_id, "name", "give it another one, and import again.")
 
-    def _put(self, item: Item, documents: DocumentImporter) -> State:
+    def _put(self, item: Item | Admitted, documents: DocumentImporter) -> State:
         dry_run = self._wishes.dry_run
         match item:
-            case Conversation():
+            case Admitted():
                 return self._sessions.put(item, dry_run=dry_run)
             case Statement():
                 return self._memories.put(item, dry_run=dry_run)

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple
 
-from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError, UnreadableSourceError
 from perdure.model import slugify
 from perdure.model.messages import json_of, text_of, time_in
+from perdure.model.private import switch_in
 from perdure.model.speech import SAID, Kind, speech_of
+from perdure.model.trust import is_own_tool, origin_of
 from perdure.model.values import MAX_SHOWN, shortened
 
 MOST_CHARACTERS = 32_000_000
@@ -276,6 +278,9 @@ def failure(output: str, *, name: object = "", time: object = None) -> Said | No
 
 def said(role: str, content: str, time: object = None) -> Said | None:
     """Return what was said in a text; None if nobody said it. A summary is a system's message."""
+    switched = switch_in(content) if role == "user" else None
+    if switched is not None:
+        return message(role, f"/private {'on' if switched else 'off'}", time=time)
     found = speech_of(role, content)
     if found.kind is Kind.SUMMARY:
         return message("system", f"[summary]\n{found.text}", time=time)
@@ -338,6 +343,28 @@ def said_in(role: str, content: object, time: object) -> Iterator[Said]:
             elif one is not None:
                 others.append(message(one["role"], one["content"], time=time))
     yield from filter(None, [message(role, "\n\n".join(spoken), time=time), *others])
+
+
+Calls = dict[str, tuple[str, str]]
+"""The tools that were called, by the ids of the calls: the name, and what was asked."""
+
+
+def heard_in(content: object, at: int, calls: Calls) -> Iterator[Heard]:
+    """Yield what tools returned in a message of Anthropic's; note the calls in it."""
+    for block in map(mapping_of, list_of(content)):
+        kind = text_of(block.get("type"))
+        if kind.endswith("tool_use"):
+            called = text_of(block.get("name")), _argument(block.get("input"))
+            calls[text_of(block.get("id"))] = called
+        elif kind.endswith("tool_result"):
+            called = calls.get(text_of(block.get("tool_use_id")), ("", ""))
+            if not is_own_tool(called[0]):
+                yield Heard(at, origin_of(*called), _text(block.get("content")))
+
+
+def heard(name: str, given: object, output: str, at: int) -> Heard:
+    """Return what a tool returned to a call; nothing, if it is one of ours."""
+    return Heard(at, origin_of(name, _argument(given)), "" if is_own_tool(name) else output)
 
 
 def _text(content: object) -> str:

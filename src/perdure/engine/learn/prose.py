@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from perdure.engine.tables import table
 from perdure.model.speech import Kind, speech_of
@@ -120,6 +121,50 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
             if not _FORGETTING.match(own):
                 found.append(Sentence(message, at, last, own, place, len(spans)))
     return found
+
+
+_LONG_PASTE = 600
+"""Characters of a prompt that are not its author's own: then it has a pasted document."""
+_FEWEST_TYPED = 4
+
+
+def pasted_in(prompt: str) -> str:
+    """Return what of a prompt is not its author's own prose."""
+    starts = [0]
+    ends = []
+    for each in sentences(prompt):
+        ends.append(each.start)
+        starts.append(each.end)
+    pieces = zip(starts, [*ends, len(prompt)], strict=True)
+    return "\n".join(filter(str.strip, (prompt[start:end] for start, end in pieces)))
+
+
+def is_paste(text: str) -> bool:
+    """Whether this much that is not the author's own makes a pasted document."""
+    return len(text) >= _LONG_PASTE
+
+
+def typed_keys(prompt: str) -> set[str]:
+    """Return hashes of the sentences that the author of a prompt typed, and of how they end.
+
+    An agent that repeats one leaves out its beginning: "from now on", "please remember".
+    """
+    found: set[str] = set()
+    for each in sentences(prompt):
+        words = each.key.split()
+        starts = range(max(1, len(words) - _FEWEST_TYPED + 1))
+        found.update(_hash(" ".join(words[at:])) for at in starts)
+    return found
+
+
+def is_typed(text: str, typed: Collection[str]) -> bool:
+    """Whether all of a text was typed by the user, given the hashes of what they typed."""
+    stated = [each.key for each in sentences(text)] or [words_key(text)]
+    return all(_hash(key) in typed for key in stated)
+
+
+def _hash(key: str) -> str:
+    return sha256(key.encode()).hexdigest()[:16]
 
 
 def _blotted(found: re.Match[str]) -> str:

@@ -3,11 +3,15 @@
 Candidates are found in the sessions each time, so that what was forgotten there is not proposed.
 Kept is only what was decided, and what a model was asked about: hashes of the words, so that
 nothing is proposed, or asked, twice.
+
+What an agent wants kept whose words may stem from a web page or the like is a node of its own
+below `proposed`, archived from its first version: nothing recalls it until the user accepts it.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,20 +19,30 @@ from perdure.context.draft import Draft
 from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.engine.forgotten import of_caller
 from perdure.engine.learn import net
 from perdure.engine.learn.evidence import text_of, texts_of
+from perdure.engine.learn.net import Candidate
+from perdure.engine.learn.prose import user_sentences
 from perdure.engine.learn.rules import written
 from perdure.engine.sessions import Sessions, list_sessions
-from perdure.errors import InvalidValueError, NodeNotFoundError
-from perdure.model import RequestContext, Uri
+from perdure.errors import ForgottenError, InvalidValueError, NodeNotFoundError
+from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
+from perdure.model.record import PROJECT
+from perdure.model.transcript import Message
 from perdure.model.values import words_key
 from perdure.storage import Locator
 
 REVIEWED = ".reviewed"
 JUDGED = ".judged"
+ORIGINS, FOREIGN = "origins", "foreign"
+"""In the metadata of a session: what it read, and the sentences whose words stem from there."""
 MOST_SESSIONS = 50
 """So many sessions are looked at, newest first."""
 _DIGEST = 12
+PROPOSED = "proposed"
+_STATED, _EVEN = "fact", 0.5
+"""The kind and the score of what stems from others: it is a rule only if the user says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +58,10 @@ class Pending:
     start: int
     end: int
     project: str = ""
+    origins: tuple[str, ...] = ()
+    """Where its words stem from, if they are not the user's own: web, mcp, pasted, tool."""
+    uri: str = ""
+    """The node of what an agent proposed; empty for a sentence of a session."""
 
 
 def id_of(text: str) -> str:
@@ -63,26 +81,25 @@ class Review:
         """Return the candidates of a project's newest sessions or of all, the likeliest first."""
         infos = list_sessions(self._reader, self._ctx)
         newest = [info.id for info in infos if project in {"", info.project}][:MOST_SESSIONS]
-        return self._of_sessions(newest, self._noted(REVIEWED))[:most]
+        found = (*self._proposed(project), *self._of_sessions(newest))
+        return _likeliest(found, self._noted(REVIEWED))[:most]
 
     def unjudged(
         self, project: str = "", before: datetime | None = None, ended: Collection[str] = ()
     ) -> list[Pending]:
         """Return the candidates that no model was asked about, the likeliest first.
 
-        With `before`, only those of sessions whose last message is older, or which `ended`.
+        With `before`, only those of sessions whose last message is older, or which `ended`. Words
+        that stem from others are left to the user.
         """
         infos = list_sessions(self._reader, self._ctx)
         newest = [info for info in infos if project in {"", info.project}][:MOST_SESSIONS]
         over = [e.id for e in newest if before is None or e.date < before or e.id in ended]
-        return self._of_sessions(over, self._noted(REVIEWED) | self._noted(JUDGED))
+        own = [each for each in self._of_sessions(over) if not each.origins]
+        return _likeliest(own, self._noted(REVIEWED) | self._noted(JUDGED))
 
-    def _of_sessions(self, sessions: Iterable[str], known: Collection[str]) -> list[Pending]:
-        found: dict[str, Pending] = {}
-        for each in (candidate for id_ in sessions for candidate in self._of_session(id_)):
-            if each.id not in known:
-                found.setdefault(each.id, each)
-        return sorted(found.values(), key=lambda each: -each.score)
+    def _of_sessions(self, sessions: Iterable[str]) -> Iterator[Pending]:
+        return (each for id_ in sessions for each in self._of_session(id_))
 
     def find(self, id_: str) -> Pending:
         """Return one candidate by its id, or by the beginning of it."""
@@ -99,22 +116,73 @@ class Review:
             first = self._reader.read_node(str(place.child("messages")), self._ctx)
         except NodeNotFoundError:
             return
-        project = text_of(first.metadata.get("project"))
-        known = {each.key for each in written(messages)}
-        for each in net.candidates(messages):
+        project, found = text_of(first.metadata.get("project")), first.metadata.get(FOREIGN)
+        foreign = found if isinstance(found, Mapping) else {}
+        known = {id_of(each.key) for each in written(messages)} - foreign.keys()
+        for each in _candidates(messages, foreign):
             sentence = each.sentence
-            if sentence.key not in known:
+            id_ = id_of(sentence.text)
+            if id_ not in known:
+                origin = text_of(foreign.get(id_))
                 yield Pending(
-                    id_of(sentence.text),
+                    id_,
                     sentence.text,
-                    each.kind,
+                    _STATED if origin else each.kind,
                     round(each.score, 3),
                     session,
                     sentence.message,
                     sentence.start,
                     sentence.end,
                     project,
+                    (origin,) if origin else (),
                 )
+
+    # ------------------------------------------------------------ what agents proposed
+    def propose(self, text: str, project: str, origins: Sequence[str]) -> Pending:
+        """Keep what an agent wants kept until the user decides; the same words are there once.
+
+        `ForgottenError` if the user forgot it; a decision of the user is not asked for again.
+        """
+        place = self._proposals.child(id_of(text))  # a name with its words would outlive it
+        of = {PROJECT: project} if project else {}
+        metadata = {PROPOSED: True, ORIGINS: [*origins], **of}
+        node = ContextNode(uri=str(place), content=f"{text}\n").revised(
+            version=1, metadata=metadata
+        )
+        if of_caller(self._reader, self._ctx).says(text):
+            raise ForgottenError(
+                "the user forgot this, so only the user can say it again. Nothing was kept. "
+                "Fix: ask the user."
+            )
+
+        def plan(draft: Draft) -> None:
+            if self._nodes.load(place) is None:
+                draft.mark(place, archived=True)
+                draft.write(node, None, status=NodeStatus.ARCHIVED)
+
+        if id_of(text) not in self._noted(REVIEWED):
+            self._nodes.because("proposed").archive_nodes(plan, self._ctx)
+        return _pending(node)
+
+    def withdraw(self, uri: str) -> None:
+        """Remove what was proposed, once it is decided."""
+        with suppress(NodeNotFoundError):
+            self._nodes.because("review").delete_node(uri, self._ctx)
+
+    def _proposed(self, project: str) -> Iterator[Pending]:
+        forgotten = of_caller(self._reader, self._ctx)
+        for place in self._reader.walk(self._proposals):
+            stored = self._reader.load(place)
+            if stored is None or stored.node.metadata.get(PROPOSED) is not True:
+                continue
+            found = _pending(stored.node)
+            if project in {"", found.project} and not forgotten.says(found.text):
+                yield found
+
+    @property
+    def _proposals(self) -> Uri:
+        own = ("users", self._ctx.user_id, "memories", PROPOSED)
+        return Uri(self._ctx.account_id, own)
 
     # ------------------------------------------------------------ what was decided
     def decide(self, *texts: str) -> Callable[[Draft], None]:
@@ -146,6 +214,35 @@ class Review:
 
     def _file(self, name: str) -> Locator:
         return self._reader.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), name)
+
+
+def _candidates(messages: Sequence[Message], foreign: Mapping[str, object]) -> Iterator[Candidate]:
+    """Yield what the net finds, and what a rule would have written of others' words."""
+    found = net.candidates(messages)
+    yield from found
+    seen = {each.sentence.key for each in found}
+    by_rule = {each.key for each in written(messages)} if foreign else set()
+    for sentence in user_sentences(messages) if by_rule else ():
+        if sentence.key in by_rule - seen and id_of(sentence.text) in foreign:
+            seen.add(sentence.key)
+            yield Candidate(sentence, _STATED, _EVEN)
+
+
+def _likeliest(found: Iterable[Pending], known: Collection[str]) -> list[Pending]:
+    """Return candidates that are not known, each once."""
+    new: dict[str, Pending] = {}
+    for each in found:
+        if each.id not in known:
+            new.setdefault(each.id, each)
+    return sorted(new.values(), key=lambda each: -each.score)
+
+
+def _pending(node: ContextNode) -> Pending:
+    text = " ".join(node.content.split())
+    origins = texts_of(node.metadata.get(ORIGINS))
+    return Pending(
+        id_of(text), text, _STATED, _EVEN, "", -1, 0, len(text), node.project, origins, node.uri
+    )
 
 
 def _ids(found: object) -> set[str]:

@@ -5,7 +5,7 @@ learned from. So who is stopped anywhere goes on where the mark stands, and noth
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ from perdure.context.nodes import Nodes
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
 from perdure.engine.learn.evidence import evidence_of, verified
+from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.review import id_of
 from perdure.engine.parts import Parts
 from perdure.engine.saving.knowing import Ahead, KnownNodes
 from perdure.engine.saving.outcome import Change, Learning, Outcome, Planned, SessionCommit
@@ -28,6 +30,7 @@ from perdure.errors import (
 )
 from perdure.model import CandidateMemory, RequestContext, WritePlan
 from perdure.model.transcript import Message
+from perdure.model.trust import ORIGINS
 from perdure.model.uri import OF_THE_PERSON
 
 if TYPE_CHECKING:
@@ -103,6 +106,8 @@ class Wishes:
     addition: Addition = WHOLE
     progress: Callable[[int, int], None] = lambda _done, _all: None
     """Told after each part how many messages are done, of how many."""
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    """Sentences of users that are not their own, by id, and where their words stem from."""
 
 
 class Saving:
@@ -219,6 +224,10 @@ class Saving:
             fit += window.placed(kept)
         sure: list[CandidateMemory] = []
         for candidate in sorted(fit, key=_said_at):
+            if origin := self._origin(candidate, window):
+                reason = f"Its words are not the user's own: {ORIGINS[origin]}."
+                unfit.append(Planned(candidate, Outcome.FILTERED, reason))
+                continue
             if candidate.confidence < self._wishes.least_confidence:
                 reason = f"Its confidence is {candidate.confidence:g}."
                 unfit.append(Planned(candidate, Outcome.FILTERED, reason))
@@ -229,6 +238,19 @@ class Saving:
             except ContextError as error:
                 unfit.append(Planned(candidate, Outcome.FAILED, str(error)))
         return sure, unfit
+
+    def _origin(self, candidate: CandidateMemory, window: Window) -> str:
+        """Return where the words stem from that a candidate rests on; empty if the user's own."""
+        if not self._wishes.foreign:
+            return ""
+        stated = (
+            sentence.text
+            for each in evidence_of(candidate)
+            for sentence in sentences(window.said[each.message].content)
+            if each.quote in sentence.text or sentence.text in each.quote
+        )
+        found = (self._wishes.foreign.get(id_of(text), "") for text in stated)
+        return next(filter(None, found), "")
 
     def _timed(self, candidate: CandidateMemory) -> CandidateMemory:
         """Return a candidate; one that was said in the future has no time, for a clock was wrong.

@@ -57,6 +57,7 @@ SECTIONS = {
         "mcp": _command(
             "mcp", "Let an agent use memory, over the Model Context Protocol on stdin and stdout."
         ),
+        "private": _command("private", "Keep nothing of an agent's session."),
         "briefing": _command("briefing", "Print what an agent gets when a session starts here."),
         "install": _command("install", "Tell a coding agent of memory, in its own config."),
     },

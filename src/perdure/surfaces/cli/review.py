@@ -3,6 +3,7 @@
 import click
 
 from perdure import Memory
+from perdure.model.trust import told_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, with_project_memory
@@ -11,7 +12,7 @@ from perdure.surfaces.telling import counted, picked, shown_words
 
 _LONGEST = 160
 _ACTIONS = ("list", "accept", "edit", "reject", "judge")
-_FIELDS = "id text kind score session_id message project"
+_FIELDS = "id text kind score session_id message project origins uri"
 
 
 @click.command("review")
@@ -30,8 +31,9 @@ def review_command(  # noqa: PLR0913 - an option each
 
     Lists the sentences of your sessions in this project that may be worth keeping and that no rule
     has kept, the likeliest first; then accept them by their ids, edit them first, or reject them.
-    What was rejected is never proposed again. `judge` asks the language model of the config about
-    up to 20 of them: it keeps some, and the others stay in the list.
+    What was rejected is never proposed again. What stems from a web page, another MCP server or a
+    paste says so, and is kept as a fact unless --kind says what it is. `judge` asks the language
+    model of the config about up to 20 of the others: it keeps some, and the rest stay in the list.
     """
     if action == "list":
         _list(memory, as_json=as_json)
@@ -80,5 +82,7 @@ def _list(memory: Memory, *, as_json: bool) -> None:
         else:
             text = shortened(" ".join(each.text.split()), _LONGEST)
             out.line(f"{each.id}  {each.kind:10}  {shown_words(text)}")
+            if each.origins:
+                out.line(f"{'':14}not your own words: the session {told_origins(each.origins)}")
     if not as_json:
         out.mention(f"{counted(len(found), 'candidate')}; `perdure review accept ID` keeps one")

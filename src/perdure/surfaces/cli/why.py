@@ -11,6 +11,7 @@ import click
 from perdure import Claim, Former, Memory, Merged, Provenance, Quote, Said, Version, presentable
 from perdure.errors import InvalidUriError
 from perdure.model import Action, RelationEdge, Uri
+from perdure.model.trust import told_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
@@ -125,6 +126,8 @@ class _Reasons:
         if self.found.kind.value == "session":
             number = counted(self.found.messages, "message")
             yield _Twig(f"what was said, word for word: {number}; memories rest on it")
+            if self.found.origins:
+                yield _Twig(f"it {told_origins(self.found.origins)}")
         elif self.found.kind.value == "document":
             yield _Twig("a document; no conversation is behind it")
 
@@ -149,6 +152,8 @@ class _Reasons:
             yield _quoted(quote, shown_words(each.speaker), self._session(each.session))
         if each.wording:
             yield _Twig(f"understood as: {shown_words(each.wording)}")
+        if each.origins:
+            yield _Twig(f"the session {told_origins(each.origins)}")
 
     # ------------------------------------------------------------ before, and since
     def _former(self, former: Former) -> _Twig:
@@ -256,6 +261,7 @@ def _json(found: Provenance) -> dict[str, object]:
         "incoming": told_edges(found.incoming),
         "versions": [_version_json(each) for each in found.versions],
         "unrecorded": found.unrecorded,
+        **({"origins": list(found.origins)} if found.origins else {}),
     }
 
 
@@ -274,6 +280,7 @@ def _said_json(each: Said) -> dict[str, object]:
         "session": each.session,
         "speaker": presentable(each.speaker),
         "wording": presentable(each.wording) or None,
+        **({"origins": list(each.origins)} if each.origins else {}),
         "quotes": [
             {**picked(quote, "message holds trouble?"), "quote": presentable(quote.text)}
             for quote in each.quotes

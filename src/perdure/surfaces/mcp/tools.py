@@ -19,6 +19,7 @@ from perdure import (
     HintKind,
     Hit,
     Memory,
+    Pending,
     Provenance,
     RecallResult,
     Saved,
@@ -27,11 +28,14 @@ from perdure import (
     presentable,
     tokens_in,
 )
+from perdure.agents.hooks import home_of
+from perdure.agents.switches import foreign_origins, tool_refusal
 from perdure.app import open_memory
-from perdure.errors import BrokenNodeError, ClosedError, InvalidValueError
+from perdure.errors import BrokenNodeError, ClosedError, InvalidValueError, SwitchedOffError
 from perdure.harness.projects import identity_at
 from perdure.model import RequestContext
 from perdure.model.speech import marked
+from perdure.model.trust import FIXES, told_origins
 from perdure.model.uri import KINDS
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
@@ -50,6 +54,9 @@ _LETTERS = 8
 _HIT_TOKENS = 40
 """What a hit takes in the JSON beside its text."""
 
+_FACTS, _OF_FACTS = frozenset({"fact", "task"}), frozenset({"", "entity", "event", "case"})
+"""The kinds and categories of what states no order."""
+
 Answer = dict[str, Any]
 """What a tool returns, as JSON."""
 
@@ -63,6 +70,8 @@ class Tools:
     def __init__(self, environ: Mapping[str, str], caller: RequestContext) -> None:
         self._environ = environ
         self._caller = caller
+        self._folder = str(Path.cwd())
+        self._home = home_of(environ) or Path(self._folder)
         self._lock = threading.Lock()
         self._opened: Memory | None = None
         self._is_closed = False
@@ -81,15 +90,24 @@ class Tools:
             "history": self._history,
             "why": self._why,
         }
+        self._refuse_switched_off(name)
         answer = tools[name](self._memory(), **arguments)
         return answer, answer["text"] if name == "recall" else json.dumps(answer)
+
+    def _refuse_switched_off(self, name: str) -> None:
+        reason = tool_refusal(self._home, self._environ, self._folder, writes=name == "remember")
+        if reason is not None:
+            raise SwitchedOffError(
+                f"memory is switched off here: {reason.value}. Nothing was done. "
+                f"Fix: {FIXES[reason]}."
+            )
 
     def _memory(self) -> Memory:
         with self._lock:
             if self._is_closed:
                 raise ClosedError("the server is ending. Fix: start it again.")
             if self._opened is None:
-                project = identity_at(str(Path.cwd()))
+                project = identity_at(self._folder)
                 self._opened = open_memory(self._environ, self._caller, project=project)
             return self._opened
 
@@ -159,6 +177,11 @@ class Tools:
 
     def _remember(self, memory: Memory, *, text: str, replaces: str, **more: Any) -> Answer:  # noqa: ANN401
         text = text.strip("\n")
+        is_fact = more["kind"] in _FACTS and more["category"] in _OF_FACTS and not replaces
+        origins = foreign_origins(self._home, self._folder, text, is_fact=is_fact)
+        if origins:
+            project = "" if more["scope"] == "person" else None
+            return _proposed(memory.propose(text, origins=origins, project=project))
         if not (more["category"] or more["slug"] or more["mask_secrets"]):
             return _kept(memory, text, replaces, kind=more["kind"], scope=more["scope"])
         old = memory.read(replaces) if replaces else None
@@ -223,6 +246,15 @@ class Tools:
         found = memory.why(uri)
         statements = [_statement(each) for each in found.claims]
         return with_most(lambda kept: _explained(found, kept), statements, budget_tokens)
+
+
+def _proposed(found: Pending) -> Answer:
+    why = f"this session {told_origins(found.origins)}, and the user did not type these words"
+    return {
+        "text": presentable(found.text),
+        "outcome": "proposed",
+        "note": f"kept for the user's review: {why}. `perdure review` shows it",
+    }
 
 
 def _kept(memory: Memory, text: str, replaces: str, *, kind: str, scope: str) -> Answer:
@@ -375,6 +407,7 @@ def _statement(claim: Claim) -> Answer:
     quotes = [
         {
             "session": visible(said.session),
+            **({"origins": list(said.origins)} if said.origins else {}),
             "message": quote.message,
             "speaker": presentable(said.speaker),
             "quote": presentable(quote.text),

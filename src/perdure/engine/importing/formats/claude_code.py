@@ -3,14 +3,23 @@
 A line names the line that it follows. Going back in a session starts another branch.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import Conversation, Finding, Item, NotResumableError, Said
+from perdure.engine.importing.contract import (
+    Conversation,
+    Finding,
+    Heard,
+    Item,
+    NotResumableError,
+    Said,
+)
 from perdure.engine.importing.reading import (
+    Calls,
     each_file,
     each_object,
     heads,
+    heard_in,
     lines,
     list_of,
     mapping_of,
@@ -22,6 +31,7 @@ from perdure.engine.importing.reading import (
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
+from perdure.model.private import switch_in
 from perdure.model.speech import without_injected
 from perdure.model.values import JSON
 
@@ -82,18 +92,20 @@ class ClaudeCode:
     ) -> Conversation:
         times = [time for line in found.own.values() if (time := time_of(line.get("timestamp")))]
         source_id = found.session_id(_stem(entry))
-        new = (uuid for uuid in branch if uuid not in since)
+        messages, heard = _spoken(found.own[uuid] for uuid in branch if uuid not in since)
         return Conversation(
             file=entry.name,
             where="",
             source=self.name,
             source_id=source_id,
             title=found.title,
-            messages=tuple(m for uuid in new for m in _messages(found.own[uuid])),
+            messages=messages,
             created_at=min(times, default=""),
             updated_at=max(times, default=""),
             cwd=found.cwd,
             branch=found.branch,
+            headless=found.headless,
+            heard=heard,
             state={
                 "id": source_id,
                 "cwd": found.cwd,
@@ -107,6 +119,7 @@ class _Lines:
         self.own: dict[str, Line] = {}
         self.title = self.cwd = self.branch = self.id = ""
         self.aside = 0
+        self._entrypoints: set[str] = set()
         self._ids: dict[str, None] = {}
 
     def take(self, _entry: Entry, _where: str, line: Line) -> Iterator[Item | Finding]:
@@ -123,7 +136,14 @@ class _Lines:
             self._ids[text_of(line.get("sessionId"))] = None
             self.cwd = self.cwd or text_of(line.get("cwd"))
             self.branch = text_of(line.get("gitBranch")) or self.branch
+            self._entrypoints.add(text_of(line.get("entrypoint")))
         return iter(())
+
+    @property
+    def headless(self) -> bool:
+        """Whether every line that says what started the agent names a program (`sdk-cli` …)."""
+        known = self._entrypoints - {""}
+        return bool(known) and all(each.startswith("sdk") for each in known)
 
     def session_id(self, stem: str) -> str:
         """Return the name of the file if its lines know it, else what the last of them says."""
@@ -176,8 +196,27 @@ def _known(line: Line) -> JSON:
     return known
 
 
+def _spoken(lines_: Iterable[Line]) -> tuple[tuple[Said, ...], tuple[Heard, ...]]:
+    """Return what was said in lines, and what tools returned between."""
+    messages: list[Said] = []
+    heard: list[Heard] = []
+    calls: Calls = {}
+    for line in lines_:
+        content = mapping_of(line.get("message")).get("content")
+        heard += heard_in(content, len(messages), calls)
+        messages += _messages(line)
+    return tuple(messages), tuple(heard)
+
+
 def _messages(line: Line) -> Iterator[Said]:
-    """Yield what a line says; nothing if it is a note of the program's own."""
+    """Yield what a line says; nothing if it is a note of the program's own.
+
+    A slash command that Claude Code does not know is such a note; `/private` still counts.
+    """
+    if line.get("subtype") == "local_command":
+        switched = switch_in(text_of(line.get("content")))
+        if switched is not None:
+            yield from said_in("user", text_of(line.get("content")), line.get("timestamp"))
     if line.get("type") not in _SPOKEN or line.get("isMeta") is True:
         return
     content = mapping_of(line.get("message")).get("content")

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.reading import (
     call,
     each_file,
     each_object,
     failure,
     heads,
+    heard,
     lines,
     list_of,
     mapping_of,
@@ -26,6 +27,7 @@ from perdure.engine.importing.reading import (
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
+from perdure.model.trust import WEB
 from perdure.model.values import JSON
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
@@ -74,6 +76,8 @@ class Codex:
                 cwd=session.cwd,
                 branch=session.branch,
                 commit=session.commit,
+                headless=session.headless,
+                heard=tuple(session.heard),
                 state=session.state,
             )
 
@@ -83,15 +87,18 @@ class _Session:
         self.id, self.began = text_of(state.get("id")), text_of(state.get("began"))
         self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
         self.last = self.commit = ""
+        self.headless = state.get("headless") is True
         self.messages: list[Said] = []
+        self.heard: list[Heard] = []
         tools = mapping_of(state.get("tools"))
         self._tools = {name: text_of(tool) for name, tool in tools.items()}
+        self._asked: dict[str, object] = {}
 
     @property
     def state(self) -> dict[str, JSON]:
         tools: dict[str, JSON] = dict([*self._tools.items()][-_MOST_CALLS:])
         told = {"id": self.id, "began": self.began, "cwd": self.cwd, "branch": self.branch}
-        return {**told, "tools": tools}
+        return {**told, "tools": tools, "headless": self.headless}
 
     def take(
         self, _entry: Entry, _where: str, line: Mapping[str, object]
@@ -104,6 +111,7 @@ class _Session:
             raise InvalidValueError("it has no payload that is an object")
         if kind == "session_meta":
             # A session that went on from another has the other's first line after its own.
+            self.headless = self.headless or (not self.id and _is_headless(payload))
             self.id = self.id or text_of(payload.get("id"))
             self.began = self.began or time_of(payload.get("timestamp") or time)
             self.cwd = self.cwd or text_of(payload.get("cwd"))
@@ -123,20 +131,37 @@ class _Session:
             summary = text_of(item.get("message") or item.get("summary"))
             return said("system", f"[summary]\n{summary}", time) if summary else None
         called = text_of(item.get("call_id"))
+        if kind.startswith("web_search"):
+            self.heard.append(Heard(len(self.messages), WEB, ""))
+        if kind in _RESULTS:
+            name, asked = self._tools.get(called, ""), self._asked.pop(called, "")
+            self.heard.append(
+                heard(name, asked, _output(item.get("output"))[1], len(self.messages))
+            )
         if kind in _CALLS:
             name = text_of(item.get("name")) or "shell"
             self._tools[called] = name
             given = item.get("arguments") or item.get("input") or item.get("action")
+            self._asked[called] = given
             return message("assistant", call(name, given), time=time)
         if kind in _RESULTS and (output := _failed(item.get("output"))):
             return failure(output, name=self._tools.get(called, ""), time=time)
         return None
 
 
-def _failed(output: object) -> str:
+def _is_headless(meta: Mapping[str, object]) -> bool:
+    return text_of(meta.get("originator")) == "codex_exec" or meta.get("source") == "exec"
+
+
+def _output(output: object) -> tuple[Mapping[str, object], str]:
+    """Return what a tool returned, as far as it is an object, and its text."""
     known = mapping_of(_parsed(output))
     text = known.get("output", known.get("content", output))
-    text = _text(text) if isinstance(text, list) else text_of(text)
+    return known, _text(text) if isinstance(text, list) else text_of(text)
+
+
+def _failed(output: object) -> str:
+    known, text = _output(output)
     code = mapping_of(known.get("metadata")).get("exit_code")
     exited = _EXIT.search(text[:_LOOKED_AT])
     has_failed = (

@@ -7,9 +7,10 @@ which on all was taken back (`$rewindTo`).
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.reading import (
     begins_with,
     call,
@@ -17,6 +18,7 @@ from perdure.engine.importing.reading import (
     each_object,
     elements,
     failure,
+    heard,
     lines,
     list_of,
     mapping_of,
@@ -26,6 +28,7 @@ from perdure.engine.importing.reading import (
 )
 from perdure.engine.importing.sources import Entry, Source
 from perdure.model.messages import text_of
+from perdure.model.trust import MCP
 
 _ROLES = {"user": "user", "gemini": "assistant"}
 _FAILED = frozenset({"error", "failed"})
@@ -51,16 +54,22 @@ class GeminiCli:
         found = lines(stream) if entry.base.endswith(".jsonl") else elements(stream)
         yield from each_object(entry, "line", found, chat.take)
         if chat.id and chat.messages:
+            messages: list[Said] = []
+            heard_: list[Heard] = []
+            for each in chat.messages.values():
+                heard_ += _heard(each, len(messages))
+                messages += _said(each)
             yield Conversation(
                 file=entry.name,
                 where="",
                 source=self.name,
                 source_id=chat.id,
                 title=chat.title,
-                messages=tuple(one for each in chat.messages.values() for one in _said(each)),
+                messages=tuple(messages),
                 created_at=chat.began,
                 updated_at=chat.last,
                 cwd=chat.cwd,
+                heard=tuple(heard_),
             )
 
 
@@ -114,6 +123,14 @@ def _said(given: Mapping[str, object]) -> Iterator[Said]:
         failed = text_of(tool.get("status")) in _FAILED
         output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
         yield from filter(None, [called, failure(output, name=name, time=time) if failed else None])
+
+
+def _heard(given: Mapping[str, object], at: int) -> Iterator[Heard]:
+    for tool in map(mapping_of, list_of(given.get("toolCalls"))):
+        output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
+        one = heard(text_of(tool.get("name")), tool.get("args"), output, at)
+        is_other = text_of(tool.get("displayName")).endswith("MCP Server)")
+        yield replace(one, origin=MCP) if is_other and not one.origin else one
 
 
 def _text(content: object) -> str:

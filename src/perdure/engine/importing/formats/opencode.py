@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.reading import (
     Element,
     call,
     each_file,
     elements,
     failure,
+    heard,
     mapping_of,
     message,
     said,
@@ -123,13 +124,19 @@ def _conversation(
     entry: Entry, source: str, session: Object, parts: Iterable[tuple[Object, Object]]
 ) -> Conversation:
     times = mapping_of(session.get("time"))
+    messages: list[Said] = []
+    heard_: list[Heard] = []
+    for given, part in parts:
+        heard_ += _heard(part, len(messages))
+        messages += _said(given, part)
     return Conversation(
         file=entry.name,
         where="",
         source=source,
         source_id=text_of(session.get("id")),
         title=text_of(session.get("title")),
-        messages=tuple(one for given, part in parts for one in _said(given, part)),
+        messages=tuple(messages),
+        heard=tuple(heard_),
         created_at=_time(times.get("created")),
         updated_at=_time(times.get("updated")),
         cwd=text_of(session.get("directory")),
@@ -150,6 +157,12 @@ def _said(given: Object, part: Object) -> Iterator[Said]:
         called = message("assistant", call(name, state.get("input")), time=time)
         error = text_of(state.get("error")) if state.get("status") == "error" else ""
         yield from filter(None, [called, failure(error, name=name, time=time)])
+
+
+def _heard(part: Object, at: int) -> Iterator[Heard]:
+    if text_of(part.get("type")) == "tool":
+        state = mapping_of(part.get("state"))
+        yield heard(text_of(part.get("tool")), state.get("input"), text_of(state.get("output")), at)
 
 
 def _unquoted(text: str) -> str:

@@ -1,0 +1,178 @@
+"""What hooks note of a running session: private or not, and where its words may stem from.
+
+One file per session, named by a hash of its id, with a line per note. A line is appended at once,
+so that hooks of one session can run at the same time. The files have no words: a project is a hash
+of its folder, and what the user typed is hashes of sentences. A session that was ever private
+keeps its file, because its transcript may be imported at any time later.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from perdure.model.trust import ORIGINS, Switch
+
+_SUFFIX = ".jsonl"
+_KEPT_SECONDS = 14 * 24 * 3600.0
+_RECENT_SECONDS = 12 * 3600.0
+"""So long after a page was read may an agent repeat what it says."""
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Note:
+    """All that is noted of one session."""
+
+    place: str = ""
+    switches: list[Switch] = field(default_factory=list)
+    origins: dict[str, float] = field(default_factory=dict)
+    """For each origin, when it was first met."""
+    typed: set[str] = field(default_factory=set)
+    """Hashes of sentences that the user typed."""
+    headless: bool = False
+    ended: bool = False
+
+    @property
+    def is_private(self) -> bool:
+        return bool(self.switches) and self.switches[-1].is_on
+
+
+class SessionNotes:
+    """The notes in a home."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "hooks" / "sessions"
+
+    def get(self, session_id: str) -> Note:
+        """Return what is noted of a session; nothing, if nothing is."""
+        return _read(self._path(session_id))
+
+    def switches(self, *session_ids: str) -> tuple[Switch, ...]:
+        """Return when a session, which may have several ids, became private and public."""
+        return tuple(each for id_ in {*session_ids} if id_ for each in self.get(id_).switches)
+
+    def switch(self, session_id: str, *, is_on: bool) -> None:
+        """Make a session private, or end that; it is on the disk when this returns."""
+        self._add(self._path(session_id), {"private": is_on}, durable=True)
+
+    def switch_newest(self, folder: str, *, is_on: bool) -> bool:
+        """Do the same with the newest session of a folder; return whether there is one."""
+        path = self._newest(place_of(folder))
+        if path is not None:
+            self._add(path, {"private": is_on}, durable=True)
+        return path is not None
+
+    def newest(self, folder: str) -> Note | None:
+        """Return the note of the newest session of a folder; None if there is none."""
+        path = self._newest(place_of(folder))
+        return None if path is None else _read(path)
+
+    def enter(self, session_id: str, folder: str, *, is_headless: bool = False) -> None:
+        """Note where a session works, and that it is the newest one there."""
+        path, place = self._path(session_id), place_of(folder)
+        note = _read(path)
+        if note.place != place or note.ended or is_headless > note.headless:
+            self._add(path, {"place": place, "ended": False, "headless": is_headless})
+        with suppress(OSError):
+            os.utime(path)
+
+    def leave(self, session_id: str) -> None:
+        """Note that a session ended; it may go on later."""
+        path = self._path(session_id)
+        if path.exists():
+            self._add(path, {"ended": True})
+
+    def mark(self, session_id: str, *origins: str, typed: Iterable[str] = ()) -> None:
+        """Note where words of a session may stem from, and hashes of what its user typed."""
+        path = self._path(session_id)
+        known = _read(path)
+        lists = {
+            "origins": sorted({*origins} - known.origins.keys()),
+            "typed": sorted({*typed} - known.typed),
+        }
+        line = {name: value for name, value in lists.items() if value}
+        if line:
+            self._add(path, line)
+
+    def recent(self, folder: str) -> list[Note]:
+        """Return the notes of a folder's sessions of the last hours, the newest last."""
+        place, since = place_of(folder), time.time() - _RECENT_SECONDS
+        files = sorted((when, path) for path, when in self._files() if when >= since)
+        return [note for _, path in files if (note := _read(path)).place == place]
+
+    # ------------------------------------------------------------ files
+    def _path(self, session_id: str) -> Path:
+        return (
+            self._folder
+            / f"{sha256(session_id.encode(errors='replace')).hexdigest()[:32]}{_SUFFIX}"
+        )
+
+    def _newest(self, place: str) -> Path | None:
+        newest = sorted(self._files(), key=lambda each: -each[1])
+        return next((path for path, _ in newest if _read(path).place == place), None)
+
+    def _files(self) -> Iterator[tuple[Path, float]]:
+        with suppress(OSError):
+            for entry in os.scandir(self._folder):
+                if entry.name.endswith(_SUFFIX):
+                    yield Path(entry.path), entry.stat().st_mtime
+
+    def _add(self, path: Path, line: Mapping[str, object], *, durable: bool = False) -> None:
+        is_new = not path.exists()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if durable or os.fstat(descriptor).st_size < _MOST_BYTES:
+                data = json.dumps({"time": time.time(), **line})
+                os.write(descriptor, f"\n{data}\n".encode())  # a line before may be cut off
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if is_new:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        for path, when in self._files():
+            if when < time.time() - _KEPT_SECONDS and not _read(path).switches:
+                path.unlink(missing_ok=True)
+
+
+def place_of(folder: str) -> str:
+    """Return the hash that stands for the project of a folder."""
+    path = Path(os.path.realpath(folder or "/"))
+    tops = (each for each in (path, *path.parents) if (each / ".git").exists())
+    return sha256(bytes(next(tops, path))).hexdigest()[:16]
+
+
+def _read(path: Path) -> Note:
+    note = Note()
+    with suppress(OSError):
+        for line in path.read_bytes().splitlines():
+            with suppress(ValueError, TypeError, KeyError, OverflowError):
+                _take(note, json.loads(line))
+    return note
+
+
+def _take(note: Note, line: Mapping[str, object]) -> None:
+    when = float(str(line["time"]))
+    if isinstance(line.get("place"), str):
+        note.place = str(line["place"])
+    note.ended = line.get("ended", note.ended) is True
+    note.headless = line.get("headless", note.headless) is True
+    if isinstance(line.get("private"), bool):
+        note.switches.append(Switch(datetime.fromtimestamp(when, UTC), line["private"] is True))
+    for name in _texts(line.get("origins")):
+        if name in ORIGINS:
+            note.origins[name] = when
+    note.typed.update(_texts(line.get("typed")))
+
+
+def _texts(value: object) -> Iterator[str]:
+    yield from map(str, value if isinstance(value, list) else ())

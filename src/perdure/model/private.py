@@ -1,0 +1,176 @@
+"""What a user marked as private: it is kept nowhere.
+
+`<private>…</private>` in a prompt is private, and to the end of the message if it is not closed.
+All messages from `/private on` to `/private off` are private. `Screen` reads the messages of one
+session in their order. What it returns for a message depends on earlier messages only, so that a
+session can be read in parts, or again when it has grown.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from perdure.model.trust import Switch
+
+PRIVATE = "[private]"
+"""Stands in a message for words that are private."""
+_TAG = re.compile(r"(?:<|&lt;)\s*(?P<close>/?)\s*private\b[^<>\n]{0,200}?(?:>|&gt;)", re.IGNORECASE)
+_SWITCH = re.compile(r"\s*/?(?:[\w.-]+:)?private\s+(?P<state>on|off)\s*[.!]?\s*", re.IGNORECASE)
+_COMMAND = re.compile(r"<command-name>\s*/?(?:[\w.-]+:)?private\s*</command-name>", re.IGNORECASE)
+_ARGUMENT = re.compile(r"<command-args>\s*(?P<state>on|off)?\s*</command-args>", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_](?:[\w'-]*\w)?")
+_END = re.compile(r"[.!?]+(?=\s|$)|\n+")
+_RUN = 4
+"""So many words in a row that are private show that a later message repeats them."""
+_LONG_RUN = 6
+"""So many show it for a message in private mode."""
+_LEAST = 4
+"""Letters of a private text that is looked for in later messages."""
+_LONGEST_SWITCH = 300
+
+
+def switch_in(content: str) -> bool | None:
+    """Return whether a prompt switches private mode on or off; None if it does neither.
+
+    A bare `/private` switches it on. Both forms are understood: as typed, and as Claude Code
+    writes a slash command into its transcript.
+    """
+    if len(content) > _LONGEST_SWITCH:
+        return None
+    if _COMMAND.search(content):
+        given = _ARGUMENT.search(content)
+        return given is None or (given["state"] or "on").lower() == "on"
+    if content.strip().lower() == "/private":
+        return True
+    typed = _SWITCH.fullmatch(content)
+    return typed["state"].lower() == "on" if typed else None
+
+
+class Screen:
+    """Returns what of each message of a session may be kept."""
+
+    def __init__(self, switches: Sequence[Switch] = ()) -> None:
+        self._switches = sorted(switches)
+        self._repeated = _Repeated()
+        self.is_on = False
+        """Whether the session is in private mode."""
+        self.is_used = bool(switches)
+        """Whether anything in the session was private."""
+
+    def public(self, role: str, content: str, time: datetime | None = None) -> str:
+        """Return what may be kept of the next message; empty if nothing may."""
+        self._move_to(time)
+        switched = switch_in(content) if role == "user" else None
+        if switched is not None:
+            self.is_on, self.is_used = switched, True
+            return ""
+        if self.is_on:
+            self._repeated.add_message(content)
+            return ""
+        if role == "system" and self.is_used:
+            return ""  # a summary tells what was private in other words
+        blocks, public = _split(content, to_end=role == "user")
+        public = self._repeated.masked(public)
+        if blocks:
+            self.is_used = True
+            self._repeated.add(blocks)
+        return public if _WORD.search(public.replace(PRIVATE, "")) else ""
+
+    def _move_to(self, time: datetime | None) -> None:
+        """Apply the switches up to a time; without one, private mode is on if it ever was."""
+        while self._switches and time is not None and self._switches[0].time <= time:
+            self.is_on = self._switches.pop(0).is_on
+        if time is None and any(each.is_on for each in self._switches):
+            self.is_on = True
+
+
+def without_private(text: str) -> str:
+    """Return a prompt without what is private in it."""
+    return Screen().public("user", text)
+
+
+def _split(content: str, *, to_end: bool) -> tuple[list[str], str]:
+    """Return the private blocks of a message, and the rest of it.
+
+    A block whose beginning was cut off starts with the message; one without an end reaches to its
+    end. An agent may merely name a tag, so only whole blocks count in what it writes.
+    """
+    if "private" not in content.lower():
+        return [], content
+    blocks: list[str] = []
+    public: list[str] = []
+    opened: list[re.Match[str]] = []
+    at = 0
+    for tag in _TAG.finditer(content):
+        if not tag["close"]:
+            opened.append(tag)
+        elif opened and len(opened) > 1:
+            opened.pop()
+        elif opened or to_end:
+            start = opened.pop() if opened else None
+            public.append(content[at : start.start()] if start else "")
+            blocks.append(content[start.end() if start else at : tag.start()])
+            at = tag.end()
+    if opened and to_end:
+        public.append(content[at : opened[0].start()])
+        blocks.append(content[opened[0].end() :])
+        at = len(content)
+    return blocks, PRIVATE.join([*public, content[at:]])
+
+
+class _Repeated:
+    """Finds words that were private before: whole sentences, runs of words, and numbers."""
+
+    def __init__(self) -> None:
+        self._runs: set[tuple[str, ...]] = set()
+
+    def add(self, blocks: Sequence[str]) -> None:
+        """Look for what is between the tags."""
+        for words in (words for block in blocks for words in _sentences(block)):
+            if sum(map(len, words)) >= _LEAST:
+                self._runs.update(_runs(words, min(_RUN, len(words))))
+                self._runs.update((word,) for word in words if _is_number(word))
+
+    def add_message(self, content: str) -> None:
+        """Look for what a whole message says; short runs of it may be in any other message."""
+        for words in _sentences(content):
+            self._runs.update(_runs(words, _LONG_RUN))
+
+    def masked(self, text: str) -> str:
+        if not self._runs:
+            return text
+        spans = list(self._spans(text))
+        for start, end in reversed(spans):
+            text = text[:start] + PRIVATE + text[end:]
+        return text
+
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where private words are, in order; what touches or overlaps is one."""
+        found = list(_WORD.finditer(text))
+        words = [each[0].casefold() for each in found]
+        start = last = -1
+        for at in range(len(words)):
+            sizes = (n for n in (_LONG_RUN, *range(_RUN, 0, -1)) if at + n <= len(words))
+            size = next((n for n in sizes if (*words[at : at + n],) in self._runs), 0)
+            if size and at > last:
+                if last >= 0:
+                    yield found[start].start(), found[last].end()
+                start = at
+            last = max(last, at + size - 1) if size else last
+        if last >= 0:
+            yield found[start].start(), found[last].end()
+
+
+def _sentences(text: str) -> Iterator[list[str]]:
+    for sentence in _END.split(text):
+        yield [found[0].casefold() for found in _WORD.finditer(sentence)]
+
+
+def _runs(words: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    """Yield all runs of so many words."""
+    for at in range(len(words) - size + 1):
+        yield tuple(words[at : at + size])
+
+
+def _is_number(word: str) -> bool:
+    return len(word) >= _LEAST and any(map(str.isdigit, word))

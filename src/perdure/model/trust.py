@@ -1,0 +1,150 @@
+"""Which sessions of agents may use memory and contribute to it, and where their words stem from."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from typing import NamedTuple
+
+WEB, MCP, PASTED = "web", "mcp", "pasted"
+ORIGINS = {
+    WEB: "read web pages",
+    MCP: "read results of other MCP servers",
+    PASTED: "was given pasted text",
+    "tool": "read files or output of tools",
+}
+"""What a session did whose words may stem from others; `tool` marks a sentence only."""
+
+# Compiled when they are used: every hook imports this.
+_WEB_TOOLS = (
+    r"(?i)(?:web_?(?:fetch|search|run)|google_web_search|fetch(?:_url)?|browser?(?:[_-]\w+)?)"
+    r"(?:_call)?"
+)
+_DOWNLOADS = r"(?i)\b(?:curl|wget|lynx|w3m|http|xh)\b[^\n;&|]*\bhttps?://"
+_LOOPBACK = r"(?i)https?://(?:localhost|127\.0\.0\.1|\[::1\])\b"
+_OWN = r"(?i)mcp__(?:plugin_)?perdure(?:_perdure)?__"
+
+
+def is_own_tool(tool: str) -> bool:
+    """Whether a tool is one of Perdure's: what it returns, the user said before."""
+    return bool(re.match(_OWN, tool))
+
+
+def origin_of(tool: str, asked: str = "") -> str:
+    """Return where the result of a tool stems from: web, mcp; empty if from this machine."""
+    if tool.startswith("mcp__"):
+        return "" if is_own_tool(tool) else MCP
+    if re.fullmatch(_WEB_TOOLS, tool):
+        return WEB
+    return WEB if re.search(_DOWNLOADS, re.sub(_LOOPBACK, "", asked)) else ""
+
+
+def told_origins(origins: Sequence[str]) -> str:
+    """Return what a session did, in words: `read web pages, was given pasted text`."""
+    return ", ".join(ORIGINS[each] for each in ORIGINS if each in origins)
+
+
+class Switch(NamedTuple):
+    """Private mode was switched on or off outside of the messages, at a time."""
+
+    time: datetime
+    is_on: bool
+
+
+class Reason(Enum):
+    """Why a session may not use memory, or not contribute to it."""
+
+    OFF = "PERDURE_OFF is set"
+    EXCLUDED = "its folder is excluded in the config"
+    NO_USE = "use is switched off"
+    NO_CONTRIBUTION = "contribute is switched off"
+    HEADLESS = "it is a headless or CI run"
+    PRIVATE = "the session is private"
+
+
+FIXES = {
+    Reason.OFF: "unset PERDURE_OFF",
+    Reason.EXCLUDED: "change exclude in [agents] of the config",
+    Reason.NO_USE: "set use in [agents] of the config, or PERDURE_USE=1",
+    Reason.NO_CONTRIBUTION: "set contribute in [agents] of the config, or PERDURE_CONTRIBUTE=1",
+    Reason.HEADLESS: "set headless = true in [agents] of the config, or PERDURE_CONTRIBUTE=1",
+    Reason.PRIVATE: "the user ends that with `/private off` or `perdure private off`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRule:
+    """What holds for sessions in the folders of one glob; None where the general setting does."""
+
+    glob: str
+    use: bool | None = None
+    contribute: bool | None = None
+    headless: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """What sessions of agents may do with memory."""
+
+    use: bool = True
+    contribute: bool = True
+    headless: bool = False
+    """Whether runs without a person contribute, too."""
+    exclude: tuple[str, ...] = ()
+    """Globs of folders whose sessions neither use memory nor contribute to it."""
+    folders: tuple[FolderRule, ...] = ()
+    """The first that fits a folder holds."""
+
+    def excludes(self, folder: str) -> bool:
+        return bool(folder) and any(_fits(glob, folder) for glob in self.exclude)
+
+    def uses(self, folder: str) -> bool:
+        return self._of(folder, "use", default=self.use)
+
+    def contributes(self, folder: str) -> bool:
+        return self._of(folder, "contribute", default=self.contribute)
+
+    def contributes_headless(self, folder: str) -> bool:
+        return self._of(folder, "headless", default=self.headless)
+
+    def _of(self, folder: str, name: str, *, default: bool) -> bool:
+        found = next((each for each in self.folders if _fits(each.glob, folder)), None)
+        value = getattr(found, name) if found else None
+        return default if value is None else value
+
+    def refusal(self, folder: str, *, is_headless: bool, is_named: bool = False) -> Reason | None:
+        """Return why a session may not contribute; None if it may.
+
+        One that the user names, or allows for the run, is refused only if its folder is excluded.
+        """
+        if self.excludes(folder):
+            return Reason.EXCLUDED
+        if is_named:
+            return None
+        if not self.contributes(folder):
+            return Reason.NO_CONTRIBUTION
+        if is_headless and not self.contributes_headless(folder):
+            return Reason.HEADLESS
+        return None
+
+
+def expanded(glob: str, environ: Mapping[str, str]) -> str:
+    """Return a glob with the user's home in place of a leading `~`."""
+    home = environ.get("HOME", "")
+    return f"{home}{glob[1:]}" if home and (glob == "~" or glob.startswith("~/")) else glob
+
+
+def _fits(glob: str, folder: str) -> bool:
+    """Whether a folder, or one that it is in, fits a glob."""
+    return bool(_pattern(glob).fullmatch(folder.rstrip("/") or "/"))
+
+
+@cache
+def _pattern(glob: str) -> re.Pattern[str]:
+    """Return what a glob matches: `*` stays in one name, `**` goes over names; so do all below."""
+    parts = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    tokens = re.split(r"(\*\*/|/\*\*\Z|\*\*|\*|\?)", glob.rstrip("/"))
+    body = "".join(parts.get(each, re.escape(each)) for each in tokens)
+    return re.compile(f"{body}(?:/.*)?", re.DOTALL | re.IGNORECASE)

@@ -1,0 +1,52 @@
+"""`perdure private`."""
+
+import os
+from pathlib import Path
+
+import click
+
+from perdure.agents.hooks import home_of
+from perdure.agents.switches import set_private, switches_at, terminal_session
+from perdure.errors import ConfigError, NodeNotFoundError
+from perdure.model.trust import Reason
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+
+
+@click.command("private")
+@click.argument("action", type=click.Choice(("on", "off", "status")), default="status")
+@click.option("--session", metavar="ID", default="", help="Which session; by default the newest.")
+@as_json(ONE_OBJECT)
+def private_command(action: str, *, session: str, as_json: bool) -> None:
+    """Keep nothing of an agent's session, from now until `off`.
+
+    It is the session in which this is called or, from a terminal, the newest one in this folder.
+    Meanwhile memory gives it nothing either. In the session itself, `/private on` does the same.
+    `status` shows what holds here, and why.
+    """
+    session, folder, home = session or terminal_session(os.environ), str(Path.cwd()), _home()
+    if action != "status" and not set_private(home, folder, session, is_on=action == "on"):
+        raise NodeNotFoundError(
+            "no agent has called a hook in this folder. Fix: name the session with --session ID, "
+            "or type `/private on` in it."
+        )
+    found = switches_at(home, os.environ, folder, session)
+    if as_json:
+        reasons = {"use": _reason(found.use), "contribute": _reason(found.contribute)}
+        out.json({"private": found.private, **reasons})
+        return
+    out.line("private: nothing of this session is kept" if found.private else "not private")
+    for reason, what in ((found.use, "use memory"), (found.contribute, "contribute to it")):
+        if reason not in {None, Reason.PRIVATE}:
+            out.line(f"sessions here do not {what}: {_reason(reason)}")
+
+
+def _reason(reason: Reason | None) -> str | None:
+    return None if reason is None else reason.value
+
+
+def _home() -> Path:
+    home = home_of(os.environ)
+    if home is None:
+        raise ConfigError("neither PERDURE_HOME nor HOME is set. Fix: set PERDURE_HOME.")
+    return home
