@@ -8,24 +8,32 @@ const CHOSEN = {} // @chosen@
 const DATA = process.env.XDG_DATA_HOME || join(homedir(), ".local", "share")
 const SESSIONS = join(DATA, "opencode", "opencode.db")
 
-// Returns what memory has to say, or nothing; whatever goes wrong, opencode goes on.
-const hook = (event, said) =>
+// Returns what memory answers, or nothing; whatever goes wrong, opencode goes on.
+const ask = (event, said) =>
   new Promise((done) => {
     const env = { ...process.env, ...CHOSEN }
     const run = spawn(PROGRAM, ["hook", event, "--agent", "opencode"], { env, stdio: ["pipe", "pipe", "ignore"] })
     let out = ""
-    run.on("error", () => done(""))
-    run.stdin.on("error", () => done(""))
+    run.on("error", () => done({}))
+    run.stdin.on("error", () => done({}))
     run.stdout.on("data", (data) => (out += data))
     run.on("close", () => {
       try {
-        done(JSON.parse(out).hookSpecificOutput.additionalContext)
+        done(JSON.parse(out).hookSpecificOutput ?? {})
       } catch {
-        done("")
+        done({})
       }
     })
     run.stdin.end(JSON.stringify({ ...said, transcript_path: SESSIONS }))
   })
+const hook = async (event, said) => (await ask(event, said)).additionalContext
+
+const EDITS = new Set(["bash", "edit", "write", "patch", "apply_patch", "multiedit"])
+const MOST_OUTPUT = 100_000
+const OWN = ["bash", "webfetch", "websearch"]
+const BUILT_IN = /^(batch|codesearch|glob|grep|invalid|list|lsp|question|read|skill|task|todo\w*|plan_\w+)$/
+// Shell commands, web pages and other servers' tools; not our own, nor what only reads the project.
+const isSource = (tool) => OWN.includes(tool) || !(EDITS.has(tool) || BUILT_IN.test(tool) || tool.startsWith("perdure_"))
 
 // `opencode run` puts a prompt in quotes.
 const plain = (text) => {
@@ -37,6 +45,7 @@ const plain = (text) => {
 export const Perdure = async ({ directory: cwd }) => {
   const briefings = new Map() // one for each session, so that its beginning stays the same
   const keeping = new Set()
+  const lines = new Map() // what is given with the result of a call, by the call
   const briefing = (sessionID) => {
     if (!briefings.has(sessionID)) briefings.set(sessionID, hook("session-start", { session_id: sessionID, cwd }))
     return briefings.get(sessionID)
@@ -51,6 +60,25 @@ export const Perdure = async ({ directory: cwd }) => {
       const text = await hook("user-prompt-submit", { session_id: sessionID, cwd, prompt })
       const id = `${parts.at(-1).id}p` // after what was said
       if (text) parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
+    },
+    "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
+      if (!EDITS.has(tool)) return
+      const said = { session_id: sessionID, cwd, tool_name: tool, tool_input: args, tool_use_id: callID }
+      const answer = await ask("pre-tool-use", said)
+      if (answer.permissionDecision === "deny") throw new Error(answer.permissionDecisionReason)
+      if (answer.additionalContext) lines.set(callID, answer.additionalContext)
+    },
+    "tool.execute.after": async ({ tool, sessionID, callID, args }, result) => {
+      const texts = [lines.get(callID)]
+      lines.delete(callID)
+      if (isSource(tool)) {
+        const said = { session_id: sessionID, cwd, tool_name: tool, tool_input: args, tool_use_id: callID }
+        const output = String(result.output ?? "").slice(-MOST_OUTPUT)
+        const tool_response = { output, exit_code: result.metadata?.exit }
+        texts.push(await hook("post-tool-use", { ...said, tool_response }))
+      }
+      const text = texts.filter(Boolean).join("\n")
+      if (text && typeof result.output === "string") result.output += `\n\n${text}`
     },
     "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
       if (!sessionID) return
