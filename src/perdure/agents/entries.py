@@ -83,6 +83,8 @@ class Setting:
     name: str
     """A member of the JSON file, or `table.key` in TOML."""
     value: object
+    default: object = None
+    """What the agent does if it is not set."""
     replaces: bool = True
     """Whether it replaces a value that its user has set."""
 
@@ -195,7 +197,7 @@ def _claude_code(home: Path, environ: Mapping[str, str], started: Started) -> tu
 def _claude_settings(started: Started) -> tuple[Setting, ...]:
     line = {"type": "command", "command": started.run("statusline")}
     return (
-        Setting(BUILTIN_MEMORY, "autoMemoryEnabled", value=False),
+        Setting(BUILTIN_MEMORY, "autoMemoryEnabled", value=False, default=True),
         Setting(STATUS_LINE, "statusLine", value=line, replaces=False),
     )
 
@@ -204,7 +206,7 @@ def _codex(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wa
     given = environ.get("CODEX_HOME")
     folder = Path(given).expanduser() if given else home / ".codex"
     hooks = _hooks(_CODEX_EVENTS, started, " --agent codex")
-    memory = Setting(BUILTIN_MEMORY, "features.memories", value=False)
+    memory = Setting(BUILTIN_MEMORY, "features.memories", value=False, default=False)
     return (
         TomlFile(folder / "config.toml", started.server, offers=(memory,)),
         JsonFile(folder / "hooks.json", hooks=hooks),

@@ -108,8 +108,8 @@ def is_open_choice(agent: str, environ: Mapping[str, str], choice: str) -> bool:
             if setting.choice == choice:
                 found = Found.at(wanted.path)
                 with _about(found.path):
-                    is_so = setting_in(found.text, wanted, setting.name) == (setting.value,)
-                return not is_so and receipts.get(found.path) is None
+                    now = setting_in(found.text, wanted, setting.name) or (setting.default,)
+                return now != (setting.value,) and receipts.get(found.path) is None
     return False
 
 

@@ -46,6 +46,11 @@ export const Perdure = async ({ directory: cwd }) => {
   const briefings = new Map() // one for each session, so that its beginning stays the same
   const keeping = new Set()
   const lines = new Map() // what is given with the result of a call, by the call
+  const parents = new Map() // the session that started a subagent, by the subagent's own
+  const of = (sessionID) => {
+    const parent = parents.get(sessionID)
+    return parent ? { session_id: parent, agent_id: sessionID, cwd } : { session_id: sessionID, cwd }
+  }
   const briefing = (sessionID) => {
     if (!briefings.has(sessionID)) briefings.set(sessionID, hook("session-start", { session_id: sessionID, cwd }))
     return briefings.get(sessionID)
@@ -56,14 +61,15 @@ export const Perdure = async ({ directory: cwd }) => {
       const said = parts.filter((part) => part.type === "text" && !part.synthetic)
       if (!said.length) return
       const prompt = said.map((part) => plain(part.text)).join("\n")
-      await briefing(sessionID) // what it says is not said again
-      const text = await hook("user-prompt-submit", { session_id: sessionID, cwd, prompt })
+      if (!parents.has(sessionID)) await briefing(sessionID) // what it says is not said again
+      const event = parents.has(sessionID) ? "subagent-start" : "user-prompt-submit"
+      const text = await hook(event, { ...of(sessionID), prompt })
       const id = `${parts.at(-1).id}p` // after what was said
       if (text) parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
     },
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
       if (!EDITS.has(tool)) return
-      const said = { session_id: sessionID, cwd, tool_name: tool, tool_input: args, tool_use_id: callID }
+      const said = { ...of(sessionID), tool_name: tool, tool_input: args, tool_use_id: callID }
       const answer = await ask("pre-tool-use", said)
       if (answer.permissionDecision === "deny") throw new Error(answer.permissionDecisionReason)
       if (answer.additionalContext) lines.set(callID, answer.additionalContext)
@@ -72,16 +78,17 @@ export const Perdure = async ({ directory: cwd }) => {
       const texts = [lines.get(callID)]
       lines.delete(callID)
       if (isSource(tool)) {
-        const said = { session_id: sessionID, cwd, tool_name: tool, tool_input: args, tool_use_id: callID }
+        const said = { ...of(sessionID), tool_name: tool, tool_input: args, tool_use_id: callID }
         const output = String(result.output ?? "").slice(-MOST_OUTPUT)
         const tool_response = { output, exit_code: result.metadata?.exit }
         texts.push(await hook("post-tool-use", { ...said, tool_response }))
       }
       const text = texts.filter(Boolean).join("\n")
       if (text && typeof result.output === "string") result.output += `\n\n${text}`
+      else if (text && Array.isArray(result.content)) result.content.push({ type: "text", text })
     },
     "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
-      if (!sessionID) return
+      if (!sessionID || parents.has(sessionID)) return
       const text = await briefing(sessionID)
       if (text) system.push(text)
     },
@@ -90,7 +97,9 @@ export const Perdure = async ({ directory: cwd }) => {
       briefings.delete(sessionID)
     },
     event: async ({ event }) => {
-      if (event.type !== "session.idle") return
+      const created = event.type === "session.created" && event.properties.info
+      if (created?.parentID) parents.set(created.id, created.parentID)
+      if (event.type !== "session.idle" || parents.has(event.properties.sessionID)) return
       const kept = hook("stop", { session_id: event.properties.sessionID, cwd })
       keeping.add(kept)
       await kept
