@@ -46,7 +46,7 @@ import sys
 from perdure.agents import hooks, moments
 
 given = {{"pre-tool-use": "RULE-LINE", "post-tool-use": "FIX-LINE", "subagent-start": "SUB-LINE"}}
-event = sys.argv[2]
+event = sys.argv[2] if len(sys.argv) > 2 else ""
 if sys.argv[1] == "hook" and event in given:
     with open("{log}", "a") as log:
         print(event, file=log)
@@ -56,6 +56,9 @@ if sys.argv[1] == "hook" and event in given:
         moments.NOTHING if moment.may_only_block and not blocks else line
     )
     hooks.run(sys.argv[2:])
+    sys.exit()
+if sys.argv[1] == "private":
+    print("PRIVATE-IS", sys.argv[2])
     sys.exit()
 import os
 

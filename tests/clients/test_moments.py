@@ -60,7 +60,10 @@ def test_our_own_tools_are_passed_over(client: Client) -> None:
                 {"description": "look", "prompt": "Look.", "subagent_type": "general-purpose"},
             ),
         ),
-        ("codex", Call("spawn_agent", {"message": "Look.", "agent_type": "default"})),
+        (
+            "codex",
+            Call("multi_agent_v1/spawn_agent", {"message": "Look.", "agent_type": "default"}),
+        ),
         (
             "opencode",
             Call("task", {"description": "look", "prompt": "Look.", "subagent_type": "general"}),
@@ -70,7 +73,8 @@ def test_our_own_tools_are_passed_over(client: Client) -> None:
 def test_a_subagent_gets_a_line_of_its_own(new_client: NewClient, name: str, call: Call) -> None:
     client = new_client(name)
     client.speak()
-    ran = client.run("Let another look.", call, "It looked.", "Done.")
+    waits = client.kind.shell("sleep 2")  # Codex does not wait for it, and ends
+    ran = client.run("Let another look.", call, waits, waits, "It looked.", "Done.")
 
     assert "subagent-start" in client.traced, ran.output
     assert any("SUB-LINE" in each.text for each in ran.model.requests)
