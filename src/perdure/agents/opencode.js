@@ -80,8 +80,9 @@ export const Perdure = async ({ directory: cwd }) => {
       if (isSource(tool)) {
         const said = { ...of(sessionID), tool_name: tool, tool_input: args, tool_use_id: callID }
         const output = String(result.output ?? "").slice(-MOST_OUTPUT)
-        const tool_response = { output, exit_code: result.metadata?.exit }
-        texts.push(await hook("post-tool-use", { ...said, tool_response }))
+        const exit = result.metadata?.exit
+        const outcome = exit ? { error: `Exit code ${exit}\n${output}` } : { tool_response: output } // as Claude Code says it
+        texts.push(await hook("post-tool-use", { ...said, ...outcome }))
       }
       const text = texts.filter(Boolean).join("\n")
       if (text && typeof result.output === "string") result.output += `\n\n${text}`
