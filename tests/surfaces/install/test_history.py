@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents import history
 from perdure.agents.history import find_history, index_history
+from perdure.agents.pending import Waiting, keep
+from perdure.app.context import Context
 from tests.engine.importing.samples import (
     CHAT,
     as_lines,
@@ -44,8 +45,7 @@ def claude(home: Path, number: int, text: str) -> Path:
 def past(home: Path) -> Path:
     """Return a home with three sessions of Claude Code in two projects, and two of subagents."""
     texts = ("The lighthouse blinks every seven seconds.", "Which port is it?", "Rename the pier.")
-    for number, text in enumerate(texts):
-        path = claude(home, number, text)
+    *_, path = (claude(home, number, text) for number, text in enumerate(texts))
     aside = code_line("b", None, "user", "Look around the harbour.", isSidechain=True)
     put(path.parent / "agent-a1.jsonl", [aside])
     put(path.with_suffix("") / "subagents" / "agent-a2.jsonl", [aside])
@@ -119,13 +119,12 @@ def test_no_model_is_asked(past: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = '[llm]\nprovider = "openai"\nmodel = "m"\nextract = true\nmerge = true\n'
     (past / ".perdure" / "config.toml").write_text(config)
     asked: list[bool] = []
-    keep = history.keep
 
-    def watched(context: "history.Context", waiting: history.Waiting) -> None:
+    def watched(context: Context, waiting: Waiting) -> None:
         asked.append(context.config.llm.extract or context.config.llm.merge)
         keep(context, waiting)
 
-    monkeypatch.setattr(history, "keep", watched)
+    monkeypatch.setattr("perdure.agents.history.keep", watched)
     told("install", "claude-code", "--yes", "--history")
 
     assert asked == [False] * 3
