@@ -1,5 +1,7 @@
 """Real agents at the moments of a tool call: what reaches their model, and how it is refused."""
 
+import json
+
 import pytest
 
 from tests.clients.clients import Client, clients
@@ -48,6 +50,36 @@ def test_our_own_tools_are_passed_over(client: Client) -> None:
 
     assert ran.model.is_done, ran.output
     assert "-LINE" not in ran.shown
+
+
+_SERVERS = {
+    "claude-code": (".claude.json", "mcpServers", "mcp__toy__list"),
+    "codex": (".codex/config.toml", "", "mcp__toy/list"),
+    "gemini-cli": (".gemini/settings.json", "mcpServers", "mcp_toy_list"),
+    "opencode": (".config/opencode/opencode.json", "mcp", "toy_list"),
+}
+"""Where each has its servers, and how it calls the tool `list` of one that is named toy."""
+
+
+@clients()
+def test_the_tools_of_other_servers_are_noticed(client: Client) -> None:
+    file, section, tool = _SERVERS[client.kind.name]
+    path = client.home / file
+    text = path.read_text()
+    if section:
+        config = json.loads(text)
+        config[section]["toy"] = config[section]["perdure"]
+        text = json.dumps(config)
+    else:
+        entry = text.partition("[mcp_servers.perdure]")[2].partition("\n[")[0]
+        text += f"\n[mcp_servers.toy]\nrequired = true{entry}"
+    path.write_text(text)
+    client.speak()
+    ran = client.run("Ask it.", Call(tool, {}), "Done.")
+
+    assert ran.model.is_done, ran.output
+    assert "FIX-LINE" in ran.shown
+    assert client.traced == ["post-tool-use"]
 
 
 @pytest.mark.parametrize(
