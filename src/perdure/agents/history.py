@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from perdure.agents.pending import Waiting, folder_of, keep, note
 from perdure.agents.transcripts import Readings
 from perdure.config import load_config
+from perdure.engine.importing.sources import opened
 from perdure.errors import ForgottenError, PerdureError
 from perdure.files import write_whole
 
@@ -209,10 +210,11 @@ def _in_file(path: Path, session_id: str, project: str) -> Iterator[PastSession]
 
 
 def _head(path: Path) -> bytes:
+    """Return how a file begins; nothing of one that is not plain: a pipe would never end."""
     try:
-        with path.open("rb") as file:
+        with opened(path.resolve(strict=True)) as file:
             return file.read(_HEAD)
-    except OSError:
+    except (OSError, PerdureError):
         return b""
 
 

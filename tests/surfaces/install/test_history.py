@@ -146,6 +146,14 @@ def test_sessions_of_codex_are_found_without_those_of_subagents(home: Path) -> N
     assert "nine tons" in recalled("how much does the crane lift?")
 
 
+def test_a_pipe_among_them_stops_nobody(home: Path) -> None:
+    folder = home / ".codex" / "sessions"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / f"rollout-2026-03-02T10-00-00-{IDS[0]}.jsonl")
+
+    assert find_history("codex", os.environ).sessions == ()
+
+
 def test_sessions_of_gemini_cli_are_found(home: Path) -> None:
     put(home / ".gemini" / "tmp" / "harbour" / "chats" / "session-2026-03-02-9c.jsonl", CHAT)
 
