@@ -74,11 +74,9 @@ def test_it_stays_on_unless_somebody_says_so(home: Path, agent: str) -> None:
     assert b"memories" not in said
 
 
-@pytest.mark.parametrize(("name", "text"), [("on", BEFORE["on"]), ("other", BEFORE["other"])])
-def test_beside_changes_of_its_owner_the_old_value_comes_back(
-    home: Path, name: str, text: str
-) -> None:
-    put(home / SETTINGS, text)
+@pytest.mark.parametrize("name", ["on", "other"])
+def test_beside_changes_of_its_owner_the_old_value_comes_back(home: Path, name: str) -> None:
+    put(home / SETTINGS, BEFORE[name])
     told("install", "claude-code", "--yes", "--builtin-memory", "off")
     path = home / SETTINGS
     path.write_text(path.read_text().replace("{", '{ "mine": [1], ', 1))
@@ -88,15 +86,15 @@ def test_beside_changes_of_its_owner_the_old_value_comes_back(
     assert settings(home) == {"mine": [1], **expected, "model": "opus"}
 
 
-@pytest.mark.parametrize("text", [TOMLS["on"], TOMLS["table"], TOMLS["no table"]])
-def test_beside_changes_in_toml_the_old_value_comes_back(home: Path, text: str) -> None:
-    put(home / CODEX, text)
+@pytest.mark.parametrize("name", ["on", "table", "no table"])
+def test_beside_changes_in_toml_the_old_value_comes_back(home: Path, name: str) -> None:
+    put(home / CODEX, TOMLS[name])
     told("install", "codex", "--yes", "--builtin-memory", "off")
     path = home / CODEX
     path.write_text(f"{path.read_text()}\n[after]\nx = 1\n")
     told("install", "codex", "--yes", "--uninstall")
 
-    assert tomllib.loads(path.read_text()) == {**tomllib.loads(text), "after": {"x": 1}}
+    assert tomllib.loads(path.read_text()) == {**tomllib.loads(TOMLS[name]), "after": {"x": 1}}
 
 
 def test_what_its_owner_set_since_stays(home: Path) -> None:
