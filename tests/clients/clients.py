@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from perdure.agents.entries import COMMANDS
 from perdure.agents.hooks import home_of
 from perdure.agents.pending import Pending, locked
-from tests.clients.models import Model, Turn, serving
+from tests.clients.models import Call, Model, Turn, serving
 
 PERDURE = str(Path(sys.executable).with_name("perdure"))
 _SECONDS = 120
@@ -39,6 +40,33 @@ exec "{real}" "$@"
 """
 
 
+_SPEAKER = """\
+#!{python}
+import sys
+from perdure.agents import hooks, moments
+
+given = {{"pre-tool-use": "RULE-LINE", "post-tool-use": "FIX-LINE", "subagent-start": "SUB-LINE"}}
+event = sys.argv[2] if len(sys.argv) > 2 else ""
+if sys.argv[1] == "hook" and event in given:
+    with open("{log}", "a") as log:
+        print(event, file=log)
+    blocks = event == "pre-tool-use" and {blocks}
+    line = moments.Emission(given[event], blocks=blocks)
+    moments.MOMENTS[event] = lambda moment: (
+        moments.NOTHING if moment.may_only_block and not blocks else line
+    )
+    hooks.run(sys.argv[2:])
+    sys.exit()
+if sys.argv[1] == "private":
+    print("PRIVATE-IS", sys.argv[2])
+    sys.exit()
+import os
+
+os.execv("{real}", ["{real}", *sys.argv[1:]])
+"""
+"""Gives a line at each moment of a tool call, in the shape in which memory would."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One of the agents."""
@@ -52,6 +80,8 @@ class Kind:
     environ: Callable[[int], Mapping[str, str]]
     events: frozenset[str]
     """The hooks that a session calls."""
+    shell: Callable[[str], Call]
+    """The call of its tool that runs a command."""
     small: tuple[str, str] = ("", "")
     """What to replace in its config, and by what, so that it compacts its context early."""
     compact: str = ""
@@ -125,14 +155,23 @@ class Client:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def install(self) -> None:
-        self.perdure("install", self.kind.name, "--yes")
+    def install(self, *options: str) -> None:
+        self.perdure("install", self.kind.name, "--yes", *options)
 
     def trace(self) -> None:
         """Let what was installed note each call, with what a hook was told and answered."""
+        self._replace(_TRACER.format(real=PERDURE, log=self._trace))
+
+    def speak(self, *, blocks: bool = False) -> None:
+        """Let what was installed give a line at each tool call, or refuse it."""
+        values = {"python": sys.executable, "real": PERDURE, "log": self._trace, "blocks": blocks}
+        self._replace(_SPEAKER.format(**values))
+
+    def _replace(self, script: str) -> None:
+        """Put a script in the place of our program, wherever it was installed."""
         tracer = self.home / "traced" / "perdure"
         tracer.parent.mkdir()
-        tracer.write_text(_TRACER.format(real=PERDURE, log=self._trace), encoding="utf-8")
+        tracer.write_text(script, encoding="utf-8")
         tracer.chmod(0o755)
         for name in self.configured():
             path = self.home / name
@@ -291,6 +330,7 @@ KINDS = {
                 "ANTHROPIC_API_KEY": "made-up",
             },
             _EVENTS | {"session-end"},
+            lambda command: Call("Bash", {"command": command, "description": "run it"}),
             compact="/compact",
         ),
         Kind(
@@ -300,6 +340,7 @@ KINDS = {
             lambda port: {".codex/config.toml": _CODEX.format(port=port)},
             lambda _: {"SCRIPTED_KEY": "made-up"},
             _EVENTS,
+            lambda command: Call("exec_command", {"cmd": command}),
             small=("# mine\n", "# mine\nmodel_auto_compact_token_limit = 1000\n"),
         ),
         Kind(
@@ -312,6 +353,7 @@ KINDS = {
                 "GEMINI_API_KEY": "made-up",
             },
             _EVENTS | {"session-end"},
+            lambda command: Call("run_shell_command", {"command": command}),
             small=('2.5-flash"\n', '2.5-flash",\n    "compressionThreshold": 0.01\n'),
         ),
         Kind(
@@ -321,15 +363,19 @@ KINDS = {
             _opencode_settings,
             lambda _: {},
             _EVENTS,
+            lambda command: Call("bash", {"command": command, "description": "run it"}),
             small=('"name": "scripted"\n', '"limit": {"context": 90000, "output": 1000}\n'),
         ),
     )
 }
 INSTALLED = {
-    "claude-code": (".claude.json",),
+    "claude-code": (".claude.json", *(f".claude/commands/{name}.md" for name in COMMANDS)),
     "codex": (".codex/hooks.json",),
-    "gemini-cli": (),
-    "opencode": (".config/opencode/plugins/perdure.js",),
+    "gemini-cli": tuple(f".gemini/commands/{name}.toml" for name in COMMANDS),
+    "opencode": (
+        ".config/opencode/plugins/perdure.js",
+        *(f".config/opencode/commands/{name}.md" for name in COMMANDS),
+    ),
 }
 """What `perdure install` adds where there was nothing."""
 

@@ -5,37 +5,65 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
 from perdure.agents import toml_table
-from perdure.agents.jsonc import at, with_item, with_member, without, without_member
+from perdure.agents.jsonc import at, with_item, with_member, with_value, without, without_member
 from perdure.errors import InvalidValueError
 
 NAME = "perdure"
+BUILTIN_MEMORY, STATUS_LINE = "builtin-memory", "statusline"
+COMMANDS = ("forget", "private", "recall", "remember")
+"""The slash commands, for agents that have such."""
+_MARKED_LINES = 3
 AGENTS_MD = "agents-md"
 _SERVERS, _HOOKS, _TOML_SERVERS = "mcpServers", "hooks", "mcp_servers"
-_OURS = re.compile(r"(?:^|[/\s])perdure['\"]? hook(?:\s|$)")
+_OURS = re.compile(r"(?:^|[/\s])perdure['\"]? hook(?:\s+([a-z-]*)|$)")
 _CHOOSING = ("PERDURE_HOME", "MEMORY_VAULT_PATH")
 _SECONDS = 10
 """How long an agent waits for a hook; the hook itself ends sooner."""
-_CLAUDE_EVENTS = {
-    "SessionStart": "session-start",
-    "UserPromptSubmit": "user-prompt-submit",
-    "PreCompact": "pre-compact",
-    "Stop": "stop",
-    "SessionEnd": "session-end",
-}
-_CODEX_EVENTS = {name: _CLAUDE_EVENTS[name] for name in list(_CLAUDE_EVENTS)[:4]}
-_GEMINI_EVENTS = {
-    "SessionStart": "session-start",
-    "BeforeAgent": "user-prompt-submit",
-    "AfterAgent": "stop",
-    "SessionEnd": "session-end",
-}
-"""Not PreCompress: it comes before every request, whether anything is compacted or not."""
+_CLAUDE_EDITS = "Bash|Edit|MultiEdit|NotebookEdit|Write"
+_CLAUDE_SOURCES = "Bash|WebFetch|WebSearch|mcp__(?!(plugin_perdure_)?perdure__).*"
+_GEMINI_EDITS = "run_shell_command|replace|write_file"
+_GEMINI_SOURCES = "run_shell_command|web_fetch|google_web_search|mcp_(?!perdure_).*"
+_CLAUDE_EVENTS = (
+    ("SessionStart", "session-start", ""),
+    ("UserPromptSubmit", "user-prompt-submit", ""),
+    ("PreToolUse", "pre-tool-use", _CLAUDE_EDITS),
+    ("PostToolUse", "post-tool-use", _CLAUDE_SOURCES),
+    ("PostToolUseFailure", "post-tool-use", "Bash"),
+    ("SubagentStart", "subagent-start", ""),
+    ("PreCompact", "pre-compact", ""),
+    ("Stop", "stop", ""),
+    ("SessionEnd", "session-end", ""),
+)
+"""Its name of an event, ours, and which tools are meant: a regular expression."""
+_CODEX_EVENTS = (
+    ("SessionStart", "session-start", ""),
+    ("UserPromptSubmit", "user-prompt-submit", ""),
+    ("PreToolUse", "pre-tool-use", "Bash|apply_patch"),
+    ("PostToolUse", "post-tool-use", "Bash|mcp__.*"),
+    ("SubagentStart", "subagent-start", ""),
+    ("PreCompact", "pre-compact", ""),
+    ("Stop", "stop", ""),
+)
+"""Its regular expressions have no lookahead: the hook itself passes over our own tools."""
+_GEMINI_EVENTS = (
+    ("SessionStart", "session-start", ""),
+    ("BeforeAgent", "user-prompt-submit", ""),
+    ("BeforeTool", "pre-tool-use", _GEMINI_EDITS),
+    ("AfterTool", "pre-tool-use", _GEMINI_EDITS),
+    ("AfterTool", "post-tool-use", _GEMINI_SOURCES),
+    ("AfterAgent", "stop", ""),
+    ("SessionEnd", "session-end", ""),
+)
+"""BeforeTool can refuse a call, but gives its model no text; AfterTool gives it with the result.
+
+Not PreCompress: it comes before every request, whether anything is compacted or not.
+"""
 _BEGIN, _END = "<!-- perdure: begin -->", "<!-- perdure: end -->"
 _BLOCK = re.compile(rf"(?:(?<=\n)\r?\n)?{_BEGIN}.*?{_END}\r?\n?", re.DOTALL)
 
@@ -44,6 +72,30 @@ _BLOCK = re.compile(rf"(?:(?<=\n)\r?\n)?{_BEGIN}.*?{_END}\r?\n?", re.DOTALL)
 class Hook:
     event: str
     entry: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of the agent that its user may let us change."""
+
+    choice: str
+    """The question that decides: `BUILTIN_MEMORY` or `STATUS_LINE`."""
+    name: str
+    """A member of the JSON file, or `table.key` in TOML."""
+    value: object
+    default: object = None
+    """What the agent does if it is not set."""
+    replaces: bool = True
+    """Whether it replaces a value that its user has set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A setting that was changed, from what to what; `was` is empty if it was not there."""
+
+    name: str
+    value: object
+    was: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +108,32 @@ class JsonFile:
     """Where servers are."""
     hooks: tuple[Hook, ...] = ()
     beside: Mapping[str, object] | None = None
+    offers: tuple[Setting, ...] = ()
+    """Settings that the user may choose."""
+    settings: tuple[Setting, ...] = ()
+    """Those that were chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class TomlFile:
     path: Path
     server: Mapping[str, object]
+    offers: tuple[Setting, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WholeFile:
-    """A file that is ours; its first line says so."""
+    """A file that is ours; one of its first lines says so."""
 
     path: Path
     text: str
+    yields: bool = False
+    """Whether a file of the user with the same name stays, and this one is not written."""
 
-    @property
-    def mark(self) -> str:
-        return self.text.partition("\n")[0]
+    def is_ours(self, text: str) -> bool:
+        mark = next(line for line in self.text.splitlines() if "--uninstall" in line)
+        return mark in text.splitlines()[:_MARKED_LINES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +161,12 @@ class Started:
         return {**started, "env": self.chosen} if self.chosen else started
 
     def hook(self, event: str, more: str = "") -> str:
-        said = "".join(f"{name}={shlex.quote(value)} " for name, value in self.chosen.items())
-        return f"{said}{shlex.quote(self.program)} hook {event}{more}"
+        return self.run(f"hook {event}{more}")
+
+    def run(self, words: str) -> str:
+        """Return the shell command that runs this program with some words."""
+        chosen = "".join(f"{name}={shlex.quote(value)} " for name, value in self.chosen.items())
+        return f"{chosen}{shlex.quote(self.program)} {words}"
 
 
 def wanted_by(agent: str, environ: Mapping[str, str], program: str) -> tuple[Wanted, ...]:
@@ -122,19 +186,29 @@ def _claude_code(home: Path, environ: Mapping[str, str], started: Started) -> tu
     folder = Path(given).expanduser() if given else home / ".claude"
     servers = (folder if given else home) / ".claude.json"
     server = {"type": "stdio", **started.server}
-    hooks = tuple(Hook(name, _group(started.hook(event))) for name, event in _CLAUDE_EVENTS.items())
-    return JsonFile(folder / "settings.json", hooks=hooks), JsonFile(servers, servers=server)
+    hooks = _hooks(_CLAUDE_EVENTS, started)
+    return (
+        JsonFile(folder / "settings.json", hooks=hooks, offers=_claude_settings(started)),
+        JsonFile(servers, servers=server),
+        *_commands_in("claude-code", folder, ".md", started),
+    )
+
+
+def _claude_settings(started: Started) -> tuple[Setting, ...]:
+    line = {"type": "command", "command": started.run("statusline")}
+    return (
+        Setting(BUILTIN_MEMORY, "autoMemoryEnabled", value=False, default=True),
+        Setting(STATUS_LINE, "statusLine", value=line, replaces=False),
+    )
 
 
 def _codex(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
     given = environ.get("CODEX_HOME")
     folder = Path(given).expanduser() if given else home / ".codex"
-    hooks = tuple(
-        Hook(name, _group(started.hook(event, " --agent codex")))
-        for name, event in _CODEX_EVENTS.items()
-    )
+    hooks = _hooks(_CODEX_EVENTS, started, " --agent codex")
+    memory = Setting(BUILTIN_MEMORY, "features.memories", value=False, default=False)
     return (
-        TomlFile(folder / "config.toml", started.server),
+        TomlFile(folder / "config.toml", started.server, offers=(memory,)),
         JsonFile(folder / "hooks.json", hooks=hooks),
     )
 
@@ -156,11 +230,11 @@ def _cursor(home: Path, environ: Mapping[str, str], started: Started) -> tuple[W
 def _gemini_cli(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
     given = environ.get("GEMINI_CLI_HOME")
     folder = (Path(given).expanduser() if given else home) / ".gemini"
-    hooks = tuple(
-        Hook(name, _group(started.hook(event, " --agent gemini-cli"), _SECONDS * 1000))
-        for name, event in _GEMINI_EVENTS.items()
+    hooks = _hooks(_GEMINI_EVENTS, started, " --agent gemini-cli", _SECONDS * 1000)
+    return (
+        JsonFile(folder / "settings.json", servers=started.server, hooks=hooks),
+        *_commands_in("gemini-cli", folder, ".toml", started),
     )
-    return (JsonFile(folder / "settings.json", servers=started.server, hooks=hooks),)
 
 
 def _opencode(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
@@ -176,6 +250,7 @@ def _opencode(home: Path, environ: Mapping[str, str], started: Started) -> tuple
     return (
         JsonFile(file or folder / names[-1], servers=server, section="mcp"),
         WholeFile(folder / "plugins" / "perdure.js", plugin),
+        *_commands_in("opencode", folder, ".md", started),
     )
 
 
@@ -185,12 +260,33 @@ def _agents_md(home: Path, environ: Mapping[str, str], started: Started) -> tupl
     return (Section(Path.cwd() / "AGENTS.md", _text("agents.md")),)
 
 
+def _commands_in(agent: str, folder: Path, suffix: str, started: Started) -> Iterator[WholeFile]:
+    """Yield the slash commands of an agent, as Markdown or, for Gemini CLI, as TOML."""
+    for name in COMMANDS:
+        text = _text(f"commands/{name}{suffix}").replace("@agent@", agent)
+        text = text.replace("@private@", started.run("private"))
+        yield WholeFile(folder / "commands" / f"{name}{suffix}", text, yields=True)
+
+
 def _text(name: str) -> str:
     return files("perdure.agents").joinpath(name).read_text(encoding="utf-8")
 
 
-def _group(command: str, timeout: int = _SECONDS) -> dict[str, object]:
-    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+def _hooks(
+    events: Sequence[tuple[str, str, str]],
+    started: Started,
+    more: str = "",
+    timeout: int = _SECONDS,
+) -> tuple[Hook, ...]:
+    return tuple(
+        Hook(name, _group(started.hook(event, more), matcher, timeout))
+        for name, event, matcher in events
+    )
+
+
+def _group(command: str, matcher: str, timeout: int) -> dict[str, object]:
+    named = {"matcher": matcher} if matcher else {}
+    return {**named, "hooks": [{"type": "command", "command": command, "timeout": timeout}]}
 
 
 _AGENTS = {
@@ -221,6 +317,11 @@ def is_our_server(entry: object) -> bool:
     return False
 
 
+def _event_of(command: str) -> str:
+    found = _OURS.search(command)
+    return found[1] or "" if found else ""
+
+
 # ---------------------------------------------------------------- with our entries, and without
 @dataclass(frozen=True, slots=True)
 class Added:
@@ -229,18 +330,96 @@ class Added:
     text: str
     made: tuple[tuple[str, ...], ...] = ()
     was_partly_there: bool = False
+    replaced: tuple[Replaced, ...] = ()
+    left: str = ""
+    """What of the user's is in the place of ours, and stays."""
 
 
 def with_entries(text: str, wanted: Wanted) -> Added:
     """Return a text with what is wanted; `InvalidValueError` if it is broken, or our name taken."""
     match wanted:
         case TomlFile():
-            return _with_table(text, wanted)
+            return _with_settings(_with_table(text, wanted), wanted)
         case WholeFile():
             return _with_whole(text, wanted)
         case Section():
             return _with_section(text, wanted)
-    new = text if text.strip("\ufeff \t\r\n") else "{}\n"
+    return _with_settings(_with_members(text, wanted), wanted)
+
+
+def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) -> str:
+    """Return a text without our entries, nor what was made for them and is empty now."""
+    match wanted:
+        case TomlFile():
+            entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+            ours = is_our_server(entry)
+            return toml_table.without_table(text, _TOML_SERVERS, NAME) if ours else text
+        case WholeFile():
+            return "" if wanted.is_ours(text) else text
+        case Section():
+            return _BLOCK.sub("", text, count=1)
+    if _is_blank(text):
+        return text
+    if is_our_server(_members(text, (wanted.section,)).get(NAME)):
+        text = without_member(text, (wanted.section,), NAME)
+    for event in _members(text, (_HOOKS,)):
+        text = _without_hooks(text, event)
+    for path in sorted(made, key=len, reverse=True):
+        text = _without_empty(text, path)
+    return text
+
+
+def is_stale(text: str, wanted: Wanted) -> bool:
+    """Whether a text has entries of ours that are not those of this version, program and memory."""
+    match wanted:
+        case TomlFile():
+            entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+            return is_our_server(entry) and not _starts_as(entry, wanted.server)
+        case WholeFile():
+            return wanted.is_ours(text) and text != wanted.text
+        case Section():
+            found = _BLOCK.search(text)
+            return found is not None and _block(wanted, _newline(text)) not in found[0]
+    if _is_blank(text):
+        return False
+    server = _members(text, (wanted.section,)).get(NAME)
+    other = is_our_server(server) and not _starts_as(server, wanted.servers or {})
+    return other or _has_other_hooks(text, wanted)
+
+
+def _has_other_hooks(text: str, wanted: JsonFile) -> bool:
+    """Whether hooks of ours are there, and some are missing, or run something else."""
+    there: set[tuple[str, str, str]] = set()
+    for event, entries in _members(text, (_HOOKS,)).items():
+        for entry in entries if isinstance(entries, list) else ():
+            there.update((event, *each) for each in _calls(entry))
+    return bool(there) and there != {
+        (hook.event, *each) for hook in wanted.hooks for each in _calls(hook.entry)
+    }
+
+
+def _calls(entry: object) -> Iterator[tuple[str, str]]:
+    """Yield the matcher and the command of each hook of ours in an entry, or in its group."""
+    group = cast("dict[str, object]", entry) if isinstance(entry, Mapping) else {}
+    hooks = group.get("hooks")
+    for each in [group, *(hooks if isinstance(hooks, list) else [])]:
+        if is_our_hook(each):
+            yield str(group.get("matcher", "")), str(cast("dict[str, object]", each)["command"])
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip("\ufeff \t\r\n")
+
+
+def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
+    said = cast("dict[str, object]", entry)
+    return all(
+        said.get(name) == server.get(name) for name in ("command", "args", "env", "environment")
+    )
+
+
+def _with_members(text: str, wanted: JsonFile) -> Added:
+    new = "{}\n" if _is_blank(text) else text
     had_ours = _has_ours(new, wanted.section)
     made: list[tuple[str, ...]] = []
     for key, value in (wanted.beside or {}).items():
@@ -254,70 +433,55 @@ def with_entries(text: str, wanted: Wanted) -> Added:
     return Added(text if new == "{}\n" else new, tuple(made), had_ours and new != text)
 
 
-def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) -> str:
-    """Return a text without our entries, nor what was made for them and is empty now."""
-    match wanted:
-        case TomlFile():
-            entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
-            ours = is_our_server(entry)
-            return toml_table.without_table(text, _TOML_SERVERS, NAME) if ours else text
-        case WholeFile():
-            return "" if text.startswith(wanted.mark) else text
-        case Section():
-            return _BLOCK.sub("", text, count=1)
-    if not text.strip("\ufeff \t\r\n"):
+# ---------------------------------------------------------------- settings of the agent
+def _with_settings(added: Added, wanted: JsonFile | TomlFile) -> Added:
+    text, left, replaced = added.text, "", list(added.replaced)
+    for setting in wanted.settings:
+        was = setting_in(text, wanted, setting.name)
+        if was == (setting.value,):
+            continue
+        if was and not setting.replaces:
+            left = f"{setting.name} in {wanted.path}"
+            continue
+        text = _with_setting(text, wanted, setting.name, (setting.value,))
+        replaced.append(Replaced(setting.name, setting.value, was))
+    return replace(added, text=text, replaced=tuple(replaced), left=left)
+
+
+def without_setting(text: str, wanted: Wanted, changed: Replaced) -> str:
+    """Return a text with a setting as it was before; one that its user changed since stays."""
+    if not isinstance(wanted, JsonFile | TomlFile) or _is_blank(text):
         return text
-    if is_our_server(_members(text, (wanted.section,)).get(NAME)):
-        text = without_member(text, (wanted.section,), NAME)
-    for event in _members(text, (_HOOKS,)):
-        text = _without_hooks(text, event)
-    for path in sorted(made, key=len, reverse=True):
-        text = _without_empty(text, path)
-    return text
+    if setting_in(text, wanted, changed.name) != (changed.value,):
+        return text
+    return _with_setting(text, wanted, changed.name, changed.was)
 
 
-def is_stale(text: str, wanted: Wanted) -> bool:
-    """Whether a text has entries of ours that start another program, or use another memory."""
-    match wanted:
-        case TomlFile():
-            entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
-            return is_our_server(entry) and not _starts_as(entry, wanted.server)
-        case WholeFile():
-            return text.startswith(wanted.mark) and text != wanted.text
-        case Section():
-            found = _BLOCK.search(text)
-            return found is not None and _block(wanted, _newline(text)) not in found[0]
-    if not text.strip("\ufeff \t\r\n"):
-        return False
-    server = _members(text, (wanted.section,)).get(NAME)
-    other = is_our_server(server) and not _starts_as(server, wanted.servers or {})
-    return other or any(_is_other_hook(text, hook) for hook in wanted.hooks)
+def setting_in(text: str, wanted: Wanted, name: str) -> tuple[object, ...]:
+    """Return the value of a setting, or nothing if it is not set."""
+    if isinstance(wanted, TomlFile):
+        table, _, key = name.partition(".")
+        found = toml_table.tables_in(text).get(table)
+    else:
+        key, found = name, None if _is_blank(text) else _members(text, ())
+    return (found[key],) if isinstance(found, dict) and key in found else ()
 
 
-def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
-    said = cast("dict[str, object]", entry)
-    return all(
-        said.get(name) == server.get(name) for name in ("command", "args", "env", "environment")
-    )
+def _with_setting(
+    text: str, wanted: JsonFile | TomlFile, name: str, value: tuple[object, ...]
+) -> str:
+    if isinstance(wanted, TomlFile):
+        table, _, key = name.partition(".")
+        return toml_table.with_value(text, table, key, value)
+    text = "{}\n" if _is_blank(text) else text
+    if not value:
+        return without_member(text, (), name)
+    if name in _members(text, ()):
+        return with_value(text, name, value[0])
+    return with_member(text, (), name, value[0])
 
 
-def _is_other_hook(text: str, hook: Hook) -> bool:
-    there = _members(text, (_HOOKS,)).get(hook.event)
-    commands = (
-        {each for entry in there for each in _commands(entry)} if isinstance(there, list) else ()
-    )
-    return bool(commands) and not set(commands) <= set(_commands(hook.entry))
-
-
-def _commands(entry: object) -> Iterator[str]:
-    """Yield the commands of ours in an entry, or in the group that it is."""
-    said = cast("dict[str, object]", entry) if isinstance(entry, Mapping) else {}
-    hooks = said.get("hooks")
-    for each in [said, *(hooks if isinstance(hooks, list) else [])]:
-        if is_our_hook(each):
-            yield str(cast("dict[str, object]", each)["command"])
-
-
+# ---------------------------------------------------------------- one kind of file each
 def _with_table(text: str, wanted: TomlFile) -> Added:
     entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
     if entry is None:
@@ -328,9 +492,11 @@ def _with_table(text: str, wanted: TomlFile) -> Added:
 
 
 def _with_whole(text: str, wanted: WholeFile) -> Added:
-    if text.strip() and not text.startswith(wanted.mark):
-        raise _taken(wanted.path.name)
-    return Added(wanted.text)
+    if not text.strip() or wanted.is_ours(text):
+        return Added(wanted.text)
+    if wanted.yields:
+        return Added(text, left=str(wanted.path))
+    raise _taken(wanted.path.name)
 
 
 def _with_section(text: str, wanted: Section) -> Added:
@@ -379,7 +545,8 @@ def _with_hook(text: str, hook: Hook, made: list[tuple[str, ...]]) -> str:
     there = at(text, path)
     if there is None or not isinstance(there.plain, list):
         raise InvalidValueError(f"{'.'.join(path)} is no list")
-    if any(_our_parts(entry) for entry in there.plain):
+    ours = {_event_of(command) for _, command in _calls(hook.entry)}
+    if any(_event_of(command) in ours for entry in there.plain for _, command in _calls(entry)):
         return text
     return with_item(text, path, hook.entry)
 

@@ -29,6 +29,11 @@ class HookInput:
     raw: Mapping[str, object] = field(default_factory=dict, repr=False)
     """All of it."""
 
+    @property
+    def event(self) -> str:
+        """The client's own name of the event."""
+        return _text(self.raw, "hook_event_name")
+
     @classmethod
     def parse(cls, data: bytes) -> "HookInput":
         """Read what was sent; `InvalidValueError` if it is not a JSON object."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,6 +40,9 @@ KEEPING = frozenset({"pre-compact", "stop", "session-end"})
 EVENTS = tuple(_NAMES)
 DRAIN = "drain"
 CURSOR = "cursor"
+GEMINI_CLI = "gemini-cli"
+_OWN_TOOL = re.compile(r"mcp_{1,2}(?:plugin_perdure_)?perdure_|perdure_")
+"""How the clients call the tools of our own server; opencode has no prefix before it."""
 _LAST_WORDS_SECONDS = 0.5
 
 
@@ -120,22 +124,27 @@ def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]
     if wishes.event in KEEPING:
         _keep(wishes, home, given)
         return {}
+    if _OWN_TOOL.match(given.tool):  # Codex has no matcher that leaves them out
+        return {}
     admitted = admitted_call(wishes.event, home, os.environ, given)
     if admitted is None:
         return {}
     from perdure.agents.moments import MOMENTS, Moment
 
     emission = MOMENTS[wishes.event](Moment(wishes.agent, home, admitted))
-    return _as_json(wishes, emission) if emission.text else {}
+    return _as_json(wishes, given, emission) if emission.text else {}
 
 
-def _as_json(wishes: Wishes, emission: "Emission") -> dict[str, object]:
+def _as_json(wishes: Wishes, given: HookInput, emission: "Emission") -> dict[str, object]:
     from perdure.model.speech import marked
 
     text = marked(emission.text)  # what comes back in a transcript is not learned from
     if wishes.agent == CURSOR:
         return {"additional_context": text}
-    named: dict[str, object] = {"hookEventName": _NAMES[wishes.event]}
+    if emission.blocks and wishes.agent == GEMINI_CLI:
+        return {"decision": "deny", "reason": text}
+    # One of our events stands for several of a client, and each wants to read its own name.
+    named: dict[str, object] = {"hookEventName": given.event or _NAMES[wishes.event]}
     if emission.blocks:
         refusal = {"permissionDecision": "deny", "permissionDecisionReason": text}
         return {"hookSpecificOutput": {**named, **refusal}}

@@ -7,19 +7,25 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 
 from perdure.agents.entries import (
     AGENTS_MD,
+    JsonFile,
+    Replaced,
+    TomlFile,
     Wanted,
     WholeFile,
     is_stale,
     program,
+    setting_in,
     wanted_by,
     with_entries,
     without_entries,
+    without_setting,
 )
 from perdure.app.setup import alone_in
 from perdure.config import load_config
@@ -43,6 +49,8 @@ class Installation:
     changes: tuple["Change", ...]
     _home: Path
     _receipts: "Receipts"
+    left: tuple[str, ...] = ()
+    """What of the user's is in the place of ours, and stays."""
 
     def apply(self) -> "Iterator[tuple[Change, Path | None]]":
         """Write each file; yield its change, and the backup if there is one.
@@ -62,16 +70,47 @@ class Installation:
 
 
 def plan_installation(
-    agent: str, environ: Mapping[str, str], *, uninstall: bool = False
+    agent: str,
+    environ: Mapping[str, str],
+    *,
+    uninstall: bool = False,
+    choices: Mapping[str, bool] = MappingProxyType({}),
 ) -> Installation:
-    """Return what installing or uninstalling would change; `ConfigError` if it can't be done."""
+    """Return what installing or uninstalling would change; `ConfigError` if it can't be done.
+
+    The choices say which settings of the agent to change, or to change back; those that are not
+    named stay as they were chosen before.
+    """
+    home, receipts = _receipts_of(agent, environ)
+    files = wanted_by(agent, environ, program())
+    if uninstall:
+        changes = [_removed(receipts, each) for each in files]
+    else:
+        changes = [_added(receipts, each, choices) for each in files]
+    changed = tuple(each for each in changes if each.is_any)
+    left = tuple(each.left for each in changes if each.left)
+    return Installation(changed, home, receipts, left)
+
+
+def _receipts_of(agent: str, environ: Mapping[str, str]) -> "tuple[Path, Receipts]":
     home = load_config(environ).home
     # Each project has an AGENTS.md of its own, and a receipt for it.
     place = f"{agent}/{digest(bytes(Path.cwd()))[:12]}" if agent == AGENTS_MD else agent
-    receipts = Receipts(home, place)
-    plan = _removed if uninstall else _added
-    changes = (plan(receipts, each) for each in wanted_by(agent, environ, program()))
-    return Installation(tuple(each for each in changes if each.is_any), home, receipts)
+    return home, Receipts(home, place)
+
+
+def is_open_choice(agent: str, environ: Mapping[str, str], choice: str) -> bool:
+    """Whether a setting of the agent is neither as the choice would make it, nor was chosen."""
+    _, receipts = _receipts_of(agent, environ)
+    for wanted in wanted_by(agent, environ, program()):
+        offers = wanted.offers if isinstance(wanted, JsonFile | TomlFile) else ()
+        for setting in offers:
+            if setting.choice == choice:
+                found = Found.at(wanted.path)
+                with _about(found.path):
+                    now = setting_in(found.text, wanted, setting.name) or (setting.default,)
+                return now != (setting.value,) and receipts.get(found.path) is None
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +120,8 @@ class Change:
     """None removes it."""
     receipt: "Receipt | None"
     """None forgets the one that there is."""
+    left: str = ""
+    """What of the user's is in the place of ours, and stays."""
 
     @property
     def is_any(self) -> bool:
@@ -96,23 +137,53 @@ class Change:
         return "".join(f"{line}\n" for line in lines)
 
 
-def _added(receipts: "Receipts", wanted: Wanted) -> Change:
+def _added(receipts: "Receipts", wanted: Wanted, choices: Mapping[str, bool]) -> Change:
     found = Found.at(wanted.path)
-    with _about(found.path):
-        stale = is_stale(found.text, wanted)
-        text = without_entries(found.text, wanted, ()) if stale else found.text
-        added = with_entries(text, wanted)
-    content = found.encoded(added.text)
     before = receipts.get(found.path)
-    made = added.made if before is None else tuple({*added.made, *before.made})
+    wanted = _chosen(wanted, choices, before)
     if before is not None and before.undoes(found.content):
-        if not stale:
-            return Change(found, found.content, before)
-        return Change(found, content, replace(before, after=digest(content), made=made))
-    is_exact = not added.was_partly_there and not stale
-    receipt = Receipt(found.content, is_exact, digest(content), made)
-    unchanged = added.text == found.text
-    return Change(found, found.content if unchanged else content, receipt)
+        return _made_again(found, wanted, before)
+    made, replaced = (before.made, before.replaced) if before else ((), ())
+    with _about(found.path):
+        text, stale = found.text, is_stale(found.text, wanted)
+        for each in replaced:
+            text = text if _is_wanted(wanted, each) else without_setting(text, wanted, each)
+        text = without_entries(text, wanted, ()) if stale else text
+        added = with_entries(text, wanted)
+    content = found.content if added.text == found.text else found.encoded(added.text)
+    still = (each for each in replaced if _is_wanted(wanted, each))
+    receipt = Receipt(
+        found.content,
+        not added.was_partly_there and not stale and not replaced,
+        digest(content or b""),
+        tuple({*added.made, *made}),
+        (*still, *added.replaced),
+    )
+    return Change(found, content, receipt, added.left)
+
+
+def _made_again(found: "Found", wanted: Wanted, before: "Receipt") -> Change:
+    """Return the change of a file that is as we made it: it is made from what was there before."""
+    original = replace(found, content=before.before)
+    with _about(found.path):
+        added = with_entries(original.text, wanted)
+    content = original.encoded(added.text)
+    receipt = Receipt(before.before, True, digest(content), added.made, added.replaced)  # noqa: FBT003 - it is exact
+    return Change(found, content, receipt, added.left)
+
+
+def _chosen(wanted: Wanted, choices: Mapping[str, bool], before: "Receipt | None") -> Wanted:
+    """Return what is wanted with the settings that were chosen, now or before."""
+    if not isinstance(wanted, JsonFile | TomlFile):
+        return wanted
+    known = {each.name for each in before.replaced} if before else set()
+    settings = (each for each in wanted.offers if choices.get(each.choice, each.name in known))
+    return replace(wanted, settings=tuple(settings))
+
+
+def _is_wanted(wanted: Wanted, changed: Replaced) -> bool:
+    settings = wanted.settings if isinstance(wanted, JsonFile | TomlFile) else ()
+    return any(each.name == changed.name and each.value == changed.value for each in settings)
 
 
 def _removed(receipts: "Receipts", wanted: Wanted) -> Change:
@@ -120,8 +191,11 @@ def _removed(receipts: "Receipts", wanted: Wanted) -> Change:
     receipt = receipts.get(found.path)
     if receipt is not None and receipt.undoes(found.content):
         return Change(found, receipt.before, None)
+    made, replaced = (receipt.made, receipt.replaced) if receipt else ((), ())
     with _about(found.path):
-        text = without_entries(found.text, wanted, () if receipt is None else receipt.made)
+        text = without_entries(found.text, wanted, made)
+        for each in replaced:
+            text = without_setting(text, wanted, each)
     content = found.content if text == found.text else found.encoded(text)
     is_all_ours = isinstance(wanted, WholeFile) and not text
     return Change(found, None if is_all_ours else content, None)
@@ -148,6 +222,8 @@ class Receipt:
     after: str
     """The hash of what it was then made."""
     made: tuple[tuple[str, ...], ...] = ()
+    replaced: tuple[Replaced, ...] = ()
+    """Settings of the agent that were changed."""
 
     def undoes(self, content: bytes | None) -> bool:
         """Whether a file is just what we made of it."""
@@ -170,7 +246,12 @@ class Receipts:
                 return None
             before = self.backup(path).read_bytes() if said["was_there"] else None
             made = tuple(tuple(map(str, each)) for each in said["made"])
-            return Receipt(before, bool(said["is_exact"]), str(said["after"]), made)
+            changed = (
+                Replaced(str(each["name"]), each["value"], tuple(each["was"]))
+                for each in said.get("replaced", ())
+            )
+            is_exact, after = bool(said["is_exact"]), str(said["after"])
+            return Receipt(before, is_exact, after, made, tuple(changed))
         except (OSError, ValueError, KeyError, TypeError):  # then it is taken back entry by entry
             return None
 
@@ -182,6 +263,7 @@ class Receipts:
             "is_exact": receipt.is_exact,
             "after": receipt.after,
             "made": receipt.made,
+            "replaced": [asdict(each) for each in receipt.replaced],
         }
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if receipt.before is not None:

@@ -162,6 +162,16 @@ def with_item(text: str, path: Path, value: object) -> str:
     return _added(text, _there(text, path), "", value)
 
 
+def with_value(text: str, key: str, value: object) -> str:
+    """Return the text with another value of a member that the outermost object has once."""
+    (found,) = (each.value for each in _there(text, ()).elements if each.key == key)
+    line = text[: found.start].rpartition("\n")[2]
+    style = Style.of(text)
+    outer = line[: len(line) - len(line.lstrip(" \t"))]
+    new = json.dumps(value) if style.is_one_line else style.dumped(value, outer)
+    return text[: found.start] + new + text[found.end :]
+
+
 def _there(text: str, path: Path) -> Container:
     container = at(text, path)
     if container is None:

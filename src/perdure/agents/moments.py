@@ -61,6 +61,11 @@ class Moment:
     given: HookInput
 
     @property
+    def may_only_block(self) -> bool:
+        """Whether the client takes a refusal now, and no text (Gemini CLI, before a tool)."""
+        return self.given.event == "BeforeTool"
+
+    @property
     def has_memory(self) -> bool:
         return (self.home / "histories").is_dir()
 

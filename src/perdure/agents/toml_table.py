@@ -1,4 +1,4 @@
-"""One table at the end of a TOML file. All else stays as it is, to the letter."""
+"""One table at the end of a TOML file, and one value. All else stays as it is, to the letter."""
 
 import json
 import re
@@ -62,6 +62,43 @@ def without_table(text: str, parent: str, name: str) -> str:
     new = block.sub("", text)
     _check(new, wanted, parent)
     return new
+
+
+def with_value(text: str, table: str, key: str, value: tuple[object, ...]) -> str:
+    """Return the text with another value of a key in a table; without the key if there is none.
+
+    A table that is not there is added at the end, and removed when nothing is left in it.
+    """
+    newline = "\r\n" if "\r\n" in text else "\n"
+    wanted = tables_in(text)
+    values = wanted.setdefault(table, {})
+    if not isinstance(values, dict):
+        raise InvalidValueError(f"{table} is not a table")
+    values.pop(key, None)
+    if value:
+        values[key] = value[0]
+    line = f"{key} = {_told(value[0])}" if value else ""
+    header = re.search(rf"^[ \t]*\[\s*{re.escape(table)}\s*\][^\n]*(?:\n|\Z)", text, re.MULTILINE)
+    if header is None:
+        gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
+        new = f"{text}{gap}[{table}]{newline}{line}{newline}"
+    elif values:
+        new = text[: header.end()] + _with_line(text[header.end() :], key, line, newline)
+    else:
+        before = re.sub(r"(?<=\n)\r?\n\Z", "", text[: header.start()])
+        new = before + _with_line(text[header.end() :], key, "", newline)
+    _check(new, wanted, table)
+    return new
+
+
+def _with_line(text: str, key: str, line: str, newline: str) -> str:
+    """Return what follows a table's header with another line for a key, or without it."""
+    found = re.search(rf"^[ \t]*{re.escape(key)}[ \t]*=[^\r\n#]*", text, re.MULTILINE)
+    if found is None:
+        return f"{line}{newline}{text}" if line else text
+    if line:
+        return text[: found.start()] + line + text[found.end() :]
+    return text[: found.start()] + text[found.end() :].partition("\n")[2]
 
 
 def _check(new: str, wanted: dict[str, object], parent: str) -> None:

@@ -2,6 +2,7 @@
 
 import json as encoding
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -14,6 +15,7 @@ Json = Mapping[str, object]
 
 _AT_ONCE = 500
 _WIDEST = 60
+_SECONDS_PER_LINE = 10.0
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
 
@@ -47,10 +49,13 @@ def mention(line: str) -> None:
 
 
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function of what is done and of the whole, which moves a bar on a terminal."""
+def progress(label: str, *, lines: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function of what is done and of the whole, which moves a bar on a terminal.
+
+    Elsewhere it prints nothing or, with `lines`, a line now and then.
+    """
     if not animated():
-        yield lambda _done, _whole: None
+        yield _lines(label) if lines else lambda _done, _whole: None
         return
     with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
 
@@ -59,6 +64,18 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
             bar.update(done - bar.pos)
 
         yield show
+
+
+def _lines(label: str) -> Callable[[int, int], None]:
+    last = time.monotonic()
+
+    def show(done: int, whole: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS_PER_LINE:
+            last = time.monotonic()
+            mention(f"{label}: {done:,} of {whole:,}")
+
+    return show
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:

@@ -225,7 +225,7 @@ def test_a_hook_is_known_by_what_it_runs(command: str, *, is_ours: bool) -> None
 
 def test_agents_get_the_memory_that_is_chosen_here() -> None:
     environ = {**ENVIRON, "PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
-    settings, servers = wanted_by("claude-code", environ, "perdure")
+    settings, servers, *_ = wanted_by("claude-code", environ, "perdure")
     config, _ = wanted_by("codex", environ, "perdure")
     chosen = {"PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents.entries import AGENTS, AGENTS_MD, program, wanted_by
+from perdure.agents.entries import AGENTS, AGENTS_MD, COMMANDS, program, wanted_by
 from perdure.agents.hooks import EVENTS
 from perdure.agents.install import Found
 from perdure.errors import (
@@ -213,6 +213,9 @@ def test_a_folder_of_ones_own_is_heeded(home: Path, monkeypatch: pytest.MonkeyPa
         "gemini/.gemini/settings.json",
         "xdg/opencode/opencode.json",
         "xdg/opencode/plugins/perdure.js",
+        *(f"elsewhere/commands/{name}.md" for name in COMMANDS),
+        *(f"gemini/.gemini/commands/{name}.toml" for name in COMMANDS),
+        *(f"xdg/opencode/commands/{name}.md" for name in COMMANDS),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from perdure.agents.entries import JsonFile, wanted_by
+from perdure.agents.entries import COMMANDS, JsonFile, WholeFile, wanted_by
 from perdure.surfaces.mcp.schema import TOOLS
 from tests.docs.blocks import REPOSITORY
 
@@ -20,7 +20,7 @@ def read(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def installed() -> tuple[JsonFile, JsonFile]:
-    settings, servers = wanted_by("claude-code", {"HOME": "/home/ana"}, "perdure")
+    settings, servers, *_ = wanted_by("claude-code", {"HOME": "/home/ana"}, "perdure")
     assert isinstance(settings, JsonFile)
     assert isinstance(servers, JsonFile)
     return settings, servers
@@ -34,6 +34,18 @@ def test_its_hooks_are_those_that_are_installed(installed: tuple[JsonFile, JsonF
 
 def test_its_server_is_the_one_that_is_installed(installed: tuple[JsonFile, JsonFile]) -> None:
     assert read(".mcp.json") == {"mcpServers": {"perdure": installed[1].servers}}
+
+
+def test_its_slash_commands_are_those_that_are_installed() -> None:
+    _, _, *commands = wanted_by("claude-code", {"HOME": "/home/ana"}, "perdure")
+    installed = {each.path.name: each.text for each in commands if isinstance(each, WholeFile)}
+    plugin = {path.name: path.read_text() for path in (REPOSITORY / "commands").iterdir()}
+
+    assert sorted(plugin) == sorted(f"{name}.md" for name in COMMANDS)
+    assert plugin == {
+        name: re.sub(r"^# .*\n", "", text, count=1, flags=re.MULTILINE)
+        for name, text in installed.items()
+    }
 
 
 def test_its_version_is_ours() -> None:

@@ -455,6 +455,8 @@ class SessionImporter:
     ) -> State:
         """Say how the messages stand to those that are there; `NodeExistsError` if they differ."""
         before = self._sessions.messages(place, ctx)
+        if not before and not forgotten.entries:  # screened when it is kept
+            return State.NEW
         said = Screened(read_messages(item.messages).messages, forgotten).after(before)
         if not same(before, said):
             raise NodeExistsError(

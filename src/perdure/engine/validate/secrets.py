@@ -79,6 +79,8 @@ def masked(text: str) -> tuple[str, list[Secret]]:
     Neither a value nor its length is left.
     """
     found = secrets_in(text)
+    if not found:
+        return text, found
     result = _without(text, found)
     for _ in range(_ROUNDS):  # what stood beside a secret may be one without it
         again = secrets_in(result)

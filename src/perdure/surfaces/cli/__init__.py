@@ -59,7 +59,7 @@ SECTIONS = {
         ),
         "private": _command("private", "Keep nothing of an agent's session."),
         "briefing": _command("briefing", "Print what an agent gets when a session starts here."),
-        "install": _command("install", "Tell a coding agent of memory, in its own config."),
+        "install": _command("install", "Connect a coding agent with memory, in its own config."),
     },
     "Projects": {
         "projects": _command("projects", "List, name, merge, split and move projects."),

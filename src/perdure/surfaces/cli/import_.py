@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from perdure import Imported, import_formats, is_export
+from perdure.agents.history import AGENTS_WITH_HISTORY
 from perdure.app import import_memory
 from perdure.errors import InvalidValueError
 from perdure.surfaces import out
+from perdure.surfaces.cli.install import index_sessions
 from perdure.surfaces.cli.options import (
     ONE_OBJECT,
     as_json,
@@ -41,7 +43,12 @@ class _FormatName(click.Choice[str]):
 
 
 @click.command("import")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--history",
+    type=click.Choice(AGENTS_WITH_HISTORY),
+    help="Instead of PATH: the past sessions of an agent on this machine.",
+)
 @click.option(
     "--format",
     type=_FormatName([*import_formats(), _EXPORT]),
@@ -56,14 +63,27 @@ class _FormatName(click.Choice[str]):
 @as_json(ONE_OBJECT)
 @project_option
 @caller_options
-def import_command(path: Path, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as click has checked them
+def import_command(
+    path: Path | None,
+    *,
+    history: str | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - as click has checked them
+) -> None:
     """Take in what other programs remember, or a memory that was exported.
 
     PATH is a data export of ChatGPT or Claude (the archive as it is, or conversations.json),
     sessions of Claude Code or Codex, an export of mem0, memory.json of MCP's memory server, or a
     folder of Markdown. What is there already is passed over: import as often as you like. A folder
     that `perdure export` wrote becomes the memory here, with its history, if there is none yet.
+    With --history, the past sessions of an agent are kept and learned from, as its hooks do it.
     """
+    if (path is None) == (history is None):
+        raise click.UsageError("Give either PATH or --history. Fix: name what to import.")
+    if history is not None:
+        index_sessions(history)
+        return
+    assert path is not None  # noqa: S101 - one of them is
     project, caller, dry_run = project_in(options), caller_in(options), options["dry_run"]
     if options["format"] == _EXPORT or (options["format"] is None and is_export(path)):
         _import_memory(path, dry_run=dry_run, as_json=as_json)

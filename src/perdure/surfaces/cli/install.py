@@ -1,22 +1,27 @@
 """`perdure install`."""
 
 import os
+import sys
 
 import click
 
-from perdure.agents.entries import AGENTS
-from perdure.agents.install import plan_installation
+from perdure.agents.entries import AGENTS, BUILTIN_MEMORY, STATUS_LINE
+from perdure.agents.install import Installation, is_open_choice, plan_installation
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ask_first
-from perdure.surfaces.telling import shown
+from perdure.surfaces.telling import counted, shown
 
 _HINTS = {
-    "claude-code": "start Claude Code anew; `/hooks` and `/mcp` show it",
-    "codex": "start Codex anew, and let it trust the hooks: `/hooks` and `/mcp` show it",
-    "gemini-cli": "start Gemini CLI anew; `/hooks` and `/mcp` show it",
-    "opencode": "start opencode anew; `opencode mcp list` shows the server",
-    "cursor": "start Cursor anew; its settings show the server and the hook",
+    "claude-code": "start Claude Code again; `/hooks` and `/mcp` show it",
+    "codex": "start Codex again, and let it trust the hooks: `/hooks` and `/mcp` show it",
+    "gemini-cli": "start Gemini CLI again; `/hooks` and `/mcp` show it",
+    "opencode": "start opencode again; `opencode mcp list` shows the server",
+    "cursor": "start Cursor again; its settings show the server and the hook",
     "agents-md": "agents that read this AGENTS.md know of memory",
+}
+_BUILT_IN = {
+    "claude-code": "Claude Code has a memory of its own (MEMORY.md)",
+    "codex": "Codex has a memory of its own",
 }
 
 
@@ -24,14 +29,48 @@ _HINTS = {
 @click.argument("agent", type=click.Choice(AGENTS))
 @click.option("--dry-run", is_flag=True, help="Show what would be changed, and change nothing.")
 @click.option("--uninstall", is_flag=True, help="Take back what was added, and nothing else.")
+@click.option(
+    "--history/--no-history", default=None, help="Index the agent's past sessions, or don't."
+)
+@click.option(
+    "--builtin-memory",
+    type=click.Choice(["on", "off"]),
+    help="Keep the agent's own memory on, or switch it off.",
+)
+@click.option("--statusline", is_flag=True, help="Show memory in Claude Code's status line.")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
-def install_command(agent: str, *, dry_run: bool, uninstall: bool, yes: bool) -> None:
-    """Tell a coding agent of memory, in its own config.
+def install_command(  # noqa: PLR0913 - an option each
+    agent: str,
+    *,
+    dry_run: bool,
+    uninstall: bool,
+    history: bool | None,
+    builtin_memory: str | None,
+    statusline: bool,
+    yes: bool,
+) -> None:
+    """Connect a coding agent with memory, in its own config.
 
-    Adds the MCP server and hooks to the files of your user; all else in them stays as it is, to the
-    letter. Shows first what will change, and keeps a backup. Twice is once.
+    Adds the MCP server, hooks and slash commands to the files of your user; all else in them stays
+    as it is, to the letter. Shows first what will change, and keeps a backup. Twice is once. Then
+    offers to index the agent's past sessions.
     """
-    plan = plan_installation(agent, os.environ, uninstall=uninstall)
+    asks = not (yes or dry_run or uninstall) and sys.stdin.isatty()
+    choices = {} if builtin_memory is None else {BUILTIN_MEMORY: builtin_memory == "off"}
+    if asks and builtin_memory is None and is_open_choice(agent, os.environ, BUILTIN_MEMORY):
+        question = f"{_BUILT_IN[agent]}. Keep it on beside Perdure?"
+        choices[BUILTIN_MEMORY] = not click.confirm(question, default=True, err=True)
+    if statusline:
+        choices[STATUS_LINE] = True
+    plan = plan_installation(agent, os.environ, uninstall=uninstall, choices=choices)
+    _apply(plan, agent, dry_run=dry_run, uninstall=uninstall, yes=yes)
+    if not (dry_run or uninstall):
+        _offer_history(agent, history, asks=asks)
+
+
+def _apply(plan: Installation, agent: str, *, dry_run: bool, uninstall: bool, yes: bool) -> None:
+    for each in plan.left:
+        out.mention(f"yours, and left alone: {shown(each)}")
     if not plan.changes:
         done = "is not there, and nothing was" if uninstall else "is there already, and nothing was"
         out.mention(f"it {done} changed")
@@ -48,4 +87,47 @@ def install_command(agent: str, *, dry_run: bool, uninstall: bool, yes: bool) ->
         kept = f"; as it was, it is in {shown(str(backup))}" if backup else ""
         verb = "removed" if change.content is None else "wrote"
         out.line(f"{verb} {shown(str(change.found.path))}{kept}")
-    out.mention("start it anew" if uninstall else f"now {_HINTS[agent]}")
+    out.mention("start it again" if uninstall else f"now {_HINTS[agent]}")
+
+
+# ---------------------------------------------------------------- past sessions
+def _offer_history(agent: str, wanted: bool | None, *, asks: bool) -> None:  # noqa: FBT001 - None asks
+    """Index the agent's past sessions if the user wants it; if not, say how to do it later."""
+    from perdure.agents.history import find_history, stays_here
+
+    found = find_history(agent, os.environ)
+    if not found.sessions or wanted is False:
+        return
+    number = counted(len(found.sessions), "past session")
+    what = f"{number} of {counted(found.projects, 'project')}"
+    if wanted is None and asks:
+        here = stays_here(os.environ)
+        terms = "nothing leaves this machine" if here else "their texts go to your embedding model"
+        question = f"{what}; index now? about {found.seconds:,} s, {terms}"
+        wanted = click.confirm(question, default=True, err=True)
+    if wanted:
+        index_sessions(agent)
+    else:
+        out.mention(f"{what}; to index them: `perdure import --history {agent}`")
+
+
+def index_sessions(agent: str) -> None:
+    """Index the past sessions of an agent that are new, and say what came of it."""
+    from perdure.agents.history import find_history, index_history
+
+    found = find_history(agent, os.environ)
+    if not found.sessions:
+        out.mention("no past session is new")
+        return
+    try:
+        with out.progress("indexing", lines=True) as show:
+            done = index_history(found, os.environ, show)
+    except KeyboardInterrupt:
+        out.mention(f"stopped; `perdure import --history {agent}` goes on from here")
+        raise
+    out.line(f"{counted(done.kept, 'session')} of {counted(found.projects, 'project')} indexed")
+    if done.failed:
+        out.mention(f"{counted(done.failed, 'session')} can't be read: see `perdure doctor`")
+    if done.candidates:
+        verb = "waits" if done.candidates == 1 else "wait"
+        out.line(f"{counted(done.candidates, 'candidate')} {verb}: `perdure review`")

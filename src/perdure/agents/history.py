@@ -1,0 +1,225 @@
+"""Past sessions of an agent on this machine: found when it is connected, and indexed on request."""
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.agents.pending import Waiting, folder_of, keep, note
+from perdure.agents.transcripts import Readings
+from perdure.config import load_config
+from perdure.engine.importing.sources import opened
+from perdure.errors import ForgottenError, PerdureError
+from perdure.files import write_whole
+
+if TYPE_CHECKING:
+    from perdure.app import Context
+
+_BYTES_PER_SECOND = 1_000_000
+"""Measured: 0.5 MB of transcripts with little but messages, 1.5 MB where tools answered a lot."""
+_HEAD = 65_536
+_CWD = re.compile(rb'"cwd":\s*("(?:[^"\\]|\\.)*")')
+_SESSION_ID = re.compile(rb'"sessionId":\s*"([\w-]+)"')
+_SUBAGENT = re.compile(
+    rb'"thread_source":\s*"subagent"|"source":\s*\{\s*"subagent"|"kind":\s*"subagent"'
+)
+_ID = 36
+"""Characters of a session's id at the end of the name of Codex's file."""
+_MOST_CANDIDATES = 10_000
+_LOCAL_EMBEDDERS = frozenset({"auto", "minilm", "none"})
+
+
+@dataclass(frozen=True, slots=True)
+class PastSession:
+    """A session of the user. What a subagent did is not one."""
+
+    session_id: str
+    transcript: Path
+    project: str
+    """What tells its project from others: a folder, or the agent's own name for it."""
+    size: int
+    time: float
+    """When it was last written to."""
+
+    @property
+    def stamp(self) -> str:
+        """What differs when something was added to it."""
+        return f"{self.time}"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The past sessions of one agent that are not indexed yet, oldest first."""
+
+    agent: str
+    sessions: tuple[PastSession, ...]
+
+    @property
+    def projects(self) -> int:
+        return len({each.project for each in self.sessions})
+
+    @property
+    def seconds(self) -> int:
+        """About how long it takes to index all of them."""
+        return max(1, round(sum(each.size for each in self.sessions) / _BYTES_PER_SECOND))
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    kept: int
+    failed: int
+    """Sessions that can't be read; `perdure doctor` tells of them."""
+    candidates: int
+    """Sentences that wait for a decision."""
+
+
+def find_history(agent: str, environ: Mapping[str, str]) -> History:
+    """Return the past sessions of an agent that are not indexed yet, without reading them."""
+    if agent not in _FINDERS:
+        return History(agent, ())
+    find, variable, below, default = _FINDERS[agent]
+    user, given = Path(environ.get("HOME", "~")).expanduser(), environ.get(variable)
+    found = find(Path(given).expanduser() / below if given else user / default)
+    home = load_config(environ).home
+    stamps, readings = _stamps(home, agent), Readings(folder_of(home) / "read")
+
+    def is_known(each: PastSession) -> bool:
+        if stamps.get(each.session_id) == each.stamp:
+            return True
+        read = readings.get(agent, each.session_id)  # by a hook
+        return read is not None and read.offset == each.size
+
+    new = (each for each in found if not is_known(each))
+    return History(agent, tuple(sorted(new, key=lambda each: (each.time, each.session_id))))
+
+
+def stays_here(environ: Mapping[str, str]) -> bool:
+    """Whether indexing sends nothing anywhere."""
+    return load_config(environ).embedding.provider in _LOCAL_EMBEDDERS
+
+
+def index_history(
+    history: History, environ: Mapping[str, str], progress: Callable[[int, int], None]
+) -> Indexed:
+    """Keep past sessions as the hooks keep new ones, and learn from them by rules alone.
+
+    Each is whole when it is kept: stopped anywhere, the next call goes on. `progress` is given the
+    number of sessions that are done, and of all.
+    """
+    from perdure.app import open_context
+
+    with open_context(environ) as context:
+        model_off = replace(context.config.llm, extract=False, merge=False)
+        context.config = replace(context.config, llm=model_off)  # years of sessions would cost
+        home, stamps, failed = context.config.home, _stamps(context.config.home, history.agent), 0
+        try:
+            for done, each in enumerate(history.sessions):
+                progress(done, len(history.sessions))
+                failed += not _keep(context, history.agent, each)
+                stamps[each.session_id] = each.stamp
+        finally:
+            write_whole(_stamps_file(home, history.agent), json.dumps(stamps).encode())
+        context.memory.settle()
+        progress(len(history.sessions), len(history.sessions))
+        candidates = context.memory.candidates(limit=_MOST_CANDIDATES)
+    return Indexed(len(history.sessions) - failed, failed, len(candidates))
+
+
+def _keep(context: "Context", agent: str, each: PastSession) -> bool:
+    """Keep a session; if it can't be read, that is in the log."""
+    try:
+        keep(context, Waiting(agent, each.session_id, str(each.transcript)))
+    except ForgottenError:
+        return True
+    except (PerdureError, OSError) as error:
+        note(context.config.home, f"{agent} session {each.session_id}: {error}")
+        return False
+    return True
+
+
+def _stamps(home: Path, agent: str) -> dict[str, str]:
+    """Return how the sessions were that are indexed, by their ids."""
+    try:
+        found = json.loads(_stamps_file(home, agent).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _stamps_file(home: Path, agent: str) -> Path:
+    return folder_of(home) / "indexed" / f"{agent}.json"
+
+
+# ---------------------------------------------------------------- where each agent keeps them
+def _claude_code(folder: Path) -> Iterator[PastSession]:
+    for path in (folder / "projects").glob("*/*.jsonl"):
+        if not path.name.startswith("agent-"):
+            yield from _in_file(path, path.stem, path.parent.name)
+
+
+def _codex(folder: Path) -> Iterator[PastSession]:
+    for path in (folder / "sessions").glob("**/rollout-*.jsonl"):
+        head = _head(path)
+        cwd = _CWD.search(head)
+        if not _SUBAGENT.search(head.partition(b"\n")[0]):
+            yield from _in_file(path, path.stem[-_ID:], _decoded(cwd[1]) if cwd else "")
+
+
+def _gemini_cli(folder: Path) -> Iterator[PastSession]:
+    for path in (folder / "tmp").glob("*/chats/session-*.json*"):
+        head = _head(path)
+        named = _SESSION_ID.search(head)
+        if named and not _SUBAGENT.search(head.partition(b"\n")[0]):
+            yield from _in_file(path, named[1].decode(), path.parents[1].name)
+
+
+def _opencode(folder: Path) -> Iterator[PastSession]:
+    path = folder / "opencode.db"
+    query = "select id, directory, time_updated from session where parent_id is null"
+    try:
+        size = path.stat().st_size
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            rows = database.execute(query).fetchall()
+    except (OSError, sqlite3.Error):
+        return
+    for name, directory, updated in rows:
+        yield PastSession(str(name), path, str(directory), size // len(rows), float(updated or 0))
+
+
+_FINDERS: Mapping[str, tuple[Callable[[Path], Iterator[PastSession]], str, str, str]] = {
+    "claude-code": (_claude_code, "CLAUDE_CONFIG_DIR", "", ".claude"),
+    "codex": (_codex, "CODEX_HOME", "", ".codex"),
+    "gemini-cli": (_gemini_cli, "GEMINI_CLI_HOME", ".gemini", ".gemini"),
+    "opencode": (_opencode, "XDG_DATA_HOME", "opencode", ".local/share/opencode"),
+}
+"""How sessions are found; the variable that moves their folder, what is below, and the default."""
+AGENTS_WITH_HISTORY = tuple(_FINDERS)
+
+
+def _in_file(path: Path, session_id: str, project: str) -> Iterator[PastSession]:
+    try:
+        found = path.stat()
+    except OSError:  # removed meanwhile
+        return
+    if found.st_size:
+        yield PastSession(session_id, path, project, found.st_size, found.st_mtime)
+
+
+def _head(path: Path) -> bytes:
+    """Return how a file begins; nothing of one that is not plain: a pipe would never end."""
+    try:
+        with opened(path.resolve(strict=True)) as file:
+            return file.read(_HEAD)
+    except (OSError, PerdureError):
+        return b""
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return text.decode(errors="replace")
