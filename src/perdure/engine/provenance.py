@@ -158,6 +158,8 @@ class Provenance:
     """Whether somebody edited the file since, and history was not told yet."""
     problems: tuple[str, ...] = ()
     """What an edit by hand broke."""
+    unused_sessions: int = 0
+    """In how many sessions a line of it was shown and not used; 0 unless briefings leave it out."""
 
     @property
     def holds(self) -> bool:

@@ -58,6 +58,10 @@ SECTIONS = {
             "mcp", "Let an agent use memory, over the Model Context Protocol on stdin and stdout."
         ),
         "briefing": _command("briefing", "Print what an agent gets when a session starts here."),
+        "shown": _command("shown", "Print what agents were shown, when and why."),
+        "statusline": _command(
+            "statusline", "Print one line about memory here, for the status line of Claude Code."
+        ),
         "install": _command("install", "Tell a coding agent of memory, in its own config."),
     },
     "Projects": {
