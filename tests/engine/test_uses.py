@@ -68,6 +68,7 @@ def test_what_is_pinned_or_recent_stays(memory: Memory, monkeypatch: pytest.Monk
     monkeypatch.setattr(uses, "GRACE", timedelta(0))
     (hit,) = memory.recall("deploy on fridays").hits
     memory.write(hit.uri, metadata={"pinned": True}, replace=True)
+    memory.settle()
     assert RULE in memory.briefing().text
 
 
