@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,8 +36,7 @@ def show(memory: Memory, session: str = "s1", **changed: object) -> None:
     """Log the briefing as a hook does."""
     found = memory.briefing(budget_tokens=2_000)
     lines = (*found.items, *([found.end] if found.end else []))
-    record = replace(
-        RECORD,
+    record = RECORD._replace(
         session=session,
         items=tuple(map(emitted, lines)),
         account="local",
@@ -57,7 +55,7 @@ def texts(memory: Memory) -> list[str]:
 class TestLog:
     def test_what_is_logged_is_read_again(self, tmp_path: Path) -> None:
         item = Emitted("ctx://local/users/ana/memories/pattern/x", 3, key_of(RULE))
-        record = replace(RECORD, items=(item, replace(item, message=None)), position=7, time=5.25)
+        record = RECORD._replace(items=(item, item._replace(message=None)), position=7, time=5.25)
         append_emission(tmp_path, record)
 
         assert list(read_emissions(tmp_path)) == [record]
@@ -72,7 +70,7 @@ class TestLog:
         assert [each.session for each in read_emissions(tmp_path)] == ["s1"]
 
     def test_the_words_of_a_reason_are_not_logged(self, tmp_path: Path) -> None:
-        append_emission(tmp_path, replace(RECORD, reason="names kumquat"))
+        append_emission(tmp_path, RECORD._replace(reason="names kumquat"))
         append_emission(tmp_path, RECORD)
 
         assert [each.reason for each in read_emissions(tmp_path)] == ["names", RECORD.reason]
@@ -82,7 +80,7 @@ class TestLog:
     def test_it_is_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(emissions, "MOST_BYTES", 2_000)
         for number in range(100):
-            append_emission(tmp_path, replace(RECORD, session=str(number)))
+            append_emission(tmp_path, RECORD._replace(session=str(number)))
 
         files = sorted((tmp_path / "hooks").iterdir())
         assert [each.name for each in files] == ["emitted", "emitted.1"]
@@ -145,7 +143,7 @@ class TestRecomposition:
         uri = memory.remember(RULE, kind="rule").uri
         items = tuple(map(emitted, memory.briefing().items))
         memory.write(uri, "- Deploy whenever you like.", replace=True)
-        late = replace(RECORD, items=items, account="local", position=memory.position)
+        late = RECORD._replace(items=items, account="local", position=memory.position)
         append_emission(memory.home, late)
 
         assert texts(memory) == [RULE]
@@ -179,7 +177,7 @@ class TestRecomposition:
         show(memory)
         item = next(read_emissions(memory.home)).items[0]
         append_emission(
-            memory.home, replace(RECORD, items=(item,), position=10**9, account="local")
+            memory.home, RECORD._replace(items=(item,), position=10**9, account="local")
         )
 
         (_, future) = memory.shown()

@@ -2,13 +2,12 @@
 
 import json
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from perdure.files import append_line, read_lines
 
@@ -21,12 +20,11 @@ WARNED = "warned"
 """The event of a session that was told that capture stopped."""
 _LONGEST_NAME = 200
 _LONGEST_LINE = 1_024
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_LONGEST_AGENT = 40
 _FOLDER = ("hooks", "runs")
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """One run of a hook."""
 
     session: str = ""
@@ -70,7 +68,7 @@ def record_run(home: Path, agent: str, event: str, run: Run) -> None:
     """Record a run; without a home, or on a disk that can't be written, nothing is."""
     if not home.is_dir():
         return
-    fields = asdict(run)
+    fields = run._asdict()
     fields["time"] = run.time or round(time.time(), 3)
     fields["session"] = run.session[:_LONGEST_NAME]
     line = json.dumps(fields, separators=(",", ":")).encode()
@@ -100,5 +98,6 @@ def _read(lines: list[bytes]) -> Iterator[Run]:
 
 
 def _path(home: Path, agent: str, event: str) -> Path:
-    named = agent if _NAME.fullmatch(agent) else "other"
+    is_plain = agent.replace("-", "").isalnum() and agent.isascii()
+    named = agent if is_plain and len(agent) <= _LONGEST_AGENT else "other"
     return home.joinpath(*_FOLDER, f"{named}.{event}")

@@ -5,9 +5,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from perdure.errors import StorageError
 from perdure.files import read_lines, write_whole
@@ -15,8 +15,7 @@ from perdure.files import read_lines, write_whole
 _KEPT_SECONDS = 60 * 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a status line is asked for."""
 
     home: Path

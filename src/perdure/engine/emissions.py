@@ -8,10 +8,10 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from perdure.files import append_line, read_lines
 
@@ -30,8 +30,7 @@ REASONS = frozenset(
 """Reasons that are logged whole; of any other only the first word, for the rest may quote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Emitted:
+class Emitted(NamedTuple):
     """One line that was emitted: which memory it is of, never its words."""
 
     uri: str
@@ -41,8 +40,7 @@ class Emitted:
     """The hash of its words, which names a statement among others (`key_of`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmissionRecord:
+class EmissionRecord(NamedTuple):
     """One emission, as it is logged."""
 
     agent: str
@@ -76,11 +74,10 @@ def key_of(text: str) -> str:
 
 def append_emission(home: Path, record: EmissionRecord) -> None:
     """Log an emission; on a disk that can't be written, nothing is."""
-    fields = asdict(record)
+    fields = record._asdict()
     fields["time"] = record.time or round(time.time(), 3)
     fields["reason"] = _without_words(record.reason)
     fields["session"] = record.session[:_LONGEST_NAME]
-    fields["items"] = [[each.uri, each.message, each.key] for each in record.items]
     line = json.dumps(fields, separators=(",", ":")).encode()
     with suppress(OSError):
         append_line(_path(home), line, MOST_BYTES)

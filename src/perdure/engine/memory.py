@@ -438,8 +438,9 @@ class Memory(Readable):
 
     @property
     def position(self) -> int:
-        """The position of the log up to which this memory has been read."""
-        return self._parts.recorded.history.position()
+        """The position of the log that a recall or a briefing answers from; 0 without an index."""
+        account = self.caller.account_id
+        return self._parts.present(account).following.index.cursor(account)
 
     def at(self, when: "When") -> "PastMemory":
         """Return a read-only memory as of a date, a time or a position of the log."""

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +95,8 @@ class Play:
         items = [emitted(each) for each in found.items]
         items += [Emitted(each.uri, each.message, key_of(each.key)) for each in lines if each.uri]
         record = EmissionRecord("claude-code", "s", "session-start", f"names {word}", 1, 1)
-        record = replace(record, account="local", position=self.memory.position)
-        append_emission(self.memory.home, replace(record, items=tuple(items)))
+        record = record._replace(account="local", position=self.memory.position)
+        append_emission(self.memory.home, record._replace(items=tuple(items)))
         count_uses(self.memory.home, "s", items, items[::2])
 
     # ------------------------------------------------------------ verbs

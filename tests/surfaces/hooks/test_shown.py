@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -267,7 +266,7 @@ def test_a_warning_for_whoever_is_well_is_caught(
 
 def test_the_last_run_is_that_of_the_last_line(tmp_path: Path) -> None:
     for each in (5.0, 7.0):
-        record_run(tmp_path, AGENT, KEPT, replace(Run("s"), time=each))
+        record_run(tmp_path, AGENT, KEPT, Run("s", time=each))
 
     assert last_run(tmp_path, AGENT, KEPT) == 7.0
     assert last_run(tmp_path, AGENT, PROMPT) == 0.0
