@@ -3,14 +3,9 @@
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perdure.agents.hooks import KEEPING
 from perdure.agents.pending import Pending
-from perdure.agents.runs import KEPT, WARNED, Run, last_run, record_run, runs_of
-
-if TYPE_CHECKING:
-    from perdure.agents.moments import Moment
+from perdure.agents.runs import KEEPING, KEPT, WARNED, Run, last_run, record_run, runs_of
 
 PROMPT = "user-prompt-submit"
 HOUR, DAY = 3600.0, 86_400.0
@@ -42,15 +37,14 @@ def stopped_capture(home: Path, agent: str, session: str = "") -> str:
     return f"no session of {agent} was kept since {since}: its stop hook did not run"
 
 
-def capture_warning(moment: "Moment") -> str:
+def capture_warning(home: Path, agent: str, session: str) -> str:
     """Return one line for a session that starts if capture stopped; at most one a day."""
-    home, agent = moment.home, moment.agent
     if time.time() - last_run(home, agent, WARNED) < DAY:
         return ""
-    stopped = stopped_capture(home, agent, moment.given.session_id)
+    stopped = stopped_capture(home, agent, session)
     if not stopped:
         return ""
-    record_run(home, agent, WARNED, Run(moment.given.session_id))
+    record_run(home, agent, WARNED, Run(session))
     return f"Memory: {stopped}. The user can run `perdure doctor --agents` to see why."
 
 

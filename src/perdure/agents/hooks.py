@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perdure.agents.hook_input import HookInput, read_all
 from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
-from perdure.agents.runs import Stopwatch
+from perdure.agents.runs import KEEPING, Stopwatch
 from perdure.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _NAMES = {
     "stop": "Stop",
     "session-end": "SessionEnd",
 }
-KEEPING = frozenset({"pre-compact", "stop", "session-end"})
 EVENTS = tuple(_NAMES)
 DRAIN = "drain"
 CURSOR = "cursor"

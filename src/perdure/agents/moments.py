@@ -116,7 +116,7 @@ def at_start(moment: Moment) -> Emission:
     note_memories(home, moment.given.cwd, found.memories)
     lines = (*found.items, *([found.end] if found.end else []))
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in lines)
-    text = found.text + capture_warning(moment)
+    text = found.text + capture_warning(home, moment.agent, moment.given.session_id)
     return Emission(text, tuple(items), "the session starts")
 
 

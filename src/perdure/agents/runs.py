@@ -14,6 +14,8 @@ from perdure.files import append_line, read_lines
 MOST_BYTES = 64 * 1024
 """Of one of the two files of an agent and an event: some five hundred runs, and never fewer of
 one event because another comes more often."""
+KEEPING = frozenset({"pre-compact", "stop", "session-end"})
+"""The events at which a session is to be kept."""
 KEPT = "kept"
 """The event of a session that was kept."""
 WARNED = "warned"
