@@ -78,7 +78,18 @@ def _saved(place: Place) -> str:
     return f"saved {age(max(grown))}" if grown else ""
 
 
-PARTS: tuple[Callable[[Place], str], ...] = (_memories, _session, _saved)
+def _budget(place: Place) -> str:
+    """Say what the background model has used today, if it is on."""
+    if not (place.home / "config.toml").exists():  # it is off unless the config says so
+        return ""
+    from perdure.config import load_config
+    from perdure.engine.llm.counter import background_usage
+
+    usage = background_usage(place.home, load_config(os.environ).llm)
+    return f"{usage.runs} of {usage.runs_allowed} background runs" if usage.is_on else ""
+
+
+PARTS: tuple[Callable[[Place], str], ...] = (_memories, _session, _saved, _budget)
 """What the line says, in this order; a part without anything to say is empty."""
 
 

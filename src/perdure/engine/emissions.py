@@ -25,6 +25,7 @@ REASONS = frozenset(
         "a subagent starts",
         "fits the prompt",
         "may state something lasting",
+        "failed the same way",
     }
 )
 """Reasons that are logged whole; of any other only the first word, for the rest may quote."""

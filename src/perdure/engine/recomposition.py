@@ -136,8 +136,13 @@ class Recomposition:
         return bool(self._forgotten.only([item.uri])) or self._forgotten.says(words)
 
     def _words(self, item: Emitted, position: int) -> Iterator[str]:
-        """Yield the words with the item's key, as of then and as of earlier versions."""
+        """Yield the words with the item's key, as of then and as of earlier versions.
+
+        An item without a key is its whole memory or message, of which the beginning is shown.
+        """
         for text in self._texts(item, self._positions(item, position)):
+            if not item.key:
+                yield next(lines_in(text))
             yield next((each for each in lines_in(text) if key_of(each) == item.key), "")
 
     def _positions(self, item: Emitted, position: int) -> Iterator[int]:

@@ -226,6 +226,16 @@ class TestStatusLine:
         text = told("statusline", typed=json.dumps(said).encode())
         assert text == "perdure: 1 memory · 1 shown, 0 used · saved just now\n"
 
+    def test_it_says_what_is_left_of_the_budget_of_the_background(
+        self, home: Path, ours: Path
+    ) -> None:
+        config = ours / "config.toml"
+        config.write_text("[llm]\n")
+        assert "background" not in told("statusline")
+
+        config.write_text('[llm]\nprovider = "claude-code"\nbackground = true\n')
+        assert told("statusline").endswith(" · 0 of 20 background runs\n")
+
     def test_nothing_can_go_wrong_with_it(self, home: Path) -> None:
         for typed in (b"", b"[]", b"\xff", b'{"workspace": 3, "session_id": []}', b"[" * 10_000):
             assert told("statusline", typed=typed) == "perdure: no memories yet\n"
