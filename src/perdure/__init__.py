@@ -14,6 +14,7 @@ fix it.
     save, remember, commit_session, append, unmerge     keep and learn
     candidates, accept, reject                          decide what is worth keeping
     recall, briefing, at, sessions, why                 find, now and as of a state
+    shown                                               what agents were given, and when
     read, list, tree, write, edit, move, relate         nodes, by URI or short name
     archive, unarchive, delete, forget                  take out of use, or erase for good
     history, blame, restore, rewind                     every version
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
+    from perdure.engine.recomposition import LineState, ShownEmission, ShownLine
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.restore import Fate, RewindStep, Rewound
     from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
@@ -106,6 +108,7 @@ else:
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note presentable",
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
+            "engine.recomposition": "LineState ShownEmission ShownLine",
             "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.upkeep": (
                 "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusPart"
@@ -127,6 +130,7 @@ __all__ += ["ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presen
 __all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
 __all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]
 __all__ += ["Claim", "Former", "Merged", "Provenance", "Quote", "Said"]
+__all__ += ["LineState", "ShownEmission", "ShownLine"]
 __all__ += ["Garbage", "Proof", "Proven", "Verified", "check_proof"]
 __all__ += ["Imported", "Migrated", "MigrationPlan", "import_formats", "is_export"]
 __all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "StatusPart"]

@@ -91,6 +91,42 @@ def _is_free(descriptor: int) -> bool:
     return True
 
 
+def append_line(path: Path, line: bytes, most_bytes: int) -> None:
+    """Add a line to a file that only its owner reads; lines of many processes do not mix.
+
+    A file larger than `most_bytes` first becomes `NAME.1`, in place of an older one. The line is
+    not synced: it may be lost with the power.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, flags, 0o600)
+    try:
+        if os.fstat(descriptor).st_size > most_bytes and _is_free(descriptor):
+            _rotate(path, descriptor)
+        os.write(descriptor, line + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+def _rotate(path: Path, descriptor: int) -> None:
+    """Give a full file its second name, unless another process has, and a new one is there."""
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            path.replace(path.with_name(f"{path.name}.1"))
+
+
+def read_lines(path: Path) -> list[bytes]:
+    """Return the lines that `append_line` added and that are left, oldest first."""
+    lines: list[bytes] = []
+    for each in (path.with_name(f"{path.name}.1"), path):
+        with suppress(OSError):
+            lines += each.read_bytes().splitlines()
+    return lines
+
+
 def sync_path(path: Path | str) -> None:
     """Return when a file, or the names in a folder, would survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,6 +1,7 @@
 """Recall as of a moment equals recall on a fresh memory built to that moment."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -9,8 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import perdure
+from perdure import Memory
 from perdure.app import Context
 from perdure.artifacts import IndexState
+from perdure.engine.briefing import Briefing, brief
 from perdure.engine.past import KEPT
 from perdure.index.embedders.hashing import Hashing
 from perdure.storage import Locator, walk
@@ -57,6 +61,63 @@ def test_recall_as_of_a_state_is_recall_on_a_memory_built_to_it(
                 built = answers(lambda q, who: of(fresh, who).recall(q).hits)
 
     assert then == built
+
+
+@pytest.mark.search
+@settings(max_examples=searched(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEPS, min_size=3, max_size=10), st.data())
+def test_a_briefing_as_of_a_state_is_that_of_a_memory_built_to_it(
+    steps: list[Step], data: st.DataObject
+) -> None:
+    with TemporaryDirectory() as folder, opened(Path(folder), semantic=False) as context:
+        states = done(steps, context)
+        if not states:
+            return
+        state = data.draw(st.sampled_from(states))
+        then = [of(context, who).briefing(budget_tokens=2_000, at=state) for who in (ANA, BOB)]
+        with TemporaryDirectory() as other:
+            copied(context, state, Path(other))
+            with opened(Path(other), semantic=False) as fresh:
+                moment = of(context).at(state)._past._kept.time
+                built = [briefed(of(fresh, who), moment) for who in (ANA, BOB)]
+
+    assert then == built
+
+
+def briefed(memory: Memory, now: datetime) -> Briefing:
+    """Return the briefing of a memory as if it was then."""
+    parts, account = memory._parts, memory.caller.account_id
+    memory.recall("anything")
+    index, names = parts.present(account).following.index, memory._names(memory.project)
+    return brief(parts.reader, index, memory.caller, names, budget=2_000, now=now)
+
+
+def test_a_briefing_as_of_a_state_knows_nothing_that_came_later(tmp_path: Path) -> None:
+    with perdure.open(home=tmp_path, user="ana", project="harbour") as memory:
+        memory.remember("Never deploy on Fridays.", kind="rule")
+        talk = [{"role": "user", "content": "Always run the linter before you push."}]
+        memory.commit_session(talk, session_id="s", extract=False)
+        before, then = memory.briefing(), memory.position
+        memory.forget(memory.remember("Always sign commits with a key.", kind="rule").uri)
+        memory.remember("Releases are cut from main.", kind="decision")
+        memory.projects.rename("harbour", "port")
+
+        assert "Releases" in memory.briefing().text
+        assert memory.briefing(at=then) == memory.at(then).briefing()
+        assert memory.briefing(at=then).text == before.text
+        assert [item.kind for item in before.items] == ["rule", "rule"]
+
+
+def test_a_briefing_of_the_past_hides_what_was_forgotten_since(tmp_path: Path) -> None:
+    with perdure.open(home=tmp_path, user="ana", project="harbour") as memory:
+        rule = memory.remember("Never deploy on Fridays.", kind="rule").uri
+        memory.remember("Always run the linter before you push.", kind="rule")
+        then = memory.position
+        memory.forget(rule)
+
+        assert [item.text for item in memory.briefing(at=then).items] == [
+            "Always run the linter before you push."
+        ]
 
 
 @pytest.mark.search

@@ -22,6 +22,7 @@ from tests.surfaces.commands import COMMANDS, Found
 from tests.surfaces.terminals import PERDURE, at_a_terminal, environment, perdure
 
 WITHOUT_JSON = {
+    "statusline": "an agent shows the line as it is",
     "watch": "it tells as it goes; programs follow `history log --after N --json`",
     "completion": "its answer is a script",
     "mcp": "it speaks a protocol of its own",

@@ -153,7 +153,7 @@ def test_json_has_all_of_it(moved: Path) -> None:
     assert set(answer) == {
         *("uri", "title", "kind", "version", "created_at", "updated_at", "holds", "messages"),
         *("source", "statements", "merges", "superseded", "superseded_by", "edges", "incoming"),
-        *("versions", "unrecorded"),
+        *("versions", "unrecorded", "unused_sessions"),
     }
     assert (answer["uri"], answer["kind"], answer["holds"]) == (f"{MEMORIES}/profile", "page", True)
     statements, merges, versions = answer["statements"], answer["merges"], answer["versions"]

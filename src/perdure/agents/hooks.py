@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from perdure.agents.hook_input import HookInput, read_all
 from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
+from perdure.agents.runs import KEEPING, Stopwatch
 from perdure.agents.switches import admitted_call, contribute_refusal, is_allowed, is_off
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from perdure.agents.moments import Emission
+    from perdure.agents.moments import Emission, Moment
 
 INTERNAL = "PERDURE_INTERNAL"
 """Set for processes that Perdure starts itself: their hooks do nothing."""
@@ -36,13 +37,15 @@ _NAMES = {
     "stop": "Stop",
     "session-end": "SessionEnd",
 }
-KEEPING = frozenset({"pre-compact", "stop", "session-end"})
 EVENTS = tuple(_NAMES)
 DRAIN = "drain"
 CURSOR = "cursor"
 GEMINI_CLI = "gemini-cli"
 _OWN_TOOL = re.compile(r"mcp_{1,2}(?:plugin_perdure_)?perdure_|perdure_")
 """How the clients call the tools of our own server; opencode has no prefix before it."""
+MOST_TEXT = 9_000
+"""Bytes that an agent is given to read at once. Claude Code keeps 10,000 characters whole and
+Codex 10,000 bytes; of more, the model sees a part, and all of it goes to a file of the client."""
 _LAST_WORDS_SECONDS = 0.5
 
 
@@ -112,15 +115,26 @@ def _run(wishes: Wishes, home: Path) -> None:
             f"there is no event {wishes.event[:80]!a}. Fix: use one of {', '.join(EVENTS)}."
         )
     lapsed = f"{wishes.agent} {wishes.event}: it took more than {wishes.seconds:g} s, and was left"
-    with ending_after(wishes.seconds, lambda: note(home, lapsed)):
-        given = HookInput.parse(read_all(sys.stdin.fileno()))
-        answer = _answered(wishes, home, given)
-        if answer:
-            os.write(sys.stdout.fileno(), json.dumps(answer).encode() + b"\n")
+    watch = Stopwatch(home, wishes.agent, wishes.event)
+
+    def give_up() -> None:
+        watch.end(late=True)
+        note(home, lapsed)
+
+    with ending_after(wishes.seconds, give_up):
+        try:
+            given = HookInput.parse(read_all(sys.stdin.fileno()))
+            watch.session = given.session_id
+            answer = _answered(wishes, home, given)
+            if answer:
+                os.write(sys.stdout.fileno(), json.dumps(answer).encode() + b"\n")
+                watch.bytes = _size(answer)
+        finally:
+            watch.end()
 
 
 def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]:
-    """Return the JSON that the agent gets; empty if there is nothing to give."""
+    """Return the JSON that the agent gets, and log what it is shown; empty if that is nothing."""
     if wishes.event in KEEPING:
         _keep(wishes, home, given)
         return {}
@@ -131,14 +145,57 @@ def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]
         return {}
     from perdure.agents.moments import MOMENTS, Moment
 
-    emission = MOMENTS[wishes.event](Moment(wishes.agent, home, admitted))
-    return _as_json(wishes, given, emission) if emission.text else {}
+    moment = Moment(wishes.agent, home, admitted)
+    emission = MOMENTS[wishes.event](moment)
+    if not emission.text:
+        return {}
+    answer = _as_json(wishes, given, emission)
+    _log(wishes.event, moment, emission, _size(answer))
+    return answer
+
+
+def _size(answer: Mapping[str, object]) -> int:
+    """Return how many bytes of an answer the model reads."""
+    inner = answer.get("hookSpecificOutput", answer)
+    texts = inner.values() if isinstance(inner, Mapping) else ()
+    return max(len(str(each).encode(errors="replace")) for each in texts)
+
+
+def bounded(text: str) -> str:
+    """Return as many whole lines of a text as an agent may be given at once."""
+    data = text.encode(errors="replace")
+    if len(data) <= MOST_TEXT:
+        return text
+    whole, _, rest = data[: MOST_TEXT + 1].rpartition(b"\n")
+    return (whole or rest[:MOST_TEXT]).decode(errors="ignore")
+
+
+def _log(event: str, moment: "Moment", emission: "Emission", size: int) -> None:
+    from perdure.engine.emissions import EmissionRecord, append_emission
+    from perdure.engine.recall.packing import tokens_in
+
+    given, seen = moment.given, moment.seen
+    record = EmissionRecord(
+        agent=moment.agent,
+        session=given.session_id,
+        moment=event,
+        reason=emission.reason,
+        tokens=tokens_in(emission.text),
+        bytes=size,
+        items=emission.items,
+        account=seen.account,
+        user=seen.user,
+        project=seen.project,
+        position=seen.position,
+        blocked=emission.blocks,
+    )
+    append_emission(moment.home, record)
 
 
 def _as_json(wishes: Wishes, given: HookInput, emission: "Emission") -> dict[str, object]:
     from perdure.model.speech import marked
 
-    text = marked(emission.text)  # what comes back in a transcript is not learned from
+    text = marked(bounded(emission.text))  # what comes back in a transcript is not learned from
     if wishes.agent == CURSOR:
         return {"additional_context": text}
     if emission.blocks and wishes.agent == GEMINI_CLI:

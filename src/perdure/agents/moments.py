@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from perdure.agents.hook_input import HookInput
 from perdure.agents.pending import Pending, start_draining
 from perdure.agents.shown import Shown
+from perdure.engine.emissions import Emitted, key_of
 from perdure.errors import StorageError
 
 if TYPE_CHECKING:
@@ -24,17 +25,6 @@ _MOST_INSTRUCTIONS = 200_000
 _MOST_LOOKED_AT = 24
 _OPENING_PROMPTS = 2
 """After so many prompts of a session, memory speaks only if it is sure to matter."""
-
-
-@dataclass(frozen=True, slots=True)
-class Emitted:
-    """One line that was emitted: which memory it is of, never its words."""
-
-    uri: str
-    message: int | None = None
-    """The message of the session, from 0; None for a memory."""
-    key: str = ""
-    """The hash of its words, which names a statement among others (`shown.key_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +42,16 @@ class Emission:
 NOTHING = Emission()
 
 
+@dataclass(slots=True)
+class Seen:
+    """Whose memory a moment was answered from, and up to which position of the log."""
+
+    account: str = ""
+    user: str = ""
+    project: str = ""
+    position: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """One call of a hook: who calls, with what, and where memory is."""
@@ -59,6 +59,7 @@ class Moment:
     agent: str
     home: Path
     given: HookInput
+    seen: Seen = field(default_factory=Seen, compare=False)
 
     @property
     def may_only_block(self) -> bool:
@@ -93,6 +94,8 @@ class Moment:
         caller = caller_for(os.environ, role="member")
         with open_memory(os.environ, caller, project=project) as memory:
             yield memory
+            self.seen.account, self.seen.user = caller.account_id, caller.user_id
+            self.seen.project, self.seen.position = memory.project, memory.position
 
 
 # ---------------------------------------------------------------- at the start
@@ -109,13 +112,17 @@ def at_start(moment: Moment) -> Emission:
             start_draining(home, os.environ)
     if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
         return NOTHING
-    from perdure.agents.shown import key_of
+    from perdure.agents.capture import capture_warning
+    from perdure.agents.statusline import note_memories
 
     with moment.memory() as memory:
         found = memory.briefing(known=instructions_at(moment.given.cwd))
     shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
-    items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
-    return Emission(found.text, tuple(items), "the session starts")
+    note_memories(home, moment.given.cwd, found.memories)
+    lines = (*found.items, *([found.end] if found.end else []))
+    items = (Emitted(item.uri, item.message, key_of(item.text)) for item in lines)
+    text = found.text + capture_warning(home, moment.agent, moment.given.session_id)
+    return Emission(text, tuple(items), "the session starts")
 
 
 def instructions_at(cwd: str) -> str:
@@ -149,7 +156,6 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     is left out: the agent has it. If the user may have stated something lasting, one line asks
     about it.
     """
-    from perdure.agents.shown import key_of
     from perdure.engine.instructions import Instructions
     from perdure.engine.prompts import relevant_lines
     from perdure.model.values import words_key

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.agents.runs import KEPT, Run, record_run
 from perdure.agents.shown import session_file
 from perdure.errors import (
     AbsentError,
@@ -26,11 +27,12 @@ from perdure.errors import (
     PerdureError,
     VersionMismatchError,
 )
-from perdure.files import write_whole
+from perdure.files import append_line, write_whole
 from perdure.model.values import shortened, visible
 
 if TYPE_CHECKING:
     from perdure.app import Context
+    from perdure.engine.emissions import Emitted
     from perdure.engine.importing.admission import Admission, Admitted
     from perdure.engine.importing.contract import Conversation, Finding, Item, Resumable
     from perdure.engine.importing.importers import SessionImporter
@@ -98,6 +100,10 @@ class Pending:
                 aside.unlink()
             else:
                 aside.replace(path)
+
+    def times(self) -> list[float]:
+        """Return since when each note has been there, in seconds since 1970."""
+        return [_age(path)[0] for path in self._files()]
 
     def is_older(self, waiting: Waiting, seconds: float) -> bool:
         """Whether a note has been there for so long."""
@@ -219,7 +225,7 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended:
             if waiting.mark in failed:
                 continue
             try:
-                keep(context, waiting)
+                read = keep(context, waiting)
             except (PerdureError, OSError) as error:
                 note(home, f"{waiting.agent} session {waiting.session_id}: {error}")
                 is_its_fault = isinstance(error, InvalidValueError | AbsentError | ForgottenError)
@@ -231,13 +237,39 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended:
                 pending.done(waiting)
                 if waiting.event == "session-end":
                     ended.add(stable_name(waiting.agent, waiting.session_id))
+                record_run(home, waiting.agent, KEPT, Run(waiting.session_id))
+                with suppress(PerdureError, OSError):  # then it is counted when it goes on
+                    _count_used(context, waiting, read)
         context.memory.settle()
 
 
-def keep(context: "Context", waiting: Waiting) -> None:
+def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversation]") -> None:
+    """Count which lines a session was shown, and which of them its new messages use."""
+    from perdure.engine.recomposition import used_lines
+    from perdure.engine.uses import count_uses
+    from perdure.model.values import read_moment
+
+    found = context.memory.shown(session=waiting.session_id)
+    shown = [each for each in found if each.record.agent == waiting.agent and each.lines]
+    messages = [message for item in read for message in item.messages]
+    used: set[Emitted] = set()
+    for message in messages if shown else ():
+        if message["role"] != "assistant":
+            continue
+        said = read_moment(message.get("time"))
+        before = (each for each in shown if said is None or each.record.when <= said)
+        lines = [line for each in before for line in each.lines]
+        used.update(line.item for line in used_lines(lines, message["content"]))
+    if shown:
+        every = [line.item for each in shown for line in each.lines]
+        count_uses(context.config.home, waiting.session_id, every, used)
+
+
+def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     """Keep what a transcript says, and learn from it; what is known already changes nothing.
 
     What was added since the last time is read alone. If that can't be told, all of it is read.
+    Return what was read.
     """
     from perdure.engine.importing.admission import Admission
     from perdure.engine.importing.contract import Resumable, Selective
@@ -255,7 +287,7 @@ def keep(context: "Context", waiting: Waiting) -> None:
     reader = _Reader(waiting, admission, home, reads_all=context.config.llm.extract)
     if isinstance(format_, Resumable):
         _keep_growing(importer, reader, format_)
-        return
+        return reader.read
     with closing(Source(Path(waiting.transcript))) as source:
         if isinstance(format_, Selective):
             items = format_.session(source, waiting.session_id)
@@ -263,6 +295,7 @@ def keep(context: "Context", waiting: Waiting) -> None:
             items = format_.items(source)
         for item in reader.admitted(items):
             _put(importer, item)
+    return reader.read
 
 
 def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resumable") -> None:
@@ -316,6 +349,8 @@ class _Reader:
     home: Path
     reads_all: bool = False
     """Whether a language model learns, so that any sentence may be compared with what was read."""
+    read: "list[Conversation]" = field(default_factory=list)
+    """What was admitted so far."""
 
     def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""
@@ -331,6 +366,7 @@ class _Reader:
                 if isinstance(found, Admitted):
                     # Not every client calls a hook for each tool; its transcript has them all.
                     self.admission.notes.mark(waiting.session_id, *found.origins)
+                    self.read.append(found.item)
                     yield found
             elif isinstance(item, Finding) and item.refused:
                 note(self.home, f"{waiting.agent}: {item}")
@@ -376,18 +412,6 @@ def folder_of(home: Path) -> Path:
 def note(home: Path, what: str) -> None:
     """Add a line; if even that can't be done, nothing is."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    line = f"{now} {visible(shortened(' '.join(what.split()), _LONGEST_LINE))}\n"
+    line = f"{now} {visible(shortened(' '.join(what.split()), _LONGEST_LINE))}"
     with suppress(OSError):
-        folder_of(home).mkdir(mode=0o700, parents=True, exist_ok=True)
-        _append(folder_of(home) / "log", line.encode(errors="backslashreplace"))
-
-
-def _append(path: Path, line: bytes) -> None:
-    """Write a line at once, so that lines of many processes do not mix."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        if os.fstat(descriptor).st_size > MOST_LOG_BYTES:
-            path.replace(path.with_name("log.1"))  # what comes later begins anew
-        os.write(descriptor, line)
-    finally:
-        os.close(descriptor)
+        append_line(folder_of(home) / "log", line.encode(errors="backslashreplace"), MOST_LOG_BYTES)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from perdure.engine.emissions import key_of
 from perdure.errors import StorageError
 from perdure.files import write_whole
 
@@ -76,7 +77,3 @@ def session_file(folder: Path, agent: str, session_id: str) -> Path:
     """Return the file that is about one session of an agent, whatever its id is made of."""
     named = json.dumps([agent, session_id])
     return folder / (sha256(named.encode()).hexdigest()[:32] + ".json")
-
-
-def key_of(text: str) -> str:
-    return sha256(" ".join(text.split()).casefold().encode(errors="replace")).hexdigest()[:16]

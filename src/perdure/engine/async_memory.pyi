@@ -28,6 +28,7 @@ from perdure.engine.past import When
 from perdure.engine.projects import ProjectInfo, Reassigned
 from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
+from perdure.engine.recomposition import ShownEmission
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound
 from perdure.engine.saving.outcome import SessionCommit
@@ -129,6 +130,7 @@ class AsyncPastMemory:
         project: str | None = None,
         projects: Searched | None = None,
     ) -> RecallResult: ...
+    async def briefing(self, *, budget_tokens: int = 294, known: str = "") -> Briefing: ...
 
 class AsyncMemory:
     def __init__(self, memory: Memory | Callable[[], Memory]) -> None: ...
@@ -180,7 +182,19 @@ class AsyncMemory:
         project: str | None = None,
         projects: Searched | None = None,
     ) -> RecallResult: ...
-    async def briefing(self, *, budget_tokens: int = 294, known: str = "") -> Briefing: ...
+    async def briefing(
+        self, *, budget_tokens: int = 294, known: str = "", at: When | None = None
+    ) -> Briefing: ...
+    async def shown(
+        self,
+        *,
+        session: str = "",
+        since: datetime | date | str | None = None,
+        project: str | None = None,
+        last: bool = False,
+    ) -> tuple[ShownEmission, ...]: ...
+    @property
+    def position(self) -> int: ...
     async def at(self, when: When) -> AsyncPastMemory: ...
     async def save(
         self,

@@ -2,7 +2,7 @@
 
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from hashlib import sha256
 from typing import NamedTuple
@@ -31,7 +31,7 @@ _STATED = 2.0
 """The score of what was kept on purpose; what a rule kept has less, what was only noticed least."""
 _ORDER = tuple(KIND_TITLES)
 _HEAD = "From earlier sessions (`read ~id` for more):"
-_LONGEST_END = 100
+LONGEST_END = 100
 """Characters of what the user asked last."""
 _DAY_SECONDS = 86_400
 
@@ -54,6 +54,8 @@ class BriefingItem:
     """Their words, of a statement."""
     bare: str = ""
     """The text without the days at its end, by which it is compared."""
+    confirmed: datetime | None = None
+    """When it was said, or when its memory was last written."""
 
     @property
     def id(self) -> str:
@@ -71,6 +73,10 @@ class Briefing:
     tokens: int
     last: str = ""
     """What the user asked last, if the text says so."""
+    end: BriefingItem | None = None
+    """The line that says so."""
+    memories: int = 0
+    """How many memories were considered, of the project and of the person."""
 
 
 class _Former(NamedTuple):
@@ -98,11 +104,13 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     known: str = "",
     budget: int = BUDGET,
     now: datetime | None = None,
+    leaves_out: Callable[[BriefingItem], bool] = lambda _item: False,
 ) -> Briefing:
     """Return the briefing for a project by its names; without one, what is about the person.
 
     What was learned outside of projects is in none of theirs, but for what is about the person.
-    What `known` says already, such as the project's CLAUDE.md, is left out.
+    What `known` says already, such as the project's CLAUDE.md, is left out; so is what
+    `leaves_out` says.
     """
     now = now or datetime.now(UTC)
     projects = tuple(dict.fromkeys((*names, "")))
@@ -132,11 +140,17 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
     former += _stated(found)
-    current = (item for item in found if not _has_ended(item, former))
+    current = (item for item in found if not (_has_ended(item, former) or leaves_out(item)))
     fits = _Fitting(instructions, budget - tokens_in(last), now, holds)
     chosen = fits.chosen(current)
     text = _written(chosen, last, now)
-    return Briefing(tuple(chosen), text, tokens_in(text), end.asked if end and last else "")
+    memories = sum(message is None for _, message in hits)
+    made = Briefing(tuple(chosen), text, tokens_in(text), memories=memories)
+    if end is None or not last:
+        return made
+    asked = shortened(end.asked, LONGEST_END)
+    line = BriefingItem("task", asked, end.uri, end.date, end.message)
+    return replace(made, last=end.asked, end=line)
 
 
 def _filters(
@@ -154,7 +168,8 @@ def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
     evidence = ((Uri.parse(hit.uri).session, message),)
     for text, kind, score in sentence_rows(hit.payload.get("sentences")):
         worth = score * _recency(date, now)
-        yield BriefingItem(kind, text, hit.uri, date, message, worth, evidence=evidence, bare=text)
+        item = BriefingItem(kind, text, hit.uri, date, message, worth, evidence=evidence)
+        yield replace(item, bare=text, confirmed=date)
 
 
 def _recency(date: datetime | None, now: datetime) -> float:
@@ -201,6 +216,7 @@ def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[Briefing
             _places(row.get("evidence")),
             tuple(map(str, quotes)) if isinstance(quotes, list | tuple) else (),
             str(row["bare"]),
+            read_moment(hit.payload.get("updated_at")),
         )
 
 
@@ -251,7 +267,7 @@ def _last(end: _End | None, instructions: Instructions, now: datetime) -> str:
     """Return the line on how the last session ended; empty if that is known."""
     if end is None or instructions.say(end.asked):
         return ""
-    asked = _presentable(shortened(end.asked, _LONGEST_END))
+    asked = _presentable(shortened(end.asked, LONGEST_END))
     return (
         f"Last session {short_id(end.uri, end.message)} {_age(end.date, now)} ended at: {asked}\n"
     )

@@ -33,6 +33,7 @@ from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
     from perdure.context.draft import Draft
+    from perdure.context.reading import NodeReader
     from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing
     from perdure.engine.browse import Browser, Edges, Entry
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from perdure.engine.provenance import Provenance
     from perdure.engine.recall.recalling import Question
     from perdure.engine.recall.result import RecallResult
+    from perdure.engine.recomposition import ShownEmission
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Restoring, Rewound
     from perdure.engine.saving.outcome import SessionCommit
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from perdure.engine.watch import WatchReport
     from perdure.engine.worker import Worked, WorkReport
     from perdure.engine.write import Saved, Written
+    from perdure.index.contract import KeptIndex
     from perdure.model import RelationEdge
     from perdure.storage import Locator
 
@@ -382,14 +385,20 @@ class Memory(Readable):
         what = f"{name[:80]!a} names {'several things' if found else 'nothing'}"
         raise NodeNotFoundError(f"{what}. Fix: {ids}, or use recall.")
 
-    def briefing(self, *, budget_tokens: int = 294, known: str = "") -> "Briefing":
-        """Return what an agent should know when a session starts, rules first.
+    def briefing(
+        self, *, budget_tokens: int = 294, known: str = "", at: "When | None" = None
+    ) -> "Briefing":
+        """Return what an agent should know when a session starts, rules first; or as of a state.
 
         Only what belongs to the project or the person; what `known` says already, such as the
-        text of the project's CLAUDE.md, is left out.
+        text of the project's CLAUDE.md, is left out. So is what was shown in many sessions and
+        used in none, unless it is pinned or recent: a recall finds it.
         """
         from perdure.engine.briefing import brief
+        from perdure.engine.uses import unused_in
 
+        if at is not None:
+            return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
         present = self._parts.present(self.caller.account_id)
         return brief(
             self._parts.reader,
@@ -398,11 +407,45 @@ class Memory(Readable):
             self._names(self.project),
             known=known,
             budget=budget_tokens,
+            leaves_out=unused_in(self.home),
         )
+
+    def shown(
+        self,
+        *,
+        session: str = "",
+        since: datetime | date | str | None = None,
+        project: str | None = None,
+        last: bool = False,
+    ) -> "tuple[ShownEmission, ...]":
+        """Return what agents were shown, oldest first, in the words that they got.
+
+        The words are read as of then. What was forgotten or erased since has none, and says so.
+        `session` is the agent's id of one or the name under which it is kept; `last` is the newest
+        emission only. A caller who does not govern the account sees those of their own.
+        """
+        from perdure.engine.recomposition import Recomposition, selected
+
+        chosen = selected(
+            self.home,
+            self.caller,
+            session=session,
+            since=None if since is None else _moment(since),
+            projects=None if project is None else self._names(self._named(project)),
+        )
+        found = Recomposition(self._parts.recorded.history, self.caller, self._forgotten)
+        return tuple(map(found.of, chosen[-1:] if last else chosen))
+
+    @property
+    def position(self) -> int:
+        """The position of the log that a recall or a briefing answers from; 0 without an index."""
+        account = self.caller.account_id
+        return self._parts.present(account).following.index.cursor(account)
 
     def at(self, when: "When") -> "PastMemory":
         """Return a read-only memory as of a date, a time or a position of the log."""
-        return PastMemory(self._past(when), self.caller, str(when), self.project)
+        forgotten = self._forgotten if self._forgot_something else None
+        return PastMemory(self._past(when), self.caller, str(when), self._identity, forgotten)
 
     def _past(self, when: "When") -> "Past":
         return self._pasts.at(self._state(when))
@@ -959,9 +1002,14 @@ class Memory(Readable):
         Evidence is looked up each time. What the caller may not see is counted, or left out.
         """
         from perdure.engine.provenance import Asking
+        from perdure.engine.recomposition import items_of
+        from perdure.engine.uses import sessions_unused
 
         asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
-        return asking.why(*self._at(uri))
+        node, message = self._at(uri)
+        lines = items_of(node) if message is None else ()
+        unused = sessions_unused(self.home, lines)
+        return replace(asking.why(node, message), unused_sessions=unused)
 
     def restore(self, uri: str, version: "CID | When") -> ContextNode:
         """Restore a node to what it was at a moment, or with a content; return it.
@@ -1146,12 +1194,19 @@ class PastMemory(Readable):
     """A memory as of a state; it can be read and searched, and not changed."""
 
     def __init__(
-        self, past: "Past", caller: RequestContext, moment: str = "", project: str = ""
+        self,
+        past: "Past",
+        caller: RequestContext,
+        moment: str = "",
+        project: Identity | str = "",
+        forgotten: "ForgottenList | None" = None,
     ) -> None:
         super().__init__(caller)
-        self.project = project
         self._past = past
         self._moment = moment
+        self._forgotten = forgotten
+        identity = Identity(project) if isinstance(project, str) else project
+        self.project = self._aliases.project(identity) if identity.slug else ""
 
     @property
     def _browser(self) -> "Browser":
@@ -1174,6 +1229,28 @@ class PastMemory(Readable):
         limits, of = (top_k, budget_tokens), self.project if project is None else project
         question = self._question(query, limits, valid_at, filters, of, projects)
         return self._past.recall(question, self.caller)
+
+    def briefing(self, *, budget_tokens: int = 294, known: str = "") -> "Briefing":
+        """Return what an agent that started a session then should have known.
+
+        What was forgotten since is left out; what was shown and never used is not.
+        """
+        from perdure.engine.briefing import brief
+
+        def ask(reader: "NodeReader", index: "KeptIndex", now: datetime) -> "Briefing":
+            names, hidden = self._names(self.project), self._forgotten
+            return brief(
+                reader,
+                index,
+                self.caller,
+                names,
+                known=known,
+                budget=budget_tokens,
+                now=now,
+                leaves_out=lambda item: hidden is not None and hidden.says(item.text),
+            )
+
+        return self._past.ask(self.caller.account_id, ask)
 
 
 def _moment(when: datetime | date | str) -> datetime:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from perdure.artifacts import IndexState
 from perdure.context.links import ScannedLinks
@@ -133,6 +133,8 @@ def _with_folders(uris: Iterable[str]) -> Iterator[Uri]:
         yield from (place, *folders_of(place))
 
 
+Answer = TypeVar("Answer")
+
 KEPT = 4
 """So many moments are kept at hand."""
 
@@ -191,12 +193,13 @@ class Pasts:
         # a commit is timed in whole milliseconds: whatever it says of "now" is no later than this
         moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)
         recaller = Recaller(sources, clock=lambda: moment)
-        return _Answering(recaller, Following(self.history, index, indexer))
+        return _Answering(recaller, Following(self.history, index, indexer), moment)
 
 
 class _Answering(NamedTuple):
     recaller: Recaller
     following: Following
+    time: datetime
 
 
 class Past:
@@ -240,6 +243,22 @@ class Past:
         hints = (*result.hints, self._why_unkept.get(account), *self._quarantined())
         return replace(result, hints=tuple(filter(None, hints)))
 
+    def ask(
+        self, account_id: str, question: Callable[[NodeReader, KeptIndex, datetime], Answer]
+    ) -> Answer:
+        """Ask the texts and the index of an account as of then, and the time that it was."""
+
+        def answer() -> Answer:
+            index = self._answering(account_id).following.index
+            return question(self.reader, index, self._kept.time)
+
+        try:
+            self._made(account_id)
+            return answer()
+        except DamageError:
+            self._made_anew(account_id)
+            return answer()
+
     def _made(self, account_id: str) -> Recaller:
         if account_id not in self._why_unkept:
             try:
@@ -257,7 +276,10 @@ class Past:
         return self._recaller(account_id)
 
     def _recaller(self, account_id: str) -> Recaller:
-        return (self._unkept() if account_id in self._why_unkept else self._kept).recaller
+        return self._answering(account_id).recaller
+
+    def _answering(self, account_id: str) -> _Answering:
+        return self._unkept() if account_id in self._why_unkept else self._kept
 
     def _finish(self, account_id: str) -> None:
         """Make the index of an account, unless it is there: from one that is near, or wholly."""

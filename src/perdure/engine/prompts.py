@@ -57,7 +57,7 @@ def relevant_lines(
     for rank, hit in enumerate(looked_at):
         if not hit.holds or (hit.role and ended.intersection(hit.evidence)):
             continue
-        sentence = _best_sentence(hit.snippet, asked, _SENTENCE if hit.role else _LINE)
+        sentence = _best_sentence(hit.snippet, asked, SENTENCE if hit.role else _LINE)
         score = _likely(hit, rank, asked, _GOING_ON if goes_on else 0.0)
         is_news = sentence and not sentence.endswith("?") and not is_known(sentence)
         if score >= _SPEAKS_FROM and is_news:
@@ -97,12 +97,12 @@ def _states_a_rule(text: str) -> bool:
 
 def _best_sentence(text: str, asked: set[str], ends: re.Pattern[str]) -> str:
     """Return the sentence of a text that shares most with a question; of equal ones the first."""
-    lines = (_LIST_MARK.sub("", " ".join(each.split())) for each in ends.split(text))
+    lines = (LIST_MARK.sub("", " ".join(each.split())) for each in ends.split(text))
     found = [line for line in lines if len(line.split()) >= _FEWEST_WORDS]
     return max(found, key=lambda each: len(asked & set(stems(each))), default="")
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _LINE = re.compile(r"\n+")
-_LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
+LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
 _FEWEST_WORDS = 3

@@ -171,6 +171,8 @@ class Provenance:
     """What an edit by hand broke."""
     origins: tuple[str, ...] = ()
     """What a session read that words in it may stem from: web, mcp, pasted."""
+    unused_sessions: int = 0
+    """In how many sessions a line of it was shown and not used; 0 unless briefings leave it out."""
 
     @property
     def holds(self) -> bool:

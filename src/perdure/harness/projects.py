@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -348,13 +349,29 @@ def slug_of_identity(identity: str) -> str:
 
 def root_identity(common: Path) -> str:
     """Return the identity of a repository by its oldest root commit; "" if git can't tell."""
-    import subprocess  # noqa: PLC0415 - only a repository without a remote needs it
+    asked = ("log", "--all", "--max-parents=0", "--format=%ct %H")
+    commits = [line.split() for line in _git(f"--git-dir={common}", *asked).splitlines()]
+    dated = [(int(time), commit) for time, commit in commits]
+    return f"git-{min(dated)[1][:12]}" if dated else ""
+
+
+def commit_time(cwd: str, name: str) -> datetime | None:
+    """Return when a commit of a folder's checkout was committed; None if it names none."""
+    asked = ("log", "-1", "--format=%ct", "--end-of-options", name, "--")
+    found = _git("-C", cwd, *asked).strip()
+    if not found.isdecimal():
+        return None
+    return datetime.fromtimestamp(int(found), UTC).replace(microsecond=999_000)  # all of its second
+
+
+def _git(*words: str) -> str:
+    """Return what git prints; "" if it can't be run, fails, or takes too long."""
+    import subprocess  # noqa: PLC0415 - few need it
 
     off = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-    asked = ("log", "--all", "--max-parents=0", "--format=%ct %H")
     try:
         done = subprocess.run(  # noqa: S603 - git only reads, and what could run code is off
-            ("git", *off, f"--git-dir={common}", *asked),  # noqa: S607 - the user's own git
+            ("git", *off, *words),  # noqa: S607 - the user's own git
             capture_output=True,
             timeout=_GIT_SECONDS,
             check=True,
@@ -362,9 +379,7 @@ def root_identity(common: Path) -> str:
         )
     except (OSError, ValueError, subprocess.SubprocessError):  # ValueError: a NUL in a path
         return ""
-    commits = [line.split() for line in done.stdout.decode(errors="replace").splitlines()]
-    dated = [(int(time), commit) for time, commit in commits]
-    return f"git-{min(dated)[1][:12]}" if dated else ""
+    return done.stdout.decode(errors="replace")
 
 
 def _told_apart(name: str, identity: str) -> str:

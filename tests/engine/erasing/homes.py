@@ -6,8 +6,10 @@ from pathlib import Path
 from perdure.app import Context
 from perdure.app.opening import signing_key
 from perdure.artifacts import IndexState
+from perdure.engine.emissions import EmissionRecord, append_emission
 from perdure.engine.erasing.receipts import Receipt, differences
 from perdure.engine.memory import Memory
+from perdure.engine.uses import count_uses, emitted
 from perdure.model import RequestContext, Role
 from tests.engine.remembering import of
 
@@ -44,7 +46,27 @@ def save_secret(context: Context) -> str:
     memory.save(f"{SECRET} Twice.", category="preference", slug="odd")
     assert [hit.uri for hit in memory.recall("kumquat wizard").hits] == [uri]
     memory.recall("kumquat wizard", at=now(context))
+    show(memory)
     return uri
+
+
+def show(memory: Memory) -> None:
+    """Show an agent all that a briefing has, log it and count it, as hooks do."""
+    items = tuple(map(emitted, memory.briefing(budget_tokens=2_000).items))
+    record = EmissionRecord(
+        "claude-code",
+        "s",
+        "session-start",
+        f"names {WORDS[0]}",
+        1,
+        1,
+        items,
+        "local",
+        "ana",
+        position=memory.position,
+    )
+    append_emission(memory.home, record)
+    count_uses(memory.home, "s", items, items[:1])
 
 
 def now(context: Context) -> IndexState:

@@ -17,6 +17,7 @@ from perdure.artifacts import ArtifactStore, Derived, Literal
 from perdure.artifacts.archiving import export, import_archive
 from perdure.artifacts.keys import SigningKey
 from perdure.engine.erasing.receipts import Receipt
+from perdure.engine.recomposition import LineState
 from perdure.errors import (
     AccessDeniedError,
     DamageError,
@@ -109,6 +110,21 @@ def test_no_byte_of_it_is_left_and_all_else_is_as_it_was(context: Context, home:
     assert memory.recall("kumquat wizard", at=then).hits == ()
     assert context.recorded.history.store.verify().ok
     assert leaks(home) == {}
+
+
+def test_what_an_agent_was_shown_of_it_is_gone_and_says_so(context: Context, home: Path) -> None:
+    uri = save_secret(context)
+    (before,) = root(context).shown()
+    assert SECRET[:30] in {line.uri: line.text for line in before.lines}[uri]
+
+    root(context).forget(uri, erase=True)
+
+    (after,) = root(context).shown()
+    states = {line.uri: (line.state, line.text) for line in after.lines}
+    assert states.pop(uri) == (LineState.FORGOTTEN, "")
+    assert {state for state, _ in states.values()} == {LineState.SHOWN}
+    assert leaks(home) == {}
+    assert (home / ".perdure" / "hooks" / "emitted").stat().st_size
 
 
 def test_of_its_history_only_the_names_are_left(context: Context) -> None:

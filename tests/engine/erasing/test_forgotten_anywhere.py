@@ -16,12 +16,15 @@ from perdure.agents.pending import Waiting, keep
 from perdure.app import Context
 from perdure.engine import sessions
 from perdure.engine.browse import Entry
+from perdure.engine.emissions import EmissionRecord, Emitted, append_emission, key_of
 from perdure.engine.erasing.hiding import Hidden, Hiding
 from perdure.engine.erasing.planning import Planner
 from perdure.engine.forgotten import ForgottenList
 from perdure.engine.importing import importers
 from perdure.engine.memory import Memory
 from perdure.engine.prompts import relevant_lines
+from perdure.engine.recomposition import Recomposition
+from perdure.engine.uses import count_uses, emitted
 from perdure.engine.validate import validating
 from perdure.errors import ForgottenError, NodeExistsError, NodeNotFoundError
 from tests.bites import FAILED
@@ -75,10 +78,26 @@ class Play:
     sessions: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     transcripts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     count: int = 0
+    then: int = 0
+    """The position before the last step."""
 
     def do(self, verb: str, word: str, way: int) -> None:
+        self.show(word)
+        self.then = self.memory.position
         getattr(self, verb)(word, way)
         self.check()
+
+    def show(self, word: str) -> None:
+        """Show an agent what there is, and log it, as hooks do."""
+        found = self.memory.briefing()
+        result = self.memory.recall(SAID[word], top_k=24)
+        lines = relevant_lines(result.hits, result.words, lambda _: False)
+        items = [emitted(each) for each in found.items]
+        items += [Emitted(each.uri, each.message, key_of(each.key)) for each in lines if each.uri]
+        record = EmissionRecord("claude-code", "s", "session-start", f"names {word}", 1, 1)
+        record = record._replace(account="local", position=self.memory.position)
+        append_emission(self.memory.home, record._replace(items=tuple(items)))
+        count_uses(self.memory.home, "s", items, items[::2])
 
     # ------------------------------------------------------------ verbs
     def remember(self, word: str, way: int) -> None:
@@ -183,7 +202,8 @@ class Play:
 
     def seen(self, word: str) -> str:
         """Return all that an agent gets to see: unasked, asked for the words, and in lists."""
-        texts = [self.memory.briefing().text]
+        texts = [self.memory.briefing().text, self.memory.briefing(at=self.then or 1).text]
+        texts += [line.text for each in self.memory.shown() for line in each.lines]
         for question in (SAID[word], word):
             result = self.memory.recall(question, budget_tokens=2000, top_k=24)
             texts += [result.context, *(hit.snippet for hit in result.hits)]
@@ -268,6 +288,11 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         [(Planner, "quoting")],
         lambda *_: frozenset(),
         ("learn", "remember", "erase"),
+    ),
+    "what agents were shown is shown again": (
+        [(Recomposition, "_is_forgotten")],
+        lambda *_: False,
+        ("learn", "remember", "forget"),
     ),
     "a session with something hidden is taken for another": (
         [(sessions, "is_hidden_form"), (validating, "is_hidden_form")],

@@ -59,6 +59,10 @@ SECTIONS = {
         ),
         "private": _command("private", "Keep nothing of an agent's session."),
         "briefing": _command("briefing", "Print what an agent gets when a session starts here."),
+        "shown": _command("shown", "Print what agents were shown, when and why."),
+        "statusline": _command(
+            "statusline", "Print one line about memory here, for the status line of Claude Code."
+        ),
         "install": _command("install", "Connect a coding agent with memory, in its own config."),
     },
     "Projects": {

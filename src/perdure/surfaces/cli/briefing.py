@@ -6,8 +6,15 @@ import click
 
 from perdure import Memory
 from perdure.agents.moments import instructions_at
+from perdure.harness.projects import commit_time
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_project_memory
+from perdure.surfaces.cli.options import (
+    ONE_OBJECT,
+    Moment,
+    as_json,
+    parse_moment,
+    with_project_memory,
+)
 from perdure.surfaces.telling import picked
 
 
@@ -15,15 +22,23 @@ from perdure.surfaces.telling import picked
 @click.option(
     "--budget", type=click.IntRange(1), default=294, metavar="TOKENS", help="At most so many; 294."
 )
+@click.option(
+    "--at",
+    metavar="MOMENT",
+    help="As it was then: a date, a time, a position, or a commit of this checkout.",
+)
 @as_json(ONE_OBJECT)
 @with_project_memory
-def briefing_command(memory: Memory, budget: int, *, as_json: bool) -> None:
+def briefing_command(memory: Memory, budget: int, at: str | None, *, as_json: bool) -> None:
     """Print what an agent gets when a session starts here.
 
     The project's rules come first, then decisions and what was rejected, facts and commands, what
     is open, and what is about you. What CLAUDE.md, AGENTS.md or GEMINI.md says here is left out.
+    With --at, it is what was known then; a commit means the time that it was committed.
     """
-    found = memory.briefing(budget_tokens=budget, known=instructions_at(str(Path.cwd())))
+    when = None if at is None else _moment(at)
+    known = instructions_at(str(Path.cwd()))
+    found = memory.briefing(budget_tokens=budget, known=known, at=when)
     if as_json:
         items = [picked(item, "id kind text uri date message pinned") for item in found.items]
         out.json({"text": found.text, "tokens": found.tokens, "items": items})
@@ -31,3 +46,17 @@ def briefing_command(memory: Memory, budget: int, *, as_json: bool) -> None:
     out.text(found.text)
     if not found.items:
         out.mention("nothing is known that an agent should be told")
+
+
+def _moment(text: str) -> Moment:
+    """Read a date, a time or a position; anything else must name a commit of this checkout."""
+    try:
+        return parse_moment(text)
+    except click.BadParameter as error:
+        committed = commit_time(str(Path.cwd()), text)
+        if committed is None:
+            raise click.BadParameter(
+                f"{str(error.message).rstrip('.')}, or a commit of this checkout.",
+                param_hint="--at",
+            ) from error
+        return committed

@@ -7,12 +7,14 @@ from dataclasses import asdict
 import click
 
 from perdure import Check, Checkup, Severity
+from perdure.agents.checkup import check_agents
 from perdure.app.condition import CAPABILITIES, check_up
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ONE_OBJECT, as_json
 from perdure.surfaces.telling import shown, styled
 
 _SHOWN = {Severity.WARN, Severity.FAIL}
+_WIDEST_EVENT = 18
 _COLOURS = dict(zip(Severity, ("green", "cyan", "yellow", "red"), strict=True))
 
 
@@ -24,14 +26,23 @@ _COLOURS = dict(zip(Severity, ("green", "cyan", "yellow", "red"), strict=True))
     help=f"Fail unless the storage promises these, comma-separated: {', '.join(CAPABILITIES)}.",
 )
 @click.option("--all", "every", is_flag=True, help="Say also what is well.")
+@click.option(
+    "--agents", is_flag=True, help="Check each coding agent instead: entries, trust, hooks."
+)
 @as_json(ONE_OBJECT)
 @click.pass_context
-def doctor_command(context: click.Context, requires: str, *, every: bool, as_json: bool) -> None:
+def doctor_command(
+    context: click.Context, requires: str, *, every: bool, agents: bool, as_json: bool
+) -> None:
     """Say where memory is kept and whether all is well. Changes nothing.
 
     What is not well is said with its fix; the exit code is 1 only if something fails. With --all,
-    also what is well, and what could be better.
+    also what is well, and what could be better. With --agents, whether each coding agent that
+    uses memory does: its entries, whether they are trusted, when each hook last ran, how long it
+    took, what it gave, and which session was last kept.
     """
+    if agents:
+        context.exit(0 if _check_agents(as_json=as_json) else 1)
     wanted = {name.strip() for name in requires.split(",") if name.strip()}
     if unknown := wanted.difference(CAPABILITIES):
         raise click.BadParameter(
@@ -45,6 +56,23 @@ def doctor_command(context: click.Context, requires: str, *, every: bool, as_jso
         for line in _lines(found, every=every):
             out.line(line)
     context.exit(0 if found.ok else 1)
+
+
+def _check_agents(*, as_json: bool) -> bool:
+    """Print what is found about each agent; return whether nothing fails."""
+    found = check_agents(os.environ)
+    is_ok = all(each.ok for each in found)
+    if as_json:
+        agents = {each.agent: list(map(_check_json, each.checks)) for each in found}
+        out.json({"ok": is_ok, "agents": agents})
+        return is_ok
+    for each in found:
+        out.line(styled(each.agent, bold=True))
+        for check in each.checks:
+            out.line(_line(check, _WIDEST_EVENT))
+    if not found:
+        out.mention("no agent uses memory yet. Fix: `perdure install` connects one")
+    return is_ok
 
 
 def _lines(found: Checkup, *, every: bool) -> Iterator[str]:
@@ -61,15 +89,17 @@ def _lines(found: Checkup, *, every: bool) -> Iterator[str]:
             yield _line(check)
 
 
-def _line(check: Check) -> str:
+def _line(check: Check, width: int = 9) -> str:
     level = styled(f"{check.level.value:4}", fg=_COLOURS[check.level])
-    return f"{level} {check.name:9} {shown(check.message)}"
+    return f"{level} {check.name:{width}} {shown(check.message)}"
 
 
 def _json(found: Checkup) -> dict[str, object]:
     refused = [c for c in found.checks if c.name == "recall" and c.level is Severity.FAIL]
-    checks = [
-        {"name": c.name, "level": c.level.value.lower(), "message": c.message} for c in found.checks
-    ]
+    checks = list(map(_check_json, found.checks))
     more = {"embedding": refused[0].message} if refused else {}
     return {**asdict(found.storage), "ok": found.ok, "checks": checks, **more}
+
+
+def _check_json(check: Check) -> dict[str, object]:
+    return {"name": check.name, "level": check.level.value.lower(), "message": check.message}

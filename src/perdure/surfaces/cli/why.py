@@ -106,6 +106,7 @@ class _Reasons:
             *self._ended(),
             *self._origin(),
             *(self._claim(each) for each in found.claims),
+            *self._left_out(),
             *_part("it superseded", [self._former(each) for each in found.superseded]),
             *_part(self._merges(), [self._merged(each) for each in found.merges]),
             *_part("relations", [*self._edges()]),
@@ -130,6 +131,11 @@ class _Reasons:
                 yield _Twig(f"it {told_origins(self.found.origins)}")
         elif self.found.kind.value == "document":
             yield _Twig("a document; no conversation is behind it")
+
+    def _left_out(self) -> Iterator[_Twig]:
+        if self.found.unused_sessions:
+            number = counted(self.found.unused_sessions, "session")
+            yield _Twig(f"left out of briefings: shown in {number}, never used")
 
     # ------------------------------------------------------------ statements
     def _claim(self, claim: Claim) -> _Twig:
@@ -252,7 +258,10 @@ def _version(version: Version) -> str:
 # ---------------------------------------------------------------- for programs
 def _json(found: Provenance) -> dict[str, object]:
     return {
-        **picked(found, "uri title kind version created_at updated_at holds messages source?"),
+        **picked(
+            found,
+            "uri title kind version created_at updated_at holds messages source? unused_sessions",
+        ),
         "statements": [_claim_json(each) for each in found.claims],
         "merges": [_merged_json(each) for each in found.merges],
         "superseded": [_former_json(each) for each in found.superseded],

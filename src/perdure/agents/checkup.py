@@ -1,0 +1,347 @@
+"""Whether memory works in each coding agent: its entries, their trust, and how hooks ran."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from math import ceil
+from pathlib import Path
+
+from perdure.agents.capture import DAY, PROMPT, stopped_capture
+from perdure.agents.entries import (
+    AGENTS,
+    AGENTS_MD,
+    NAME,
+    JsonFile,
+    Section,
+    TomlFile,
+    Wanted,
+    WholeFile,
+    is_our_hook,
+    is_our_server,
+    is_stale,
+    program,
+    wanted_by,
+)
+from perdure.agents.hooks import EVENTS, MOST_TEXT
+from perdure.agents.jsonc import at
+from perdure.agents.pending import folder_of
+from perdure.agents.runs import KEPT, Run, last_run, runs_of
+from perdure.agents.statusline import age
+from perdure.agents.toml_table import entry_in, tables_in
+from perdure.config import load_config
+from perdure.engine.upkeep import Check, Severity
+from perdure.errors import InvalidValueError
+
+CAPS = {"claude-code": "10,000 characters", "codex": "10,000 bytes"}
+"""What a client hands to its model whole, as measured."""
+CPU_BUDGET = 150.0
+"""Milliseconds of CPU that a hook should need, for 95 of 100 runs."""
+_STARTING_SECONDS = 20.0
+_EVENT = re.compile(r"\shook\s+([a-z-]+)")
+_TRUSTLESS_MATCHER = frozenset({"user_prompt_submit", "stop"})
+"""Events of Codex whose matcher is not part of what is trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCheckup:
+    """What was found about one agent."""
+
+    agent: str
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.level is not Severity.FAIL for check in self.checks)
+
+
+def check_agents(environ: Mapping[str, str]) -> tuple[AgentCheckup, ...]:
+    """Check every agent that has entries of ours, or called a hook. Changes nothing."""
+    home = load_config(environ).home
+    agents = (each for each in AGENTS if each != AGENTS_MD)
+    found = (_Checking(each, environ, home) for each in agents)
+    return tuple(AgentCheckup(each.agent, tuple(each.checks())) for each in found if each.is_used)
+
+
+class _Checking:
+    def __init__(self, agent: str, environ: Mapping[str, str], home: Path) -> None:
+        self.agent, self._home = agent, home
+        self._wanted = wanted_by(agent, environ, program())
+        self._runs = {event: runs_of(home, agent, event) for event in EVENTS}
+
+    @property
+    def is_used(self) -> bool:
+        return any(self._runs.values()) or any(map(_is_ours_at, self._wanted))
+
+    @property
+    def _fix(self) -> str:
+        return f"Fix: `perdure install {self.agent}`."
+
+    def checks(self) -> Iterator[Check]:
+        for wanted in self._wanted:
+            yield from self._entries(wanted)
+        if self.agent == "codex":
+            yield from self._trust()
+        for event in EVENTS:
+            if self._runs[event]:
+                yield self._timing(event, self._runs[event])
+        yield from self._capture()
+        yield from self._errors()
+
+    # ------------------------------------------------------------ entries
+    def _entries(self, wanted: Wanted) -> Iterator[Check]:
+        try:
+            text = _text_at(wanted.path)
+            match wanted:
+                case TomlFile():
+                    yield self._server(entry_in(text, "mcp_servers", NAME), wanted.path)
+                case WholeFile(yields=False):
+                    yield self._plugin(text, wanted)
+                case WholeFile() | Section():  # a slash command that the user may have replaced
+                    return
+                case JsonFile():
+                    if wanted.hooks:
+                        yield self._hooks(text, wanted)
+                    if wanted.servers is not None:
+                        yield self._server(_member(text, (wanted.section, NAME)), wanted.path)
+            if is_stale(text, wanted):
+                message = f"{wanted.path} starts another program or memory than this. {self._fix}"
+                yield Check("entries", Severity.WARN, message)
+        except (InvalidValueError, OSError) as error:
+            message = f"{wanted.path} can't be read: {error}. Fix: correct that file."
+            yield Check("entries", Severity.FAIL, message)
+
+    def _hooks(self, text: str, wanted: JsonFile) -> Check:
+        present = {hook.event: list(_commands(text, hook.event)) for hook in wanted.hooks}
+        absent = [event for event, commands in present.items() if not commands]
+        elsewhere = [event for event in absent if self._fired_lately(wanted, event)]
+        missing = [event for event in absent if event not in elsewhere]
+        if missing:
+            what = f"{wanted.path} has none for {', '.join(missing)}. {self._fix}"
+            return Check("hooks", Severity.FAIL, what)
+        commands = (each for found in present.values() for each in found)
+        if broken := next(filter(None, map(_broken, map(_program_of, commands))), ""):
+            return Check("hooks", Severity.FAIL, f"{broken}. {self._fix}")
+        more = f"; {', '.join(elsewhere)} from elsewhere" if elsewhere else ""
+        return Check("hooks", Severity.OK, f"{', '.join(present)} in {wanted.path}{more}")
+
+    def _fired_lately(self, wanted: JsonFile, event: str) -> bool:
+        """Whether an event without an entry runs: a plug-in has entries of its own."""
+        entry = next(hook.entry for hook in wanted.hooks if hook.event == event)
+        named = _EVENT.search(json.dumps(entry))
+        last = last_run(self._home, self.agent, named[1]) if named else 0.0
+        return time.time() - last < 7 * DAY
+
+    def _server(self, entry: object, path: Path) -> Check:
+        if not is_our_server(entry):
+            return Check("server", Severity.FAIL, f"{path} has no server of ours. {self._fix}")
+        command = entry.get("command") if isinstance(entry, Mapping) else None
+        started = command[0] if isinstance(command, list) else command
+        if broken := _broken(str(started)) or _unstarted(str(started)):
+            return Check("server", Severity.FAIL, f"{broken}. {self._fix}")
+        return Check("server", Severity.OK, f"{started} mcp, in {path}")
+
+    def _plugin(self, text: str, wanted: WholeFile) -> Check:
+        if wanted.is_ours(text):
+            return Check("hooks", Severity.OK, f"the plug-in is {wanted.path}")
+        return Check("hooks", Severity.FAIL, f"there is no plug-in at {wanted.path}. {self._fix}")
+
+    # ------------------------------------------------------------ trust
+    def _trust(self) -> Iterator[Check]:
+        """Say which hooks Codex runs: those whose hash the user accepted, and did not disable."""
+        hooks = next(each for each in self._wanted if isinstance(each, JsonFile))
+        config = next(each.path for each in self._wanted if isinstance(each, TomlFile))
+        try:
+            state = _table(_table(tables_in(_text_at(config)).get("hooks")).get("state"))
+            trusted = dict(_codex_trust(_text_at(hooks.path), hooks, state))
+        except (InvalidValueError, OSError):  # what can't be read has a check of its own
+            return
+        refused = [event for event, is_trusted in trusted.items() if not is_trusted]
+        if refused:
+            what = f"Codex does not run {', '.join(refused)}: not trusted, or switched off"
+            fix = "Fix: start `codex`, type `/hooks`, and trust them."
+            yield Check("trust", Severity.FAIL, f"{what}. {fix}")
+        elif trusted:
+            yield Check("trust", Severity.OK, f"{', '.join(trusted)} are trusted")
+
+    # ------------------------------------------------------------ runs
+    def _timing(self, event: str, runs: list[Run]) -> Check:
+        cpu, wall = sorted(run.cpu for run in runs), sorted(run.wall for run in runs)
+        most = max(run.bytes for run in runs)
+        late = sum(run.late for run in runs)
+        cap = f" of {MOST_TEXT:,}, cap {CAPS[self.agent]}" if self.agent in CAPS else ""
+        message = (
+            f"last {age(runs[-1].time)}; runs {len(runs)}: CPU p50 {_part(cpu, 50):.0f} ms, "
+            f"p95 {_part(cpu, 95):.0f} ms; wall p50 {_part(wall, 50):.0f} ms, "
+            f"p95 {_part(wall, 95):.0f} ms; at most {most:,} bytes{cap}"
+        )
+        if late:
+            fix = f"Fix: see {folder_of(self._home) / 'log'}, and run `perdure doctor`."
+            return Check(event, Severity.WARN, f"{message}; {late} ended for lateness. {fix}")
+        if _part(cpu, 95) > CPU_BUDGET:
+            fix = f"Fix: none needed; more than {CPU_BUDGET:.0f} ms of CPU is slow."
+            return Check(event, Severity.NOTE, f"{message}. {fix}")
+        return Check(event, Severity.OK, message)
+
+    def _capture(self) -> Iterator[Check]:
+        last = last_run(self._home, self.agent, KEPT)
+        stopped = stopped_capture(self._home, self.agent)
+        if stopped:
+            yield Check("capture", Severity.FAIL, f"{stopped}. {_FIXES}")
+        elif last:
+            yield Check("capture", Severity.OK, f"a session was last kept {age(last)}")
+        elif self._runs[PROMPT]:
+            message = "no session was kept yet. Fix: none needed if this is the first."
+            yield Check("capture", Severity.NOTE, message)
+
+    def _errors(self) -> Iterator[Check]:
+        """Say what went wrong since a session of this agent was last kept."""
+        log, since = folder_of(self._home) / "log", last_run(self._home, self.agent, KEPT)
+        with suppress(OSError):
+            lines = log.read_text(errors="replace").splitlines()
+            own = [line for line in lines if _is_since(line, since, self.agent)]
+            if own:
+                what = f"{len(own)} since, the last: {own[-1]}"
+                yield Check("errors", Severity.WARN, f"{what}. Fix: see {log}.")
+
+
+_FIXES = "Fix: see the other lines here; then `perdure hook drain --strict` keeps what waits."
+
+
+# ---------------------------------------------------------------- files
+def _text_at(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise InvalidValueError("it is not UTF-8") from error
+
+
+def _is_ours_at(wanted: Wanted) -> bool:
+    """Whether a file has an entry of ours; a broken one may."""
+    with suppress(OSError, InvalidValueError):
+        text = _text_at(wanted.path)
+        match wanted:
+            case TomlFile():
+                return is_our_server(entry_in(text, "mcp_servers", NAME))
+            case WholeFile():
+                return wanted.is_ours(text)
+            case JsonFile():
+                server = is_our_server(_member(text, (wanted.section, NAME)))
+                return server or any(any(_commands(text, each.event)) for each in wanted.hooks)
+    return False
+
+
+def _member(text: str, path: tuple[str, ...]) -> object:
+    found = at(text, path) if text.strip() else None
+    return None if found is None else found.plain
+
+
+def _groups(text: str, event: str) -> list[list[Mapping[str, object]]]:
+    """Return the hooks of each group of an event; an entry that is no group is one by itself."""
+    groups = _member(text, ("hooks", event))
+    found = []
+    for group in groups if isinstance(groups, list) else []:
+        inner = group.get("hooks") if isinstance(group, Mapping) else None
+        hooks = inner if isinstance(inner, list) else [group]
+        found.append([each for each in hooks if isinstance(each, Mapping)])
+    return found
+
+
+def _commands(text: str, event: str) -> Iterator[str]:
+    hooks = (each for group in _groups(text, event) for each in group)
+    yield from (str(each["command"]) for each in hooks if is_our_hook(each))
+
+
+def _program_of(command: str) -> str:
+    with suppress(ValueError):
+        words = shlex.split(command)
+        if "hook" in words[1:]:
+            return words[words.index("hook", 1) - 1]
+    return command
+
+
+def _broken(started: str) -> str:
+    """Say why a program can't be started; empty if it can."""
+    return "" if shutil.which(started) else f"{started} is not there, or can't be run"
+
+
+@cache
+def _unstarted(started: str) -> str:
+    """Start a program to see whether it is ours; say what is wrong, empty if nothing is."""
+    environ = {**os.environ, "PERDURE_INTERNAL": "1"}
+    try:
+        done = subprocess.run(  # noqa: S603 - what the agent itself would start
+            [started, "--version"],
+            capture_output=True,
+            timeout=_STARTING_SECONDS,
+            check=True,
+            env=environ,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{started} does not start: {error}"
+    is_ours = done.stdout.startswith(NAME.encode())
+    return "" if is_ours else f"{started} is another program"
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _codex_trust(
+    text: str, wanted: JsonFile, state: Mapping[str, object]
+) -> Iterator[tuple[str, bool]]:
+    """Yield each event with a hook of ours, and whether Codex runs it."""
+    for hook in wanted.hooks:
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", hook.event).lower()
+        groups = _member(text, ("hooks", hook.event))
+        for number, group in enumerate(groups if isinstance(groups, list) else []):
+            matcher = _table(group).get("matcher")
+            for index, each in enumerate(_groups(text, hook.event)[number]):
+                if is_our_hook(each):
+                    key = f"{wanted.path}:{name}:{number}:{index}"
+                    entry = _table(state.get(key))
+                    is_same = entry.get("trusted_hash") == trusted_hash(name, each, matcher)
+                    yield hook.event, is_same and entry.get("enabled") is not False
+
+
+def trusted_hash(event: str, hook: Mapping[str, object], matcher: object = None) -> str:
+    """Return the hash that Codex keeps of a hook that its user trusts, as measured on 0.166."""
+    kept = {
+        "type": "command",
+        "command": hook.get("command"),
+        "timeout": hook.get("timeout") or 600,
+        "async": False,
+    }
+    if "statusMessage" in hook:
+        kept["statusMessage"] = hook["statusMessage"]
+    identity: dict[str, object] = {"event_name": event, "hooks": [kept]}
+    if isinstance(matcher, str) and event not in _TRUSTLESS_MATCHER:
+        identity["matcher"] = matcher
+    said = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + sha256(said.encode(errors="replace")).hexdigest()
+
+
+# ---------------------------------------------------------------- numbers
+def _part(numbers: list[float], percent: int) -> float:
+    """Return the value that so many percent of sorted numbers do not exceed."""
+    return numbers[max(0, ceil(len(numbers) * percent / 100) - 1)]
+
+
+def _is_since(line: str, since: float, agent: str) -> bool:
+    stamp, _, rest = line.partition(" ")
+    try:
+        is_late = datetime.fromisoformat(stamp).timestamp() > since
+    except ValueError:
+        return False
+    return is_late and (rest.startswith(f"{agent} ") or not rest.startswith(AGENTS))

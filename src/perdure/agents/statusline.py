@@ -1,0 +1,121 @@
+"""The status line: what memory has and did here, in one line, without opening it."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from perdure.errors import StorageError
+from perdure.files import read_lines, write_whole
+
+_KEPT_SECONDS = 60 * 86_400.0
+
+
+class Place(NamedTuple):
+    """Where a status line is asked for."""
+
+    home: Path
+    folders: tuple[str, ...]
+    """The agent's folders, the likeliest first."""
+    session: str = ""
+    """The agent's own id of the session; empty if it is not known."""
+
+    @classmethod
+    def parse(cls, home: Path, data: bytes, cwd: str) -> "Place":
+        """Read what Claude Code sends; what can't be understood is left out."""
+        given: Mapping[str, object] = {}
+        with suppress(ValueError, RecursionError):
+            found = json.loads(data)
+            given = found if isinstance(found, dict) else {}
+        where = given.get("workspace")
+        workspace: Mapping[str, object] = where if isinstance(where, dict) else {}
+        asked = (workspace.get("project_dir"), given.get("cwd"), workspace.get("current_dir"), cwd)
+        folders = tuple(dict.fromkeys(each for each in asked if isinstance(each, str) and each))
+        session = given.get("session_id")
+        return cls(home, folders, session if isinstance(session, str) else "")
+
+
+def status_line(place: Place) -> str:
+    """Return the parts that there are, in one line."""
+    return "perdure: " + " · ".join(filter(None, (part(place) for part in PARTS)))
+
+
+# ---------------------------------------------------------------- parts
+def _memories(place: Place) -> str:
+    for folder in place.folders:
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            count = int(json.loads(_file(place.home, folder).read_bytes())["memories"])
+            return f"{count} {'memory' if count == 1 else 'memories'}"
+    return "" if (place.home / "histories").is_dir() else "no memories yet"
+
+
+def _session(place: Place) -> str:
+    if not place.session:
+        return ""
+    from perdure.engine.uses import used_in
+
+    return f"{len(set(_shown(place)))} shown, {used_in(place.home, place.session)} used"
+
+
+def _shown(place: Place) -> Iterator[str]:
+    """Yield the keys of what the session was shown."""
+    named = json.dumps(place.session).encode()
+    for line in read_lines(place.home / "hooks" / "emitted"):
+        if named in line:  # most lines are of other sessions, and parsing costs
+            with suppress(ValueError, TypeError, LookupError, RecursionError):
+                fields = json.loads(line)
+                if fields["session"] == place.session:
+                    yield from (f"{uri}#{message} {key}" for uri, message, key in fields["items"])
+
+
+def _saved(place: Place) -> str:
+    """Say when anything was last saved: when a log last grew."""
+    grown = [each.stat().st_mtime for each in place.home.glob("histories/*/segment-*")]
+    return f"saved {age(max(grown))}" if grown else ""
+
+
+def _budget(place: Place) -> str:
+    """Say what the background model has used today, if it is on."""
+    if not (place.home / "config.toml").exists():  # it is off unless the config says so
+        return ""
+    from perdure.config import load_config
+    from perdure.engine.llm.counter import background_usage
+
+    usage = background_usage(place.home, load_config(os.environ).llm)
+    return f"{usage.runs} of {usage.runs_allowed} background runs" if usage.is_on else ""
+
+
+PARTS: tuple[Callable[[Place], str], ...] = (_memories, _session, _saved, _budget)
+"""What the line says, in this order; a part without anything to say is empty."""
+
+
+def age(then: float) -> str:
+    """Say how long ago a time was, in seconds since 1970."""
+    seconds = max(0.0, time.time() - then)
+    for size, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {name} ago"
+    return "just now"
+
+
+# ---------------------------------------------------------------- what is noted for it
+def note_memories(home: Path, folder: str, count: int) -> None:
+    """Note how many memories the project of a folder has, for the next status line."""
+    path, content = _file(home, folder), json.dumps({"memories": count}).encode()
+    with suppress(OSError, StorageError):  # on a read-only disk it is not shown
+        if path.exists() and path.read_bytes() == content:
+            os.utime(path)
+            return
+        write_whole(path, content, durable=False)
+        for other in path.parent.iterdir():
+            if other.stat().st_mtime < time.time() - _KEPT_SECONDS:
+                other.unlink()
+
+
+def _file(home: Path, folder: str) -> Path:
+    named = sha256(os.path.realpath(folder).encode(errors="surrogatepass")).hexdigest()[:32]
+    return home / "hooks" / "folders" / f"{named}.json"

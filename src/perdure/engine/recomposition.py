@@ -1,0 +1,224 @@
+"""What agents were shown, in words again: the ids of an emission, read as of its position."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+
+from perdure.artifacts import IndexState
+from perdure.context.files import CONTENT
+from perdure.context.reading import NodeReader
+from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
+from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
+from perdure.engine.forgotten import ForgottenList
+from perdure.engine.importing.reading import stable_name
+from perdure.engine.lasting import LONGEST_LINE, lines_of, scores_of
+from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.statements import Statement
+from perdure.engine.prompts import LIST_MARK, SENTENCE
+from perdure.engine.recall.planning import STOP_WORDS
+from perdure.engine.validate.texts import presentable_line
+from perdure.errors import ArtifactError, ContextError, StorageError
+from perdure.index.words import stems
+from perdure.model import ContextNode, RequestContext, Uri
+from perdure.model.transcript import HIDDEN, parse
+from perdure.model.values import shortened
+from perdure.storage.history import History
+from perdure.storage.wrappers.view import View
+
+_MOST_VERSIONS = 20
+"""So many earlier versions are searched for words that the recorded position does not have."""
+_KEPT_STATES = 64
+_SHARE = 0.6
+"""Of the words of a line that count, so many in one line of the agent's are a use of it."""
+_FEWEST_WORDS = 3
+_CODE = re.compile(r"`([^`\n]{3,})`")
+_WORD = re.compile(r"\w+")
+_CALL = "[called "
+"""How a line of a message begins that calls a tool."""
+_MOST_COMPARED = 4_000
+"""Characters of one line of the agent's that are compared."""
+
+
+class LineState(Enum):
+    """What became of a line that an agent was shown."""
+
+    SHOWN = "shown"
+    """These are the words that it got."""
+    FORGOTTEN = "forgotten"
+    """The user forgot or erased it since."""
+    GONE = "gone"
+    """History has it no more, or it is out of the caller's reach."""
+    CHANGED = "changed"
+    """The memory is there, but not with the words that were shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line that an agent was shown."""
+
+    uri: str
+    message: int | None
+    key: str
+    state: LineState
+    text: str = ""
+    """Its words; empty unless they can be shown."""
+
+    @property
+    def id(self) -> str:
+        """A short name that `read` takes."""
+        return short_id(self.uri, self.message)
+
+    @property
+    def item(self) -> Emitted:
+        return Emitted(self.uri, self.message, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEmission:
+    """What an agent was shown at one moment."""
+
+    record: EmissionRecord
+    lines: tuple[ShownLine, ...]
+
+
+def selected(
+    home: Path,
+    caller: RequestContext,
+    *,
+    session: str,
+    since: datetime | None,
+    projects: tuple[str, ...] | None,
+) -> list[EmissionRecord]:
+    """Return the emissions that a caller may see and asks for, oldest first."""
+
+    def is_wanted(record: EmissionRecord) -> bool:
+        is_own = record.account == caller.account_id and record.user == caller.user_id
+        if not is_own and not (caller.governs and record.account in {caller.account_id, ""}):
+            return False
+        if session and session not in {record.session, stable_name(record.agent, record.session)}:
+            return False
+        is_late = since is None or record.when >= since
+        return is_late and (projects is None or record.project in projects)
+
+    return list(filter(is_wanted, read_emissions(home)))
+
+
+class Recomposition:
+    """Finds the words of emissions for one caller; never what was forgotten or erased since."""
+
+    def __init__(self, history: History, ctx: RequestContext, forgotten: ForgottenList) -> None:
+        self._history = history
+        self._ctx = ctx
+        self._forgotten = forgotten
+        self._reader = lru_cache(_KEPT_STATES)(self._reader_at)
+
+    def of(self, record: EmissionRecord) -> ShownEmission:
+        return ShownEmission(
+            record, tuple(self._line(item, record.position) for item in record.items)
+        )
+
+    def _line(self, item: Emitted, position: int) -> ShownLine:
+        words = next((each for each in self._words(item, position) if each), "")
+        if self._is_forgotten(item, words):
+            state, words = LineState.FORGOTTEN, ""
+        elif words:
+            state = LineState.SHOWN
+        else:
+            is_there = next(self._texts(item, (position,)), None) is not None
+            state = LineState.CHANGED if is_there else LineState.GONE
+        return ShownLine(item.uri, item.message, item.key, state, presentable_line(words))
+
+    def _is_forgotten(self, item: Emitted, words: str) -> bool:
+        return bool(self._forgotten.only([item.uri])) or self._forgotten.says(words)
+
+    def _words(self, item: Emitted, position: int) -> Iterator[str]:
+        """Yield the words with the item's key, as of then and as of earlier versions.
+
+        An item without a key is its whole memory or message, of which the beginning is shown.
+        """
+        for text in self._texts(item, self._positions(item, position)):
+            if not item.key:
+                yield next(lines_in(text))
+            yield next((each for each in lines_in(text) if key_of(each) == item.key), "")
+
+    def _positions(self, item: Emitted, position: int) -> Iterator[int]:
+        """Yield the position, then those of the versions before it, newest first.
+
+        Another process may have written between what was shown and what was recorded.
+        """
+        newest = position or self._history.position()
+        yield newest
+        file = self._reader(newest).file(Uri.parse(item.uri), CONTENT)
+        earlier = (each.commit for each in self._history.versions(file) if each.commit < newest)
+        yield from sorted(earlier, reverse=True)[:_MOST_VERSIONS]
+
+    def _texts(self, item: Emitted, positions: Iterable[int]) -> Iterator[str]:
+        """Yield what the memory or the message said at these positions, where it can be read."""
+        try:
+            for position in positions:
+                node = self._reader(position).read_node(item.uri, self._ctx)
+                if item.message is None:
+                    yield f"{node.content}\n{node.abstract}"
+                else:
+                    said = (each for each in parse(node.content) if each.index == item.message)
+                    yield "\n".join(each.message.content for each in said).replace(HIDDEN, "")
+        except (ContextError, StorageError, ArtifactError):
+            return
+
+    def _reader_at(self, position: int) -> NodeReader:
+        state = self._history.store.whole(IndexState(0, position))
+        return NodeReader(View(self._history, state))
+
+
+def items_of(node: ContextNode) -> list[BriefingItem]:
+    """Return the lines that a briefing could show of a memory."""
+    return [
+        BriefingItem(
+            str(row["kind"]),
+            str(row["text"]),
+            node.uri,
+            None,
+            pinned=bool(row.get("pinned")),
+            confirmed=node.updated_at,
+        )
+        for row in lines_of(node)
+        if isinstance(row, Mapping)
+    ]
+
+
+def lines_in(text: str) -> Iterator[str]:
+    """Yield every line that could be shown of a memory or a message, at any moment."""
+    whole = " ".join(text.split())
+    yield from (shortened(whole, LONGEST_LINE), shortened(whole, LONGEST_END))
+    for line in text.split("\n"):
+        for each in (line, *SENTENCE.split(line)):
+            whole = LIST_MARK.sub("", " ".join(each.split()))
+            bare = " ".join(Statement.read(whole).text.split())
+            yield from (whole, shortened(whole, LONGEST_LINE), bare, shortened(bare, LONGEST_LINE))
+    for sentence in sentences(text):
+        said = " ".join(sentence.text.split())
+        yield from (said, shortened(said, LONGEST_END))
+    yield from (str(row[0]) for row in scores_of([text])[1] if isinstance(row, list))
+
+
+# ---------------------------------------------------------------- used
+def used_lines(lines: Iterable[ShownLine], words: str) -> Iterator[ShownLine]:
+    """Yield the lines that words of an agent use: they name the id, say it, or run its command."""
+    spoken = [each[:_MOST_COMPARED] for each in words.split("\n") if each]
+    calls = [each for each in spoken if each.startswith(_CALL)]
+    said = [frozenset(stems(each)) for each in spoken]
+    for line in lines:
+        runs = any(code in each for code in _CODE.findall(line.text) for each in calls)
+        if runs or line.id in words or _is_stated(line.text, said):
+            yield line
+
+
+def _is_stated(text: str, said: Iterable[frozenset[str]]) -> bool:
+    counted = (word for word in _WORD.findall(text.casefold()) if word not in STOP_WORDS)
+    wanted = {stem for word in counted for stem in stems(word)}
+    fewest = max(_FEWEST_WORDS, _SHARE * len(wanted))
+    return any(len(wanted & each) >= fewest for each in said)
