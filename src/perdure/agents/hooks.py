@@ -33,6 +33,7 @@ _NAMES = {
     "stop": "Stop",
     "session-end": "SessionEnd",
 }
+_FAILURE = "PostToolUseFailure"
 KEEPING = frozenset({"pre-compact", "stop", "session-end"})
 EVENTS = tuple(_NAMES)
 DRAIN = "drain"
@@ -121,16 +122,18 @@ def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]
     from perdure.agents.moments import MOMENTS, Moment
 
     emission = MOMENTS[wishes.event](Moment(wishes.agent, home, given))
-    return _as_json(wishes, emission) if emission.text else {}
+    return _as_json(wishes, given, emission) if emission.text else {}
 
 
-def _as_json(wishes: Wishes, emission: "Emission") -> dict[str, object]:
+def _as_json(wishes: Wishes, given: "HookInput", emission: "Emission") -> dict[str, object]:
     from perdure.model.speech import marked
 
     text = marked(emission.text)  # what comes back in a transcript is not learned from
     if wishes.agent == CURSOR:
         return {"additional_context": text}
     named: dict[str, object] = {"hookEventName": _NAMES[wishes.event]}
+    if given.raw.get("hook_event_name") == _FAILURE:  # Claude Code has two events after a call
+        named = {"hookEventName": _FAILURE}
     if emission.blocks:
         refusal = {"permissionDecision": "deny", "permissionDecisionReason": text}
         return {"hookSpecificOutput": {**named, **refusal}}

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from perdure.engine.importing.contract import Conversation, Finding, Item, NotResumableError, Said
 from perdure.engine.importing.reading import (
+    ShellCalls,
     each_file,
     each_object,
     heads,
@@ -64,6 +65,7 @@ class ClaudeCode:
         known = [mapping_of(line) for line in list_of(state.get("lines"))]
         found.own = {text_of(line.get("uuid")): line for line in known}
         found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
+        found.calls = ShellCalls(state.get("calls"))
         before = set(found.own)
         yield from each_object(entry, "line", lines(stream), found.take)
         branch = _branch(found.own, found.session_id(_stem(entry)))
@@ -83,13 +85,14 @@ class ClaudeCode:
         times = [time for line in found.own.values() if (time := time_of(line.get("timestamp")))]
         source_id = found.session_id(_stem(entry))
         new = (uuid for uuid in branch if uuid not in since)
+        messages = tuple(m for uuid in new for m in _messages(found.own[uuid], found.calls))
         return Conversation(
             file=entry.name,
             where="",
             source=self.name,
             source_id=source_id,
             title=found.title,
-            messages=tuple(m for uuid in new for m in _messages(found.own[uuid])),
+            messages=messages,
             created_at=min(times, default=""),
             updated_at=max(times, default=""),
             cwd=found.cwd,
@@ -97,6 +100,7 @@ class ClaudeCode:
             state={
                 "id": source_id,
                 "cwd": found.cwd,
+                "calls": found.calls.state,
                 "lines": [_known(found.own[uuid]) for uuid in [*branch][-_MOST_KNOWN:]],
             },
         )
@@ -105,6 +109,7 @@ class ClaudeCode:
 class _Lines:
     def __init__(self) -> None:
         self.own: dict[str, Line] = {}
+        self.calls = ShellCalls()
         self.title = self.cwd = self.branch = self.id = ""
         self.aside = 0
         self._ids: dict[str, None] = {}
@@ -176,7 +181,7 @@ def _known(line: Line) -> JSON:
     return known
 
 
-def _messages(line: Line) -> Iterator[Said]:
+def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[Said]:
     """Yield what a line says; nothing if it is a note of the program's own."""
     if line.get("type") not in _SPOKEN or line.get("isMeta") is True:
         return
@@ -185,7 +190,7 @@ def _messages(line: Line) -> Iterator[Said]:
     if line.get("isCompactSummary") is True:
         yield from _summary(content, time)
     elif line.get("isApiErrorMessage") is not True:
-        yield from said_in(str(line["type"]), content, time)
+        yield from said_in(str(line["type"]), content, time, calls)
 
 
 def _summary(content: object, time: object) -> Iterator[Said]:
