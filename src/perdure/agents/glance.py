@@ -30,9 +30,9 @@ def may_remind(action: Action, cwd: str, shown: Container[str]) -> bool:
     from perdure.engine.matching import matches
 
     return any(
-        text not in shown and matches(directive_in(text, kind), action)
+        (is_enforced or text not in shown) and matches(directive_in(text, kind), action)
         for payload in found
-        for text, kind in _stated(payload)
+        for text, kind, is_enforced in _stated(payload)
     )
 
 
@@ -56,13 +56,13 @@ def _payloads(
     return read_naming(databases[0], projects, names, _MOST)
 
 
-def _stated(payload: "Mapping[str, JSON]") -> Iterator[tuple[str, str]]:
-    """Yield the statements or sentences of a note, each with its kind if that makes a demand."""
+def _stated(payload: "Mapping[str, JSON]") -> Iterator[tuple[str, str, bool]]:
+    """Yield the statements and sentences of a note: text, kind, and whether it is enforced."""
     for name in ("stated", "directed"):
         rows = payload.get(name)
         for row in rows if isinstance(rows, list) else ():
             match row:
                 case {"bare": str() as text, "kind": str() as kind}:
-                    yield text, kind
+                    yield text, kind, row.get("enforced") is True
                 case [str() as text, *_]:
-                    yield text, ""
+                    yield text, "", False

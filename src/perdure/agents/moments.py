@@ -224,7 +224,9 @@ def before_tool(moment: Moment) -> Emission:
 def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
     """Return the first rule, and one more if it is another and broken too."""
     from perdure.agents.shown import key_of
+    from perdure.model.values import words_key
 
+    found = [*{words_key(each.text): each for each in reversed(found)}.values()][::-1]
     refused = [each for each in found if each.enforced][:1]
     broken = [each for each in found if each.breaks]
     chosen = refused or broken[:_MOST_REMINDERS] or found[:1]

@@ -171,10 +171,10 @@ def program_of(command: str) -> str:
 
 _DESTROYING = later(
     r"\b(?:drop|truncate)\s+(?:table|database|schema)\b|\bdelete\s+from\b|\bmkfs|\bdd\s+.*\bof=|"
-    r"\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bprune\b|--hard\b|\bfilter-branch\b|--no-verify\b|:\(\)",
+    r"\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bprune\b|--hard\b|\bfilter-branch\b|--no-verify\b|\bsudo\b",
     re.IGNORECASE,
 )
-_DESTROYERS = frozenset({"rm", "rmdir", "shred", "kill", "pkill", "killall", "dd", "mkfs", "sudo"})
+_DESTROYERS = frozenset({"rm", "rmdir", "shred", "kill", "pkill", "killall", "dd", "mkfs"})
 _DESTROYING_WORDS = frozenset({"destroy", "purge", "uninstall", "wipe", "flushall", "dropdb"})
 _DESTROYING_GIT = frozenset({"reset", "clean", "restore", "checkout"})
 

@@ -13,7 +13,7 @@ from perdure.engine.briefing import LEAST
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.engine.learn.changes import is_fragment
-from perdure.engine.learn.evidence import Support, support_of
+from perdure.engine.learn.evidence import Support, enforced_in, support_of
 from perdure.engine.learn.net import LIKELY, scored
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.rules import rule_for
@@ -57,9 +57,13 @@ def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
         "until": until.isoformat() if until else None,
         "pinned": node.declared("pinned") in {True, "true", "yes"} or None,
     }
-    support = support_of(node)
+    support, enforced = support_of(node), enforced_in(node)
     stated = _STATEMENT.findall(node.content) or [node.abstract or node.content]
-    rows = (_line_of(each, support.get(cid_of(each), Support(by="user"))) for each in stated)
+    rows = (
+        _line_of(each, support.get(cid_of(each), Support(by="user")))
+        | {"enforced": cid_of(each) in enforced or None}
+        for each in stated
+    )
     return [
         {name: value for name, value in {**common, **row}.items() if value not in (None, [])}
         for row in rows
@@ -118,12 +122,11 @@ def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:
     if FAILED_MARK not in node.content:
         return
     spots = [(each.payload.get("message"), at) for at, each in enumerate(records)]
-    places = sorted((message, at) for message, at in spots if isinstance(message, int))
+    places = [(message, at) for message, at in spots if isinstance(message, int)]
     by_spot: dict[int, list[Pair]] = {}
-    for pair in pairs_in(list(_outcomes(node))):
-        at = bisect_right(places, (pair.message, len(records))) - 1
-        if places:
-            by_spot.setdefault(places[max(at, 0)][1], []).append(pair)
+    for pair in pairs_in(list(_outcomes(node))) if places else ():
+        _, at = min(places, key=lambda place: abs(place[0] - pair.message))
+        by_spot.setdefault(at, []).append(pair)
     for at, pairs in by_spot.items():
         known = records[at].payload.get("names")
         names = {*(known if isinstance(known, list | tuple) else ())}

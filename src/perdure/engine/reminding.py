@@ -9,10 +9,12 @@ from perdure.engine.actions import Action
 from perdure.engine.briefing import LEAST, BriefingItem, filters_for, gathered, short_id
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import fix_name, may_suggest, program_of, signature
+from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, matches
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.recall.recalling import Confirming
+from perdure.engine.validate.instructions import instructions_in
 from perdure.engine.validate.texts import presentable_line
 from perdure.errors import InvalidValueError
 from perdure.index.contract import KeptIndex
@@ -20,8 +22,6 @@ from perdure.model import ContextNode, RequestContext, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, read_moment, shortened
 
-ENFORCED = "enforced"
-"""In the metadata of a node: the CIDs of the statements that the user enforces."""
 MOST_TOKENS = 60
 _LOOKED_AT = 60
 """Notes that are looked at, the newest first, of those that name what is used."""
@@ -154,13 +154,6 @@ def _line_of(text: str) -> str:
     return shortened(" ".join(text.split()), LONGEST)
 
 
-def enforced_in(node: ContextNode | None) -> frozenset[str]:
-    """Return the CIDs of the statements of a node that its user enforces."""
-    found: JSON = node.metadata.get(ENFORCED) if node else None
-    listed = found if isinstance(found, list | tuple) else ()
-    return frozenset(each for each in listed if isinstance(each, str))
-
-
 @dataclass(frozen=True, slots=True)
 class Enforced:
     """What the user enforces of a memory."""
@@ -203,10 +196,11 @@ def _order(each: Reminder) -> tuple[bool, bool, bool, float, str]:
 def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Reminder]:
     """Yield the lines of instruction files about what a tool call uses.
 
-    Each comes with the name of its file, which is all the authority that it has.
+    Each comes with the name of its file, which is all the authority that it has. A line that
+    gives orders to a model is left out.
     """
     for source, line in lines:
-        given = directive_in(line)
+        given = Directive() if instructions_in(line) else directive_in(line)
         found = matches(Directive(given.wrong, (), given.about), action) if given else None
         if found is not None:
             yield Reminder(line, "rule", found.name, breaks=found.breaks, source=source)

@@ -58,6 +58,7 @@ SECTIONS = {
             "mcp", "Let an agent use memory, over the Model Context Protocol on stdin and stdout."
         ),
         "briefing": _command("briefing", "Print what an agent gets when a session starts here."),
+        "enforce": _command("enforce", "Let agents not break a rule."),
         "install": _command("install", "Tell a coding agent of memory, in its own config."),
     },
     "Projects": {
