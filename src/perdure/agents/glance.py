@@ -42,9 +42,7 @@ def may_fix(signature: str, cwd: str) -> bool:
     return reading.waiting(1) != [] or _payloads(reading, cwd, [signature]) != []
 
 
-def _payloads(
-    reading: Reading, cwd: str, names: Collection[str]
-) -> "list[Mapping[str, JSON]] | None":
+def _payloads(reading: Reading, cwd: str, names: Collection[str]) -> "list[dict[str, JSON]] | None":
     """Return what is noted for the project of a folder that has one of these names."""
     identity = identity_at(cwd) if cwd else ""
     aliases = reading.aliases()

@@ -190,7 +190,7 @@ def is_worth_asking(prompt: str) -> bool:
 
 
 # ---------------------------------------------------------------- at a tool call
-_AT_ACTION = "at action: "
+_AT_ACTION = "at action "
 """Begins the keys of what was shown at a tool call: a briefing does not make it known."""
 _MOST_REMINDERS = 2
 
@@ -206,7 +206,7 @@ def before_tool(moment: Moment) -> Emission:
     action = action_of(moment.given)
     if action is None:
         return NOTHING
-    shown = _ShownAtAction(moment.shown)
+    shown = _ShownAtAction(moment.shown, moment.given.subagent)
     lines = instruction_lines(moment.given.cwd, action)
     is_likely = moment.has_memory and may_remind(action, moment.given.cwd, shown)
     if not lines and not is_likely:
@@ -239,17 +239,17 @@ def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
 
 
 class _ShownAtAction:
-    """What a session was shown at tool calls."""
+    """What a session was shown at tool calls; a subagent has a context of its own."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Shown, subagent: str) -> None:
         self._shown = shown
+        self._head = f"{_AT_ACTION}{subagent}: "
 
     def __contains__(self, text: object) -> bool:
-        return f"{_AT_ACTION}{text}" in self._shown
+        return f"{self._head}{text}" in self._shown
 
     def add(self, texts: Iterable[str]) -> None:
-        given = list(texts)
-        self._shown.add([*given, *(f"{_AT_ACTION}{each}" for each in given)])
+        self._shown.add(f"{self._head}{each}" for each in texts)
 
 
 def after_tool(moment: Moment) -> Emission:

@@ -2,12 +2,13 @@
 
 import builtins
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Self
 
 from perdure.artifacts import CID
+from perdure.engine.actions import Action
 from perdure.engine.answering import Lag
 from perdure.engine.briefing import Briefing
 from perdure.engine.browse import Edges, Entry
@@ -28,6 +29,7 @@ from perdure.engine.past import When
 from perdure.engine.projects import ProjectInfo, Reassigned
 from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
+from perdure.engine.reminding import Enforced, Fix, Reminder
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound
 from perdure.engine.saving.outcome import SessionCommit
@@ -181,6 +183,11 @@ class AsyncMemory:
         projects: Searched | None = None,
     ) -> RecallResult: ...
     async def briefing(self, *, budget_tokens: int = 294, known: str = "") -> Briefing: ...
+    async def reminders(
+        self, action: Action, *, known: Container[str] = ()
+    ) -> tuple[Reminder, ...]: ...
+    async def fix_for(self, command: str, output: str) -> Fix | None: ...
+    async def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> Enforced: ...
     async def at(self, when: When) -> AsyncPastMemory: ...
     async def save(
         self,

@@ -12,8 +12,8 @@ from perdure.engine.failures import fix_name, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, matches
+from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
-from perdure.engine.recall.recalling import Confirming
 from perdure.engine.validate.instructions import instructions_in
 from perdure.engine.validate.texts import presentable_line
 from perdure.errors import InvalidValueError
@@ -256,7 +256,9 @@ def fix_for(
 
 def _fix_in(hit: SeedHit, name: str, command: str) -> Fix | None:
     rows, message = hit.payload.get("fixes"), hit.payload.get("message")
-    for row in rows if isinstance(rows, list | tuple) and isinstance(message, int) else ():
+    if not isinstance(message, int) or not isinstance(rows, list | tuple):
+        return None
+    for row in rows:
         match row:
             case [str() as given, str() as program, str() as fix] if given == name:
                 found = Fix(fix, name, hit.uri, message, read_moment(hit.payload.get("date")))
