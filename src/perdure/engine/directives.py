@@ -136,12 +136,13 @@ _CUES = later(
     r"|(?P<about>\b(?:before|after|when|whenever|while|once|until|every time|each time|if)\b)"
     r"|(?P<use>\b(?:use[sd]?|using|run|runs|running|prefer|call|execute|switch(?:ed)? to|go with|"
     r"stick (?:to|with)|do|instead,)\b)"
-    r"|(?P<end>[;:,\u2014]|\s[-\u2013]\s|\bbut\b|\band (?=use|run|always|never|do\b|only)|"
-    r"[.!?](?=\s|$))",
+    r"|(?P<stop>[;\u2014]|\s[-\u2013]\s|\bbut\b|[.!?](?=\s|$))"
+    r"|(?P<end>[:,(]|\band (?=use|run|always|never|do\b|only))",
     re.IGNORECASE,
 )
 _BANNED = later(
-    r"\b(?:is|are|was|were|be)\s+(?:strictly |auto-?|now |considered )?(?:forbidden|banned|"
+    r"\bforbidden\b|\b(?:must|should) not exist\b"
+    r"|\b(?:is|are|was|were|be)\s+(?:strictly |auto-?|now |considered )?(?:banned|"
     r"prohibited|disallowed|deprecated|off[- ]limits|not (?:allowed|permitted|to be used)|"
     r"read[- ]only|generated|rejected)\b"
     r"|\b(?:must|should|may|can|shall)(?:n'?t| not| never) (?:ever )?be (?:\w+ ?){1,2}"
@@ -252,7 +253,8 @@ def directive_in(text: str, kind: str = "") -> Directive:
 
 
 _CONTRAST = later(
-    r"\b(?:instead of|rather than|not|no longer|us(?:e|ing)|run|switched to|from now on)\b",
+    r"\b(?:instead of|rather than|not|no longer|us(?:es?|ing)|run|switched to|from now on)\b"
+    r"|\bno(?= `)|\bforbidden\b|\bonly\b",
     re.IGNORECASE,
 )
 
@@ -266,6 +268,8 @@ class _Cue:
     role: str
     start: int
     end: int
+    goes_on: bool = False
+    """Whether "or" is before it: what was not to be done before is not to be done either."""
 
 
 def _roles(line: str, kind: str) -> list[tuple[str, Name]]:
@@ -273,13 +277,12 @@ def _roles(line: str, kind: str) -> list[tuple[str, Name]]:
     cues = list(_cues(line))
     found: list[tuple[str, Name, int]] = []
     for start, end, given in _names(line):
-        cue = _cue_before(cues, start, [at for _, _, at in found])
+        cue = _cue_before(cues, start, [at for role, _, at in found if role])
         role, name = _role(line, cue, given, (start, end), kind)
-        is_attached = line[start] == "@" and name.kind == PATH
-        if role == WRONG or (role and not is_attached):
-            found.append((role, name, start))
-    found = _with_banned(line, found)
-    return [(role, name) for role, name, _ in _with_pronouns(line, cues, found)]
+        is_attached = line[start] == "@" and name.kind == PATH and role != WRONG
+        found.append((NONE if is_attached else role, name, start))
+    found = _with_pronouns(line, cues, _with_banned(line, found))
+    return [(role, name) for role, name, _ in found if role]
 
 
 def _cues(line: str) -> Iterator[_Cue]:
@@ -294,7 +297,8 @@ def _cues(line: str) -> Iterator[_Cue]:
         if role in {"idle", "described"}:
             role = "except"
         if role:
-            yield _Cue(role, each.start(), each.end())
+            goes_on = plain[: each.start()].endswith((" or ", " nor "))
+            yield _Cue(role, each.start(), each.end(), goes_on)
 
 
 def _cue_before(cues: list[_Cue], start: int, named: list[int]) -> _Cue:
@@ -308,13 +312,13 @@ def _cue_before(cues: list[_Cue], start: int, named: list[int]) -> _Cue:
     for cue in cues:
         if cue.start >= start:
             break
-        if cue.role == "end":
+        if cue.role in {"end", "stop"}:
             is_open = True
-            if now.role in {ABOUT, "except"}:
+            if cue.role == "stop" or now.role in {ABOUT, "except"}:
                 now = _Cue(RIGHT, cue.end, cue.end)
         elif cue.role == "use":
             has_named = any(now.end <= at < cue.start for at in named)
-            if is_open or has_named or now.role == RIGHT:
+            if (is_open or has_named or now.role == RIGHT) and not cue.goes_on:
                 now = _Cue(RIGHT, cue.start, cue.end)
             is_open = False
         else:
@@ -327,13 +331,15 @@ def _role(line: str, cue: _Cue, name: Name, span: tuple[int, int], kind: str) ->
     before = line[cue.end : span[0]]
     role = cue.role if cue.role in {WRONG, RIGHT, ABOUT} else NONE
     is_git = name.kind == COMMAND and name.words[0] in {"git", "gh"} and not name.is_code
-    if role == RIGHT and cue.end == 0 and name.kind != PATH and not is_git:  # nothing is said of it
+    if re.match(r"[`\s]*only\b", line[span[1] :]):
+        role = RIGHT
+    is_bare = cue.start == cue.end  # nothing is said of it
+    if role == RIGHT and is_bare and name.kind != PATH and not is_git:
         given_up = WRONG if _GIVEN_UP.search(line) else NONE
         role = {"rejected": given_up, "command": RIGHT, "rule": RIGHT}.get(kind, NONE)
     if name.kind == WORD and not name.is_code:
-        return (
-            role if role in {WRONG, RIGHT} and _is_adjacent(before, line, cue, span[1]) else NONE
-        ), name
+        is_meant = role in {WRONG, RIGHT} and _is_adjacent(before, line, cue, span[1])
+        return role if is_meant else NONE, name
     if is_git:
         return _git_role(role, line, name, span), name
     if name.kind == PATH:
@@ -375,12 +381,19 @@ def _is_adjacent(before: str, line: str, cue: _Cue, end: int) -> bool:
     return _TAKEN_IN.search(before) is not None
 
 
+_NOUN = later(r"s?\s+(?:messages?|titles?|subjects?|history)\b", re.IGNORECASE)
+_OF_COMMITS = later(
+    r"\b(?:in|for|conventional|of|your|every|each|all)\s+(?:the\s+)?$", re.IGNORECASE
+)
+_ONLY = later(r"(?:\s+\w+)?\s+only\b", re.IGNORECASE)
+
+
 def _git_role(role: str, line: str, name: Name, span: tuple[int, int]) -> str:
     """Return what is said of committing or pushing; to be told to do it is not a rule about it."""
-    rest = line[span[1] :]
-    if role == RIGHT:
-        is_topic = name.words[0] == "gh" or re.match(r"\s*messages?\b", line[span[0] :][6:])
-        return ABOUT if is_topic else NONE
+    rest, before = line[span[1] :], line[: span[0]]
+    is_noun = name.words[0] == "gh" or _NOUN.match(rest) or _OF_COMMITS.search(before)
+    if role == RIGHT or (role == WRONG and is_noun):
+        return ABOUT if is_noun or _ONLY.match(rest) else NONE
     if role == WRONG and re.match(r"\W+[`.]?[\w*/-]*[.*/]", rest):
         return NONE  # "never commit .env" is about the file
     return role

@@ -77,7 +77,7 @@ def _runs(name: Name, command: Command, *, exactly: bool = False) -> bool:
     program, *subs = name.words
     if canonical(program) not in PROGRAMS | EXECUTED and subs:  # a command of the project's own
         return _has_run((command.program, *command.words), name.words)
-    if exactly:
+    if exactly or canonical(program) != program.casefold():  # who says npx does not mean npm
         is_same = program.casefold() == command.program.casefold()
     else:
         is_same = canonical(program) == canonical(command.program)
@@ -159,11 +159,6 @@ def _has_word(name: Name, action: Action) -> bool:
     quoted = re.escape(package)
     if re.search(rf"(?<![\w.@-]){quoted}(?![\w-])", action.imports, re.IGNORECASE):
         return True
+    code = name.words[0].removesuffix(")")
     is_code = name.is_code and _SHAPED.search(name.words[0]) and len(package) > 3  # noqa: PLR2004
-    return bool(is_code) and action.added.count(package_code(name)) > action.removed.count(
-        package_code(name)
-    )
-
-
-def package_code(name: Name) -> str:
-    return name.words[0].removesuffix("()")
+    return bool(is_code) and action.added.count(code) > action.removed.count(code)
