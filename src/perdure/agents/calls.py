@@ -32,6 +32,8 @@ _MOST_BYTES = 100_000
 _MOST_LINES = 40
 """Lines of instruction files that are looked at, of those that have a word of the call."""
 _SHORTEST_LINE = 8
+_LINK = later(r"\[([^\]\n]*)\]\([^)\n]*\)")
+_END = later(r"(?<=[.!?])\s+(?=[A-Z`\"*])")
 _MARK = later(r"^[\s>]*(?:[-*+]|\d+[.)])?\s*(?:\*\*|__)?")
 
 
@@ -107,9 +109,12 @@ def _lines(path: Path) -> Iterator[str]:
     for line in text.splitlines():
         if line.lstrip().startswith(("```", "~~~")):
             is_code = not is_code
-        bare = _MARK.sub("", line).replace("**", "").strip()
-        if not is_code and len(bare) >= _SHORTEST_LINE and not line.lstrip().startswith(("#", "|")):
-            yield bare
+        if is_code or line.lstrip().startswith(("#", "|", "<", "```", "~~~")):
+            continue
+        bare = _LINK.sub(r"\1", _MARK.sub("", line).replace("**", ""))
+        for sentence in _END.split(bare):
+            if len(sentence) >= _SHORTEST_LINE:
+                yield sentence.strip()
 
 
 # ---------------------------------------------------------------- what failed

@@ -136,7 +136,7 @@ _CUES = later(
     r"|(?P<about>\b(?:before|after|when|whenever|while|once|until|every time|each time|if)\b)"
     r"|(?P<use>\b(?:use[sd]?|using|run|runs|running|prefer|call|execute|switch(?:ed)? to|go with|"
     r"stick (?:to|with)|do|instead,)\b)"
-    r"|(?P<stop>[;\u2014]|\s[-\u2013]\s|\bbut\b|[.!?](?=\s|$))"
+    r"|(?P<stop>[;\u2014]|(?<!use)(?<!run)(?<!not)(?<!never)(?<!edit)(?<!touch)(?<!these):|\s[-\u2013]\s|\bbut\b|[.!?](?=\s|$))"
     r"|(?P<end>[:,(]|\band (?=use|run|always|never|do\b|only))",
     re.IGNORECASE,
 )
@@ -518,10 +518,21 @@ _ALTERNATIVES = later(
 )
 
 
+_FOLDERS = word_set(
+    "src source lib libs app apps test tests spec specs doc docs script scripts config configs db "
+    "bin build dist public static assets server client web api core internal cmd pkg vendor "
+    "packages node_modules migrations e2e examples tools infra deploy terraform charts include "
+    "components pages hooks utils backend frontend service services data etc generated legacy"
+)
+
+
 def _of_path(text: str, *, is_code: bool = False) -> Name | None:
     """Return a path; None for two words with a slash between them, and for a library's name."""
     bare = text.strip().removeprefix("@").removeprefix("./")
     parts = tuple(part for part in bare.split("/") if part and part != "..")
+    is_pair = len(parts) == 2 and not is_code and re.fullmatch(r"[A-Za-z]+/[A-Za-z]+", text)  # noqa: PLR2004
+    if is_pair and parts[0].casefold() not in _FOLDERS:  # "version/platform"
+        return None
     if not parts or _ALTERNATIVES.search(bare) or all(part in {"*", "**"} for part in parts):
         return None
     if len(parts) == 1 and parts[0].startswith(".") and not bare.startswith(".env"):

@@ -28,6 +28,8 @@ _TELLING = later(
 )
 _HEADER = later(r"(?:Error: )?Exit code:? \d+\s*$|\s*(?:at|File) \S+.*:\d+|\s*\^+\s*$|\s*\d+ \|")
 """Lines that say nothing of what went wrong: the status, a frame, a mark below a line."""
+_LABEL = later(r"\s*(?:Output|Stdout|Stderr): ")
+"""What some agents put before an output."""
 _MASKS = (
     (later(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)]+", re.IGNORECASE), "URL"),
     (later(r"(?:\b[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+[\w.@~+-]*(?::\d+)*"), "PATH"),
@@ -60,7 +62,7 @@ def _telling(text: str) -> list[str]:
 
 
 def _masked(line: str) -> str:
-    text = line[:_LONGEST_LINE]
+    text = _LABEL.sub("", line[:_LONGEST_LINE])
     for pattern, name in _MASKS:
         text = pattern.sub(name, text)
     return " ".join(text.casefold().split())

@@ -1,5 +1,6 @@
 """The rule that is about to be broken, and the sentence about what is about to be used."""
 
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from perdure.index.contract import KeptIndex
 from perdure.model import ContextNode, RequestContext, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, read_moment, shortened
+from perdure.patterns import later
 
 MOST_TOKENS = 60
 _LOOKED_AT = 60
@@ -193,6 +195,9 @@ def _order(each: Reminder) -> tuple[bool, bool, bool, float, str]:
     return not each.enforced, not each.breaks, each.message is not None, age, each.text
 
 
+_STRICT = later(r"\b(?:always|never|must|required|make sure|ensure)\b", re.IGNORECASE)
+
+
 def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Reminder]:
     """Yield the lines of instruction files about what a tool call uses.
 
@@ -201,7 +206,10 @@ def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Rem
     """
     for source, line in lines:
         given = Directive() if instructions_in(line) else directive_in(line)
-        found = matches(Directive(given.wrong, (), given.about), action) if given else None
+        about = given.about if _STRICT.search(line) else ()
+        found = matches(Directive(given.wrong, given.right, about), action)
+        if found is not None and not (found.breaks or about):
+            continue  # a list of commands is not a rule to use no other
         if found is not None:
             yield Reminder(line, "rule", found.name, breaks=found.breaks, source=source)
 
