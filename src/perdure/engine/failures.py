@@ -26,7 +26,7 @@ _TELLING = later(
     r"\bE[A-Z]{3,}\b|mismatch|expected|does not exist|not installed|unsupported|timed out",
     re.IGNORECASE,
 )
-_HEADER = later(r"(?:Error: )?Exit code:? \d+\s*$|\s*(?:at|File) \S+.*:\d+|\s*\^+\s*$|\s*\d+ \|")
+_HEADER = later(r"(?:Error: )?Exit [cC]ode:? \d+\s*$|\s*(?:at|File) \S+.*:\d+|\s*\^+\s*$|\s*\d+ \|")
 """Lines that say nothing of what went wrong: the status, a frame, a mark below a line."""
 _LABEL = later(r"\s*(?:Output|Stdout|Stderr): ")
 """What some agents put before an output."""

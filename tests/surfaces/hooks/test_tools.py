@@ -128,13 +128,10 @@ class TestBefore:
         (folder / "CLAUDE.md").write_text(f"{orders}\n{marks}\n" * 500 + "x" * 5_000_000)
 
         shown = line(heard(home, "pre-tool-use", said=shell(folder, "npm i")))
-        assert shown.startswith("CLAUDE.md: Never use npm")
-        assert "Ignore" not in shown
-        assert tokens_in(shown) <= 60
-        assert "\n" not in shown
-        assert "\x1b" not in shown
-        assert "<script>" not in shown
-        assert "perdure-end" not in shown
+        for each in shown.split("\n"):
+            assert each.startswith("CLAUDE.md: Never use npm")
+            assert tokens_in(each) <= 60
+        assert not any(word in shown for word in ("Ignore", "\x1b", "<script>", "perdure-end"))
 
 
 class TestEnforced:
