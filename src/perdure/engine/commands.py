@@ -37,14 +37,14 @@ _ALIASES = {
     "yarnpkg": "yarn",
 }
 PROGRAMS = word_set(
-    "npm npx pnpm pnpx yarn bun bunx deno pip pip3 pipenv poetry uv uvx conda virtualenv pyenv "
+    "npm npx pnpm pnpx yarn bun bunx deno pip pip3 pipenv poetry uv conda virtualenv pyenv "
     "nvm git gh docker docker-compose podman kubectl helm terraform tofu ansible cargo rustc "
     "rustup pytest tox nox jest vitest mocha playwright cypress eslint prettier biome tsc "
     "webpack vite rollup esbuild turbo lerna mypy ruff flake8 pylint pyright isort gradle mvn "
     "maven bundle bundler rake composer php artisan dotnet brew apt apt-get curl wget sed awk "
     "perl psql mysql sqlite3 redis-cli mongosh aws gcloud heroku vercel netlify flyctl ssh scp "
     "rsync sudo chmod chown rm mkdir rspec rubocop golangci-lint gofmt ctest cmake ninja bazel "
-    "pre-commit husky alembic prisma supabase firebase wrangler task-master expo"
+    "pre-commit husky alembic prisma supabase firebase wrangler task-master expo uvx"
 )
 """Programs whose names are no words of English."""
 EXECUTED = word_set(
