@@ -35,6 +35,7 @@ from perdure.exports import exports
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
     from perdure.artifacts.proof import Proven
+    from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
     from perdure.engine.arriving import Migrated, MigrationPlan
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.recomposition import LineState, ShownEmission, ShownLine
+    from perdure.engine.reminding import Enforced, Fix, Reminder
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.restore import Fate, RewindStep, Rewound
     from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
@@ -83,6 +85,7 @@ else:
         {
             "artifacts.cid": "CID",
             "artifacts.proof": "Proven",
+            "engine.actions": "Action",
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.browse": "Edges Entry",
@@ -102,6 +105,7 @@ else:
             "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
+            "engine.reminding": "Enforced Fix Reminder",
             "engine.repair": "Finding Repaired",
             "engine.restore": "Fate RewindStep Rewound",
             "engine.saving.outcome": "Outcome Planned SessionCommit",
@@ -137,6 +141,7 @@ __all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "S
 __all__ += ["IndexProof", "IndexStatus", "IndexUpkeep", "ListedIndex", "OutboxUpkeep"]
 __all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "Worked"]
 __all__ += ["ProjectInfo", "Projects", "Reassigned"]
+__all__ += ["Action", "Enforced", "Fix", "Reminder"]
 __all__ += errors.__all__  # type: ignore[attr-defined] # it is made when imported
 
 

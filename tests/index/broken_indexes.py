@@ -975,13 +975,19 @@ class LooksInTheOrderAsked(MemoryIndex):
 
 
 class NotesTheOldestFirst(MemoryIndex):
-    def noted(self, filters: Filters, top_k: int) -> Hits:
-        return super().noted(filters, 1000)[::-1][:top_k]
+    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
+        return super().noted(filters, 1000, names)[::-1][:top_k]
 
 
 class NotesForEverybody(MemoryIndex):
-    def noted(self, filters: Filters, top_k: int) -> Hits:
-        return super().noted({**filters, "owner_space": "user:ana"}, top_k)
+    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
+        return super().noted({**filters, "owner_space": "user:ana"}, top_k, names)
+
+
+class NotesWhateverIsNamed(MemoryIndex):
+    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
+        del names
+        return super().noted(filters, top_k)
 
 
 # ---------------------------------------------------------------- together

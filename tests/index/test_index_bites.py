@@ -204,6 +204,7 @@ BITES = (
         "test_what_is_noted_is_found_newest_first_and_filtered",
     ),
     Bite(broken.NotesForEverybody, "test_what_is_noted_is_found_newest_first_and_filtered"),
+    Bite(broken.NotesWhateverIsNamed, "test_what_is_noted_is_found_by_what_it_names"),
     Bite(broken.StampsOnlyWhatReplaces, "test_each_uri_has_the_stamp_of_what_was_put"),
     Bite(broken.StampsTheTextsOnly, "test_each_uri_has_the_stamp_of_what_was_put"),
     Bite(broken.StampsTheHistory, "test_stamps_depend_on_what_is_there_and_not_on_how_it_came"),

@@ -52,6 +52,9 @@ def file(folder: Path) -> Path:
     return folder / "acme.sqlite"
 
 
+NAMES = frozenset(f"program-{number}" for number in range(150))
+
+
 def many(count: int, user: str = "ana", text: str = "tea and milk") -> list[IndexRecord]:
     """Return records of nodes of three passages, with vectors of their own."""
     chance = random.Random(f"{count} {user}")
@@ -492,6 +495,7 @@ def test_no_flipped_bit_gives_a_wrong_answer_after_a_check(
 ) -> None:
     index.replace(ACCOUNT, nodes_of(many(45)), cursor=7)
     index.replace(ACCOUNT, nodes_of(many(9, text="other tea")), cursor=8)
+    index.upsert([record("note", uri_of("n99"), payload={"noted": "", "names": [*NAMES]})])
     index.delete(["ana-3"])
     expected = answers(index)
     index.close()

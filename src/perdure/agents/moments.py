@@ -1,7 +1,7 @@
 """What an agent is given at each moment of a session, and what that rests on."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,6 +16,7 @@ from perdure.errors import StorageError
 
 if TYPE_CHECKING:
     from perdure import Hit, Memory
+    from perdure.engine.reminding import Reminder
 
 _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
@@ -200,16 +201,88 @@ def is_worth_asking(prompt: str) -> bool:
 
 
 # ---------------------------------------------------------------- at a tool call
+_AT_ACTION = "at action "
+"""Begins the keys of what was shown at a tool call: a briefing does not make it known."""
+_MOST_REMINDERS = 2
+
+
 def before_tool(moment: Moment) -> Emission:
-    """Return the rule that names what a tool call is about to use, once in a session."""
-    del moment
-    return NOTHING
+    """Return the rule that names what a tool call is about to use, once in a session.
+
+    The call is refused if the user enforces the rule, and that each time.
+    """
+    from perdure.agents.calls import action_of, instruction_lines
+    from perdure.agents.glance import may_remind
+
+    action = action_of(moment.given)
+    if action is None:
+        return NOTHING
+    shown = _ShownAtAction(moment.shown, moment.given.subagent)
+    lines = instruction_lines(moment.given.cwd, action)
+    is_likely = moment.has_memory and may_remind(action, moment.given.cwd, shown)
+    if not lines and not is_likely:
+        return NOTHING
+    from perdure.engine.reminding import instructed
+
+    found: list[Reminder] = []
+    if is_likely:
+        with moment.memory() as memory:
+            found += memory.reminders(action, known=shown)
+    found += [each for each in instructed(lines, action) if each.text not in shown]
+    return _reminded(found, shown)
+
+
+def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
+    """Return the first rule, and one more if it is another and broken too."""
+    from perdure.model.values import words_key
+
+    found = [*{words_key(each.text): each for each in reversed(found)}.values()][::-1]
+    refused = [each for each in found if each.enforced][:1]
+    broken = [each for each in found if each.breaks]
+    chosen = refused or broken[:_MOST_REMINDERS] or found[:1]
+    if not chosen:
+        return NOTHING
+    shown.add(each.text for each in chosen)
+    items = (Emitted(each.uri, each.message, key_of(each.text)) for each in chosen if each.uri)
+    text = "\n".join(each.line for each in chosen)
+    return Emission(text, tuple(items), f"names {chosen[0].matched}", bool(refused))
+
+
+class _ShownAtAction:
+    """What a session was shown at tool calls; a subagent has a context of its own."""
+
+    def __init__(self, shown: Shown, subagent: str) -> None:
+        self._shown = shown
+        self._head = f"{_AT_ACTION}{subagent}: "
+
+    def __contains__(self, text: object) -> bool:
+        return f"{self._head}{text}" in self._shown
+
+    def add(self, texts: Iterable[str]) -> None:
+        self._shown.add(f"{self._head}{each}" for each in texts)
 
 
 def after_tool(moment: Moment) -> Emission:
-    """Return the command that followed the same failure before and worked."""
-    del moment
-    return NOTHING
+    """Return the command that followed the same failure before and worked, once in a session."""
+    if not moment.has_memory or moment.given.tool.startswith("mcp__"):
+        return NOTHING
+    from perdure.agents.calls import failed_call
+
+    failed = failed_call(moment.agent, moment.given)
+    if failed is None:
+        return NOTHING
+    from perdure.agents.glance import may_fix
+    from perdure.engine.failures import fix_name, signature
+
+    name, shown = signature(failed.output), moment.shown
+    if not name or fix_name(name) in shown or not may_fix(fix_name(name), moment.given.cwd):
+        return NOTHING
+    with moment.memory() as memory:
+        fix = memory.fix_for(failed.command, failed.output)
+    if fix is None:
+        return NOTHING
+    shown.add([fix_name(name)])
+    return Emission(fix.line, (Emitted(fix.uri, fix.message),), "failed the same way")
 
 
 # ---------------------------------------------------------------- a subagent

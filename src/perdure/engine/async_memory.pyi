@@ -2,12 +2,13 @@
 
 import builtins
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Self
 
 from perdure.artifacts import CID
+from perdure.engine.actions import Action
 from perdure.engine.answering import Lag
 from perdure.engine.briefing import Briefing
 from perdure.engine.browse import Edges, Entry
@@ -29,6 +30,7 @@ from perdure.engine.projects import ProjectInfo, Reassigned
 from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
 from perdure.engine.recomposition import ShownEmission
+from perdure.engine.reminding import Enforced, Fix, Reminder
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound
 from perdure.engine.saving.outcome import SessionCommit
@@ -195,6 +197,11 @@ class AsyncMemory:
     ) -> tuple[ShownEmission, ...]: ...
     @property
     def position(self) -> int: ...
+    async def reminders(
+        self, action: Action, *, known: Container[str] = ()
+    ) -> tuple[Reminder, ...]: ...
+    async def fix_for(self, command: str, output: str) -> Fix | None: ...
+    async def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> Enforced: ...
     async def at(self, when: When) -> AsyncPastMemory: ...
     async def save(
         self,

@@ -114,37 +114,23 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     """
     now = now or datetime.now(UTC)
     projects = tuple(dict.fromkeys((*names, "")))
-    found: list[BriefingItem] = []
-    former: list[_Former] = []
-    ends: list[_End] = []
-    hits: dict[tuple[str, int | None], SeedHit] = {}
-    for hit in index.noted(_filters(index, ctx, projects), _LOOKED_AT):
-        is_general = bool(names) and not hit.payload.get(NOTED)
-        message = hit.payload.get("message")
-        if not isinstance(message, int):
-            found += _kept(hit, now, is_general=is_general)
-            former += _former(hit, now)
-            hits[hit.uri, None] = hit
-        elif not is_general:
-            found += _said(hit, message, now)
-            ends += _ended(hit, message)
-            hits[hit.uri, message] = hit
+    noted = gathered(index.noted(filters_for(index, ctx, projects), _LOOKED_AT), names, now)
     confirming = Confirming(reader, ctx, projects)
 
     def holds(uri: str, message: int | None) -> bool:
-        return confirming.confirmed(hits[uri, message]) is not None
+        return confirming.confirmed(noted.hits[uri, message]) is not None
 
     instructions = Instructions(known)
-    end = next((each for each in sorted(ends, reverse=True) if holds(each.uri, each.message)), None)
+    ends = sorted(noted.ends, reverse=True)
+    end = next((each for each in ends if holds(each.uri, each.message)), None)
     last = _last(end, instructions, now)
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
-    former += _stated(found)
-    current = (item for item in found if not (_has_ended(item, former) or leaves_out(item)))
+    current = (item for item in noted.current() if not leaves_out(item))
     fits = _Fitting(instructions, budget - tokens_in(last), now, holds)
     chosen = fits.chosen(current)
     text = _written(chosen, last, now)
-    memories = sum(message is None for _, message in hits)
+    memories = sum(message is None for _, message in noted.hits)
     made = Briefing(tuple(chosen), text, tokens_in(text), memories=memories)
     if end is None or not last:
         return made
@@ -153,7 +139,41 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     return replace(made, last=end.asked, end=line)
 
 
-def _filters(
+class Gathered(NamedTuple):
+    """What is noted for a project, before canonical state confirms it."""
+
+    found: "list[BriefingItem]"
+    former: list[_Former]
+    ends: list[_End]
+    hits: dict[tuple[str, int | None], SeedHit]
+    """By URI and message."""
+
+    def current(self) -> "Iterator[BriefingItem]":
+        """Yield what did not end, as far as memory knows."""
+        former = [*self.former, *_stated(self.found)]
+        return (item for item in self.found if not _has_ended(item, former))
+
+
+def gathered(
+    hits: Iterable[SeedHit], names: Sequence[str], now: datetime, field: str = "sentences"
+) -> Gathered:
+    """Return what records note; of sessions, the sentences in one field of their payload."""
+    noted = Gathered([], [], [], {})
+    for hit in hits:
+        is_general = bool(names) and not hit.payload.get(NOTED)
+        message = hit.payload.get("message")
+        if not isinstance(message, int):
+            noted.found.extend(_kept(hit, now, is_general=is_general))
+            noted.former.extend(_former(hit, now))
+            noted.hits[hit.uri, None] = hit
+        elif not is_general:
+            noted.found.extend(_said(hit, message, now, field))
+            noted.ends.extend(_ended(hit, message))
+            noted.hits[hit.uri, message] = hit
+    return noted
+
+
+def filters_for(
     index: KeptIndex, ctx: RequestContext, projects: tuple[str, ...] | None = None
 ) -> Filters:
     spaces = sorted(space for space in index.owner_spaces(ctx.account_id) if ctx.reaches(space))
@@ -162,11 +182,12 @@ def _filters(
     return {ACCOUNT: ctx.account_id, OWNER_SPACE: owners, **within}
 
 
-def _said(hit: SeedHit, message: int, now: datetime) -> Iterator[BriefingItem]:
+def _said(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[BriefingItem]:
     """Yield the sentences of a message that are likely to last."""
     date = read_moment(hit.payload.get("date"))
     evidence = ((Uri.parse(hit.uri).session, message),)
-    for text, kind, score in sentence_rows(hit.payload.get("sentences")):
+    least = LEAST if field == "sentences" else 0.0
+    for text, kind, score in sentence_rows(hit.payload.get(field), least):
         worth = score * _recency(date, now)
         item = BriefingItem(kind, text, hit.uri, date, message, worth, evidence=evidence)
         yield replace(item, bare=text, confirmed=date)
@@ -177,11 +198,11 @@ def _recency(date: datetime | None, now: datetime) -> float:
     return float(0.5 ** (age / _HALF_LIFE))
 
 
-def sentence_rows(given: JSON) -> Iterator[tuple[str, str, float]]:
+def sentence_rows(given: JSON, least: float = LEAST) -> Iterator[tuple[str, str, float]]:
     """Yield the sentences that a briefing could show, of all that were noted."""
     for row in given if isinstance(given, list | tuple) else ():
         match row:
-            case [str() as text, str() as kind, float() | int() as score] if score >= LEAST:
+            case [str() as text, str() as kind, float() | int() as score] if score >= least:
                 yield text, kind, score
 
 
@@ -366,7 +387,7 @@ def short_id(uri: str, message: int | None) -> str:
 def named(id_: str, index: KeptIndex, ctx: RequestContext) -> set[str]:
     """Return what a short id of a briefing names: URIs, of a message with its index."""
     found = set()
-    for hit in index.noted(_filters(index, ctx), _MOST_NAMED):
+    for hit in index.noted(filters_for(index, ctx), _MOST_NAMED):
         message = hit.payload.get("message")
         message = message if isinstance(message, int) else None
         if short_id(hit.uri, message) == id_:

@@ -6,11 +6,14 @@ row; so a briefing reads the nodes that it shows, and no others.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 
+from perdure.engine.briefing import LEAST
+from perdure.engine.directives import LONGEST, Directive, directive_in
+from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.engine.learn.changes import is_fragment
-from perdure.engine.learn.evidence import Support, support_of
+from perdure.engine.learn.evidence import Support, enforced_in, support_of
 from perdure.engine.learn.net import LIKELY, scored
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.rules import rule_for
@@ -18,6 +21,8 @@ from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.noting import LASTING
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
+from perdure.model.speech import Kind, speech_of
+from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, read_moment, shortened
 
@@ -30,10 +35,18 @@ def with_stated(records: list[IndexRecord], node: ContextNode) -> list[IndexReco
     """Return the records of a node; the first says what a briefing may show of it."""
     if not records or NOTED not in records[0].payload or node.place.session:
         return records
-    return [records[0].with_payload({"stated": lines_of(node)}), *records[1:]]
+    lines = lines_of(node)
+    names = {key for row in lines for key in _directive(row).keys}
+    more: dict[str, JSON] = {"names": [*sorted(names)]} if names else {}
+    return [records[0].with_payload({"stated": [*lines], **more}), *records[1:]]
 
 
-def lines_of(node: ContextNode) -> list[JSON]:
+def _directive(row: Mapping[str, JSON]) -> Directive:
+    found = directive_in(str(row["bare"]), str(row["kind"]))
+    return found or Directive()
+
+
+def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
     """Return the statements of a memory, or how it begins, with what it takes to choose them."""
     given, until = node.metadata.get("kind"), read_moment(node.metadata.get(VALID_UNTIL))
     dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
@@ -44,9 +57,13 @@ def lines_of(node: ContextNode) -> list[JSON]:
         "until": until.isoformat() if until else None,
         "pinned": node.declared("pinned") in {True, "true", "yes"} or None,
     }
-    support = support_of(node)
+    support, enforced = support_of(node), enforced_in(node)
     stated = _STATEMENT.findall(node.content) or [node.abstract or node.content]
-    rows = (_line_of(each, support.get(cid_of(each), Support(by="user"))) for each in stated)
+    rows = (
+        _line_of(each, support.get(cid_of(each), Support(by="user")))
+        | {"enforced": cid_of(each) in enforced or None}
+        for each in stated
+    )
     return [
         {name: value for name, value in {**common, **row}.items() if value not in (None, [])}
         for row in rows
@@ -58,7 +75,7 @@ def _line_of(stated: str, support: Support) -> dict[str, JSON]:
     likely = max((each.score for each in scored(statement.text)), default=0.0)
     return {
         "text": shortened(" ".join(stated.split()), LONGEST_LINE),
-        "bare": shortened(" ".join(statement.text.split()), LONGEST_LINE),
+        "bare": shortened(" ".join(statement.text.split()), LONGEST),
         "doubted": statement.doubted.isoformat() if statement.doubted else None,
         "likely": None if support.by else round(likely, 3),
         "evidence": [[*mention.key] for mention in support.mentions],
@@ -96,7 +113,36 @@ def with_lasting(
         if asked:
             ended = shortened(" ".join(asked.split()), _LONGEST_END)
             made[last] = _noted(made[last], node.project, {"ended": ended})
+        _add_fixes(made, node)
     return made
+
+
+def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:
+    """Note the failures of a session that a command fixed, each with a message near by."""
+    if FAILED_MARK not in node.content:
+        return
+    spots = [(each.payload.get("message"), at) for at, each in enumerate(records)]
+    places = [(message, at) for message, at in spots if isinstance(message, int)]
+    by_spot: dict[int, list[Pair]] = {}
+    for pair in pairs_in(list(_outcomes(node))) if places else ():
+        _, at = min(places, key=lambda place: abs(place[0] - pair.message))
+        by_spot.setdefault(at, []).append(pair)
+    for at, pairs in by_spot.items():
+        known = records[at].payload.get("names")
+        names = {*(known if isinstance(known, list | tuple) else ())}
+        names |= {fix_name(pair.signature) for pair in pairs}
+        fixes: list[JSON] = [[pair.signature, pair.failed, pair.fix] for pair in pairs]
+        more: dict[str, JSON] = {"names": sorted(map(str, names)), "fixes": fixes}
+        records[at] = _noted(records[at], node.project, more)
+
+
+def _outcomes(node: ContextNode) -> Iterator[Outcome]:
+    for each in parse(node.content):
+        message = each.message
+        if message.role == "user" and speech_of("user", message.content).kind is Kind.USER:
+            yield Outcome(each.index)
+        elif message.role == "tool" and (found := outcome_in(message.content)):
+            yield Outcome(each.index, found[1], found[0])
 
 
 def _own_words(records: Sequence[IndexRecord], spots: Sequence[int]) -> str:
@@ -114,14 +160,43 @@ def _mark(
     known = [before.get(records[at].id) for at in spots]
     if all(old and old.text == records[at].text for at, old in zip(spots, known, strict=True)):
         scores = [old.payload.get("lasting", 0.0) for old in known if old]
-        lasting = known[0].payload.get("sentences") if known[0] else None
+        first = known[0].payload if known[0] else {}
+        lasting, directed = first.get("sentences"), first.get("directed")
     else:
-        scores, lasting = scores_of([records[at].text for at in spots])
+        texts = [records[at].text for at in spots]
+        scores, lasting = scores_of(texts)
+        directed = directed_in(texts)
     for at, score in zip(spots, scores, strict=True):
         if score:
             records[at] = records[at].with_payload({"lasting": score})
-    if project and lasting:
-        records[spots[0]] = _noted(records[spots[0]], project, {"sentences": lasting})
+    found = {"sentences": lasting, "directed": directed, "names": _names_in(directed)}
+    more = {name: value for name, value in found.items() if value}
+    if project and more:
+        records[spots[0]] = _noted(records[spots[0]], project, more)
+
+
+_FORBIDS = 0.1
+"""The least score of a sentence that forbids what it names; below it, most are pasted."""
+
+
+def directed_in(texts: Sequence[str]) -> list[JSON]:
+    """Return the sentences of a message that name what a tool call may use."""
+    found: list[JSON] = []
+    for each in scored("\n".join(texts)):
+        given = directive_in(each.sentence.text)
+        score = each.score + (rule_for(each.sentence.plain) is not None)
+        if given and score >= (_FORBIDS if given.wrong else LEAST):
+            kind = each.kind if each.kind in KIND_TITLES else "fact"
+            found.append([" ".join(each.sentence.text.split()), kind, round(score, 3)])
+    return found
+
+
+def _names_in(directed: JSON) -> list[JSON]:
+    names: set[str] = set()
+    for row in directed if isinstance(directed, list | tuple) else ():
+        if isinstance(row, list | tuple) and row and isinstance(row[0], str):
+            names.update(directive_in(row[0]).keys)
+    return [*sorted(names)]
 
 
 def scores_of(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:

@@ -1,7 +1,7 @@
 """The façade: every verb that a door offers is a method of `Memory`."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -34,6 +34,7 @@ from perdure.storage.history import RESTORE, BlamedLine, Version
 if TYPE_CHECKING:
     from perdure.context.draft import Draft
     from perdure.context.reading import NodeReader
+    from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing
     from perdure.engine.browse import Browser, Edges, Entry
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from perdure.engine.recall.recalling import Question
     from perdure.engine.recall.result import RecallResult
     from perdure.engine.recomposition import ShownEmission
+    from perdure.engine.reminding import Enforced, Fix, Reminder
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Restoring, Rewound
     from perdure.engine.saving.outcome import SessionCommit
@@ -441,6 +443,52 @@ class Memory(Readable):
         """The position of the log that a recall or a briefing answers from; 0 without an index."""
         account = self.caller.account_id
         return self._parts.present(account).following.index.cursor(account)
+
+    def reminders(self, action: "Action", *, known: Container[str] = ()) -> "tuple[Reminder, ...]":
+        """Return the sentences of the project about what a tool call is about to use, best first.
+
+        Those are rules, prohibitions, rejected approaches and known-good commands that name a
+        file, a program or a package of it. A call that follows one is not reminded of it, nor of
+        what ended, is doubted or was forgotten. What is `known`, by its text, is left out unless
+        the user enforces it.
+        """
+        from perdure.engine.reminding import reminders
+
+        index = self._parts.present(self.caller.account_id).following.index
+        names = self._names(self.project)
+        return reminders(self._parts.reader, index, self.caller, names, action, known=known)
+
+    def fix_for(self, command: str, output: str) -> "Fix | None":
+        """Return the command that worked after a command failed in the same way in this project.
+
+        Failures are the same if their outputs are, but for numbers, paths and times. Whether a
+        command failed or worked is told by exit status. What holds a secret or destroys something
+        is never returned.
+        """
+        from perdure.engine.reminding import fix_for
+
+        index = self._parts.present(self.caller.account_id).following.index
+        names = self._names(self.project)
+        return fix_for(self._parts.reader, index, self.caller, names, (command, output))
+
+    def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforced":
+        """Let hooks refuse tool calls that break the statements of a memory; or no longer.
+
+        With `text`, only that statement of it. A statement that names nothing that is not to be
+        used can't be broken by a call: `can_block` says whether one does.
+        """
+        from perdure.engine.reminding import enforce
+
+        node, message = self._at(uri)
+        if message is not None:
+            raise InvalidValueError(
+                f"{uri[:80]!a} is a message. "
+                "Fix: keep it as a rule, with `perdure remember --kind rule --enforce TEXT`."
+            )
+        done = enforce(node, text, enforced=enforced)
+        self.write(node.uri, metadata=done.metadata, version=node.version, reason="enforced")
+        self.settle()
+        return done
 
     def at(self, when: "When") -> "PastMemory":
         """Return a read-only memory as of a date, a time or a position of the log."""

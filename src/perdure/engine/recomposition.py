@@ -1,7 +1,7 @@
 """What agents were shown, in words again: the ids of an emission, read as of its position."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -186,7 +186,6 @@ def items_of(node: ContextNode) -> list[BriefingItem]:
             confirmed=node.updated_at,
         )
         for row in lines_of(node)
-        if isinstance(row, Mapping)
     ]
 
 

@@ -108,8 +108,13 @@ class KeptIndex(VectorIndex, Protocol):
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
         """Return records with these ids that the filters let through, by id, as hits of score 0."""
 
-    def noted(self, filters: Filters, top_k: int) -> list[SeedHit]:
-        """Return records whose payload has `noted`, the newest first by `updated_at`, score 0."""
+    def noted(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> list[SeedHit]:
+        """Return records whose payload has `noted`, the newest first by `updated_at`, score 0.
+
+        With `names`, only those whose payload has one of them in its `names`.
+        """
 
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         """Return records by their ids, with vectors as kept; those that are absent are left out."""

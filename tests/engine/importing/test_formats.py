@@ -1,12 +1,14 @@
 """What each format takes from its files, and what it leaves."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perdure.engine.failures import outcome_in, signature
 from perdure.engine.importing.contract import (
     Conversation,
     Entity,
@@ -358,7 +360,7 @@ def test_of_codex_a_part_of_what_failed_is_kept_as_evidence(output: object) -> N
 
     last = one.messages[-1]
     assert (last["role"], last["name"]) == ("tool", "shell")
-    assert last["content"].startswith("[failed] ")
+    assert last["content"].startswith("[failed")
     assert last["content"].endswith("no rule")
 
 
@@ -414,6 +416,109 @@ def test_gemini_cli_tells_its_model_where_it_works() -> None:
     pasted = conversation("gemini-cli", "session-1.jsonl", as_lines((samples.CHAT[0], asked)))
 
     assert (one.cwd, pasted.cwd) == ("/srv/app", "")
+
+
+# ---------------------------------------------------------------- failed, then worked
+BROKEN = "error: the lockfile is frozen"
+COMMANDS = (("bun i", 1), ("ls", 0), ("bun i -f", 0))
+
+
+def claude_code_ran() -> tuple[str, bytes]:
+    lines = [code_line("0", None, "user", "Go.")]
+    for at, (command, status) in enumerate(COMMANDS):
+        output = f"Exit code {status}\n{BROKEN}" if status else "ok"
+        (failed,) = samples.result(output, str(at))
+        called = samples.used("Bash", {"command": command}, str(at))
+        lines.append(code_line(f"a{at}", lines[-1]["uuid"], "assistant", called))
+        ended = [{**failed, "is_error": bool(status)}]
+        lines.append(code_line(f"b{at}", f"a{at}", "user", ended))
+    return "3f.jsonl", as_lines(lines)
+
+
+def codex_ran() -> tuple[str, bytes]:
+    lines = [samples.codex_meta("01-a"), samples.codex_message("user", "Go.")]
+    for at, (command, status) in enumerate(COMMANDS):
+        called = {"type": "function_call", "name": "exec_command", "call_id": str(at)}
+        asked = {**called, "arguments": f'{{"cmd": "{command}"}}'}
+        output = f"Wall time: 1 s\nProcess exited with code {status}\nOutput:\n{BROKEN}"
+        ended = {"type": "function_call_output", "call_id": str(at), "output": output}
+        lines += [samples.codex_line("response_item", each) for each in (asked, ended)]
+    return "rollout-a.jsonl", as_lines(lines)
+
+
+def gemini_cli_ran() -> tuple[str, bytes]:
+    calls = [
+        {
+            "name": "run_shell_command",
+            "args": {"command": command},
+            "status": "success",
+            "result": [{"text": f"Output: {BROKEN}\nExit Code: {status}" if status else "ok"}],
+        }
+        for command, status in COMMANDS
+    ]
+    lines = (samples.CHAT[0], samples.gemini("1", "gemini", "", toolCalls=calls))
+    return "session-1.jsonl", as_lines(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "ran"),
+    [("claude-code", claude_code_ran), ("codex", codex_ran), ("gemini-cli", gemini_cli_ran)],
+)
+def test_a_failure_is_noted_with_its_signature_and_what_worked_after_it(
+    name: str, ran: Callable[[], tuple[str, bytes]]
+) -> None:
+    notes = [text for role, text in said(conversation(name, *ran())) if role == "tool"]
+
+    failed, worked = notes
+    assert outcome_in(failed) == (signature(BROKEN), "bun i")
+    assert BROKEN in failed
+    assert worked == "[worked] $ bun i -f"
+
+
+def test_opencode_has_the_status_of_a_command_beside_its_output() -> None:
+    parts = {
+        f"storage/part/msg_2/prt_{at}.json": as_json(
+            {
+                "type": "tool",
+                "tool": "bash",
+                "state": {
+                    "status": "completed",
+                    "input": {"command": command},
+                    "output": BROKEN,
+                    "metadata": {"exit": status},
+                },
+            }
+        )
+        for at, (command, status) in enumerate(COMMANDS)
+    }
+    (one,) = items_of(found_in(FORMATS["opencode"], {**samples.OPENCODE, **parts}))
+    assert isinstance(one, Conversation)
+    failed, worked = (text for role, text in said(one) if role == "tool")
+
+    assert outcome_in(failed) == (signature(BROKEN), "bun i")
+    assert worked == "[worked] $ bun i -f"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "The user doesn't want to proceed with this tool use.",
+        "Exit code 130\nerror: the command was interrupted",
+        "PreToolUse:Bash hook error: no such command is allowed",
+    ],
+)
+def test_what_was_refused_or_interrupted_has_no_signature(output: str) -> None:
+    (failed,) = samples.result(output)
+    lines = [
+        code_line("1", None, "user", "Go."),
+        code_line("2", "1", "assistant", samples.used("Bash", {"command": "bun i"})),
+        code_line("3", "2", "user", [{**failed, "is_error": True}]),
+        code_line("4", "3", "assistant", samples.used("Bash", {"command": "bun i -f"}, "t2")),
+        code_line("5", "4", "user", samples.result("ok", "t2")),
+    ]
+    notes = [text for _, text in said(conversation("claude-code", "3f.jsonl", as_lines(lines)))]
+
+    assert [each for each in notes if "[worked]" in each or "sig=" in each] == []
 
 
 # ---------------------------------------------------------------- opencode

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple
 
+from perdure.engine.commands import SHELLS
+from perdure.engine.failures import failed_mark, is_failure, may_fix, worked_mark
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError, UnreadableSourceError
@@ -15,7 +17,7 @@ from perdure.model.messages import json_of, text_of, time_in
 from perdure.model.private import switch_in
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.trust import is_own_tool, origin_of
-from perdure.model.values import MAX_SHOWN, shortened
+from perdure.model.values import JSON, MAX_SHOWN, shortened
 
 MOST_CHARACTERS = 32_000_000
 """Of one element or line. Read, it takes some ten times as many bytes of memory, no more."""
@@ -266,14 +268,60 @@ def _argument(given: object) -> str:
     return text_of(given)
 
 
-def failure(output: str, *, name: object = "", time: object = None) -> Said | None:
+class ShellCalls:
+    """The commands of a session whose results are not read yet, and what is noted of results.
+
+    A failure is noted with its signature, so that it is known again; what worked, only for some
+    commands after a failure: of these one may be what fixed it.
+    """
+
+    def __init__(self, state: object = None) -> None:
+        known = mapping_of(state)
+        left = known.get("left")
+        self._left = left if isinstance(left, int) else 0
+        self._open = {id_: text_of(each) for id_, each in mapping_of(known.get("open")).items()}
+
+    @property
+    def state(self) -> JSON:
+        """What it takes to go on with a session that was read in part."""
+        kept: dict[str, JSON] = dict([*self._open.items()][-_MOST_OPEN:])
+        return {"left": self._left, "open": kept}
+
+    def called(self, id_: str, name: str, given: object) -> None:
+        """Note a call, if it is of a command that somebody waits for."""
+        if name in SHELLS and mapping_of(given).get("run_in_background") is not True:
+            self._open[id_] = shortened(" ".join(_argument(given).split()), MOST_OF_A_CALL)
+
+    def ended(
+        self, id_: str, status: int | None, output: str, *, name: object = "", time: object = None
+    ) -> Said | None:
+        """Return the note of a result: of a failure, or that a command worked; None for others.
+
+        Without a `status` the call failed in another way, as when the user refuses it.
+        """
+        command = self._open.pop(id_, "")
+        if status == 0:
+            is_noted = self._left > 0 and may_fix(command)
+            self._left -= is_noted
+            return message("tool", worked_mark(command), time=time) if is_noted else None
+        mark = failed_mark(output, command) if status and is_failure(status) else ""
+        self._left = _FOLLOWED if mark else self._left
+        return failure(output, name=name, time=time, mark=mark)
+
+
+_MOST_OPEN = 32
+_FOLLOWED = 12
+"""So many commands that work are noted after a failure."""
+
+
+def failure(output: str, *, name: object = "", time: object = None, mark: str = "") -> Said | None:
     """Return a part of what a tool said that failed; None if Perdure itself said it."""
     found = speech_of("tool", output)
     text = found.text
     if len(text) > MOST_OF_A_FAILURE:
         end = MOST_OF_A_FAILURE - _START_OF_A_FAILURE - 3
         text = f"{text[:_START_OF_A_FAILURE]} … {text[-end:]}"
-    return message("tool", f"[failed] {text}", name=name, time=time) if text else None
+    return message("tool", f"{mark or '[failed] '}{text}", name=name, time=time) if text else None
 
 
 def said(role: str, content: str, time: object = None) -> Said | None:
@@ -320,20 +368,32 @@ def digest(text: str) -> str:
 _SHOWN = frozenset({"image", "document", "file"})
 
 
-def said_in(role: str, content: object, time: object) -> Iterator[Said]:
+_STATUS = re.compile(r"(?:Error: )?Exit code (\d{1,3})\b")
+
+
+def said_in(
+    role: str, content: object, time: object, calls: ShellCalls | None = None
+) -> Iterator[Said]:
     """Yield what a message of Anthropic's says: its texts and calls as one, failures of tools.
 
     Thoughts and results are left out: nobody said them.
     """
+    calls = calls or ShellCalls()
     spoken: list[str] = []
     others: list[Said | None] = []
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
     for block in map(mapping_of, blocks):
         kind = text_of(block.get("type"))
         if kind == "tool_use":
-            spoken.append(call(text_of(block.get("name")), block.get("input")))
-        elif kind == "tool_result" and block.get("is_error") is True:
-            others.append(failure(_text(block.get("content")), time=time))
+            name = text_of(block.get("name"))
+            calls.called(text_of(block.get("id")), name, block.get("input"))
+            spoken.append(call(name, block.get("input")))
+        elif kind == "tool_result":
+            output = _text(block.get("content"))
+            exited = _STATUS.match(output)
+            failed = int(exited[1]) if exited else None
+            status = failed if block.get("is_error") is True else 0
+            others.append(calls.ended(text_of(block.get("tool_use_id")), status, output, time=time))
         elif kind in _SHOWN:
             spoken.append(f"[{kind}]")
         elif kind in {"text", ""}:

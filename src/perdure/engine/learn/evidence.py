@@ -254,6 +254,15 @@ def _mention(given: JSON) -> Mention | None:
     return None
 
 
+ENFORCED = "enforced"
+"""In the metadata of a node: the CIDs of the statements that its user enforces."""
+
+
+def enforced_in(node: ContextNode) -> frozenset[str]:
+    """Return the CIDs of the statements of a node that its user enforces."""
+    return frozenset(texts_of(node.metadata.get(ENFORCED)))
+
+
 MERGES = "merges"
 _MOST_MERGES = 50
 """So many merges can be undone one by one; older ones are in the history."""

@@ -18,6 +18,7 @@ from perdure.index.account.rows import (
     add,
     changes_from,
     last_change,
+    named_in,
     note,
     noted_in,
     read,
@@ -173,12 +174,16 @@ def _check_log(file: AccountFile, db: sqlite3.Connection) -> None:
 
 def _check_notes(file: AccountFile, db: sqlite3.Connection) -> None:
     """Refuse if what is shown unasked is not found as the records say."""
-    told = []
+    told: list[tuple[object, ...]] = []
+    named: set[tuple[int, str, str]] = set()
     for row, payload in db.execute(schema.NOTES_TOLD):
         with suppress(ValueError, TypeError, LookupError):  # then its digest tells
-            if (noted := noted_in(json.loads(payload))) is not None:
+            found = json.loads(payload)
+            if (noted := noted_in(found)) is not None:
                 told.append((row, *noted))
-    if told != db.execute(schema.NOTES_KEPT).fetchall():
+            named |= {(row, *each) for each in named_in(found)}
+    kept = {(row, name, noted) for name, noted, row in db.execute(schema.NAMED_KEPT)}
+    if told != db.execute(schema.NOTES_KEPT).fetchall() or named != kept:
         raise file.damage("its notes are not those of its records")
 
 

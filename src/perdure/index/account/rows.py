@@ -137,6 +137,10 @@ def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first
     db.executemany(schema.ADD_VECTOR, [(row, each.vector) for row, each in fresh if each.vector])
     notes = [(row, *noted) for row, each in fresh if (noted := noted_in(each.record.payload))]
     db.executemany(schema.ADD_NOTE, notes)
+    named = [
+        (*each_name, row) for row, each in fresh for each_name in named_in(each.record.payload)
+    ]
+    db.executemany(schema.ADD_NAMED, named)
     for kind, levels in schema.KINDS.items():
         said = [
             (row, each.record.text, each.record.context)
@@ -152,6 +156,14 @@ def noted_in(payload: Mapping[str, JSON]) -> tuple[str, int, str] | None:
         return None
     always, updated = payload.get("always"), payload.get("updated_at", "")
     return str(payload["noted"]), always if isinstance(always, int) else 0, str(updated)
+
+
+def named_in(payload: Mapping[str, JSON]) -> list[tuple[str, str]]:
+    """Return the names that a note is found by, each with its project."""
+    names = payload.get("names")
+    if "noted" not in payload or not isinstance(names, list | tuple):
+        return []
+    return [(name, str(payload["noted"])) for name in names if isinstance(name, str)]
 
 
 def _filed(fresh: Prepared, names: Names) -> Row:

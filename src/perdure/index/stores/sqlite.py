@@ -273,8 +273,13 @@ class SqliteIndex(Closing):
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
         return self._unscored(schema.LOOK, filters, ids=json.dumps(list(ids)))
 
-    def noted(self, filters: Filters, top_k: int) -> list[SeedHit]:
-        return self._unscored(schema.NOTED, filters, most=top_k)
+    def noted(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> list[SeedHit]:
+        if names is None:
+            return self._unscored(schema.NOTED, filters, most=top_k)
+        query = schema.NOTED.replace("{}", f"{{}} AND {schema.NAMING}")
+        return self._unscored(query, filters, most=top_k, names=json.dumps(sorted(names)))
 
     def _unscored(self, query: str, filters: Filters, **asked: object) -> list[SeedHit]:
         wanted = sought(filters)

@@ -63,6 +63,7 @@ SECTIONS = {
         "statusline": _command(
             "statusline", "Print one line about memory here, for the status line of Claude Code."
         ),
+        "enforce": _command("enforce", "Let agents not break a rule."),
         "install": _command("install", "Connect a coding agent with memory, in its own config."),
     },
     "Projects": {

@@ -18,17 +18,29 @@ from perdure.surfaces.telling import picked, shown_words
 @click.option(
     "--replaces", multiple=True, metavar="NODE", help="What it replaces: a node, or its words."
 )
+@click.option("--enforce", is_flag=True, help="Refuse tool calls of agents that break it.")
 @as_json(ONE_OBJECT)
 @with_project_memory
-def remember_command(
-    memory: Memory, text: str, *, kind: str, replaces: tuple[str, ...], as_json: bool
+def remember_command(  # noqa: PLR0913 - an argument for each option
+    memory: Memory,
+    text: str,
+    *,
+    kind: str,
+    replaces: tuple[str, ...],
+    enforce: bool,
+    as_json: bool,
 ) -> None:
     """Keep one statement.
 
     It becomes one with a statement that says the same. What it replaces or contradicts ends; where
     that is not certain, both are kept, and the older one says since when it may be outdated.
     """
-    tell(memory.remember(text, kind=kind, replaces=replaces), as_json=as_json)
+    done = memory.remember(text, kind=kind, replaces=replaces)
+    tell(done, as_json=as_json)
+    if enforce:
+        enforced = memory.enforce(done.uri, text=done.text)
+        if not enforced.can_block:
+            out.mention("it names nothing that is not to be used, so no call can be refused for it")
 
 
 def tell(done: Remembered, *, as_json: bool) -> None:

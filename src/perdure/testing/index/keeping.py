@@ -150,6 +150,18 @@ class KeepTests(IndexBase):
         assert [hit.id for hit in index.noted(scope, 2)] == ["c", "a"]
         assert index.noted({**scope, "owner_space": "user:nobody"}, 5) == []
 
+    def test_what_is_noted_is_found_by_what_it_names(self, index: KeptIndex) -> None:
+        for id_, names in (("a", ["npm", "bun"]), ("b", ["git"]), ("c", [])):
+            put(index, id_, payload={"noted": "", "updated_at": "2026-01", "names": names})
+        put(index, "plain", payload={"names": ["npm"]})
+
+        scope = {"account_id": ACCOUNT, "owner_space": "user:ana"}
+        assert [hit.id for hit in index.noted(scope, 5, ["npm", "git"])] == ["a", "b"]
+        assert index.noted(scope, 5, ["yarn"]) == index.noted(scope, 5, []) == []
+        assert index.noted({**scope, "owner_space": "user:nobody"}, 5, ["npm"]) == []
+        index.delete(["a"])
+        assert index.noted(scope, 5, ["npm"]) == []
+
     def test_a_look_at_records_is_as_a_search_that_scores_nothing(self, index: KeptIndex) -> None:
         put(index, "b", "a", "c", payload={"n": 1})
         put(index, "other", uri=uri_of("one", "bob"), vector=())

@@ -24,7 +24,7 @@ from perdure.index.words import check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT, OWNER_SPACE
 from perdure.model.uri import check_id
-from perdure.model.values import counted
+from perdure.model.values import JSON, counted
 
 Fields = tuple[tuple[str, ...], tuple[str, ...]]
 """The stems of a text, and of its context."""
@@ -227,8 +227,12 @@ class MemoryIndex:
         found = [kept for kept in self._admitted(sought(filters)) if kept.record.id in chosen]
         return _best([(0.0, kept) for kept in found], len(found))
 
-    def noted(self, filters: Filters, top_k: int) -> list[SeedHit]:
+    def noted(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> list[SeedHit]:
         found = [k for k in self._admitted(sought(filters)) if "noted" in k.record.payload]
+        if names is not None:
+            found = [k for k in found if set(names).intersection(_names(k.record.payload))]
         found.sort(key=lambda kept: kept.record.id)
         found.sort(key=lambda kept: str(kept.record.payload.get("updated_at", "")), reverse=True)
         return [_hit(0.0, kept.record) for kept in found[:top_k]]
@@ -314,3 +318,8 @@ def _hit(score: float, record: IndexRecord) -> SeedHit:
         text=record.text,
         payload=record.payload,
     )
+
+
+def _names(payload: Mapping[str, JSON]) -> list[JSON]:
+    names = payload.get("names")
+    return list(names) if isinstance(names, list | tuple) else []

@@ -16,6 +16,7 @@ from perdure.engine.importing.contract import (
 )
 from perdure.engine.importing.reading import (
     Calls,
+    ShellCalls,
     each_file,
     each_object,
     heads,
@@ -74,6 +75,7 @@ class ClaudeCode:
         known = [mapping_of(line) for line in list_of(state.get("lines"))]
         found.own = {text_of(line.get("uuid")): line for line in known}
         found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
+        found.calls = ShellCalls(state.get("calls"))
         before = set(found.own)
         yield from each_object(entry, "line", lines(stream), found.take)
         branch = _branch(found.own, found.session_id(_stem(entry)))
@@ -92,7 +94,8 @@ class ClaudeCode:
     ) -> Conversation:
         times = [time for line in found.own.values() if (time := time_of(line.get("timestamp")))]
         source_id = found.session_id(_stem(entry))
-        messages, heard = _spoken(found.own[uuid] for uuid in branch if uuid not in since)
+        new = (found.own[uuid] for uuid in branch if uuid not in since)
+        messages, heard = _spoken(new, found.calls)
         return Conversation(
             file=entry.name,
             where="",
@@ -109,6 +112,7 @@ class ClaudeCode:
             state={
                 "id": source_id,
                 "cwd": found.cwd,
+                "calls": found.calls.state,
                 "lines": [_known(found.own[uuid]) for uuid in [*branch][-_MOST_KNOWN:]],
             },
         )
@@ -117,6 +121,7 @@ class ClaudeCode:
 class _Lines:
     def __init__(self) -> None:
         self.own: dict[str, Line] = {}
+        self.calls = ShellCalls()
         self.title = self.cwd = self.branch = self.id = ""
         self.aside = 0
         self._entrypoints: set[str] = set()
@@ -196,7 +201,9 @@ def _known(line: Line) -> JSON:
     return known
 
 
-def _spoken(lines_: Iterable[Line]) -> tuple[tuple[Said, ...], tuple[Heard, ...]]:
+def _spoken(
+    lines_: Iterable[Line], shell: ShellCalls
+) -> tuple[tuple[Said, ...], tuple[Heard, ...]]:
     """Return what was said in lines, and what tools returned between."""
     messages: list[Said] = []
     heard: list[Heard] = []
@@ -204,11 +211,11 @@ def _spoken(lines_: Iterable[Line]) -> tuple[tuple[Said, ...], tuple[Heard, ...]
     for line in lines_:
         content = mapping_of(line.get("message")).get("content")
         heard += heard_in(content, len(messages), calls)
-        messages += _messages(line)
+        messages += _messages(line, shell)
     return tuple(messages), tuple(heard)
 
 
-def _messages(line: Line) -> Iterator[Said]:
+def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[Said]:
     """Yield what a line says; nothing if it is a note of the program's own.
 
     A slash command that Claude Code does not know is such a note; `/private` still counts.
@@ -224,7 +231,7 @@ def _messages(line: Line) -> Iterator[Said]:
     if line.get("isCompactSummary") is True:
         yield from _summary(content, time)
     elif line.get("isApiErrorMessage") is not True:
-        yield from said_in(str(line["type"]), content, time)
+        yield from said_in(str(line["type"]), content, time, calls)
 
 
 def _summary(content: object, time: object) -> Iterator[Said]:

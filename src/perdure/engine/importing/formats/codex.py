@@ -11,10 +11,10 @@ from typing import BinaryIO
 
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.reading import (
+    ShellCalls,
     call,
     each_file,
     each_object,
-    failure,
     heads,
     heard,
     lines,
@@ -34,6 +34,8 @@ _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _EXIT = re.compile(r"(?:Exit code|exited with code|exit_code)\W{1,4}(\d+)", re.IGNORECASE)
 _LOOKED_AT = 500
+_OUTPUT = "\nOutput:\n"
+"""Ends what Codex itself says of a command."""
 _MOST_CALLS = 64
 
 
@@ -93,12 +95,18 @@ class _Session:
         tools = mapping_of(state.get("tools"))
         self._tools = {name: text_of(tool) for name, tool in tools.items()}
         self._asked: dict[str, object] = {}
+        self._calls = ShellCalls(state.get("calls"))
 
     @property
     def state(self) -> dict[str, JSON]:
         tools: dict[str, JSON] = dict([*self._tools.items()][-_MOST_CALLS:])
         told = {"id": self.id, "began": self.began, "cwd": self.cwd, "branch": self.branch}
-        return {**told, "tools": tools, "headless": self.headless}
+        return {
+            **told,
+            "tools": tools,
+            "headless": self.headless,
+            "calls": self._calls.state,
+        }
 
     def take(
         self, _entry: Entry, _where: str, line: Mapping[str, object]
@@ -143,9 +151,13 @@ class _Session:
             self._tools[called] = name
             given = item.get("arguments") or item.get("input") or item.get("action")
             self._asked[called] = given
+            self._calls.called(called, name, _parsed(given))
             return message("assistant", call(name, given), time=time)
-        if kind in _RESULTS and (output := _failed(item.get("output"))):
-            return failure(output, name=self._tools.get(called, ""), time=time)
+        if kind in _RESULTS:
+            has_failed, status, output = _ended(item.get("output"))
+            if has_failed or status == 0:
+                tool = self._tools.get(called, "")
+                return self._calls.ended(called, status, output, name=tool, time=time)
         return None
 
 
@@ -160,16 +172,15 @@ def _output(output: object) -> tuple[Mapping[str, object], str]:
     return known, _text(text) if isinstance(text, list) else text_of(text)
 
 
-def _failed(output: object) -> str:
+def _ended(output: object) -> tuple[bool, int | None, str]:
+    """Return whether a call failed, its exit status if it has one, and what it printed."""
     known, text = _output(output)
     code = mapping_of(known.get("metadata")).get("exit_code")
-    exited = _EXIT.search(text[:_LOOKED_AT])
-    has_failed = (
-        known.get("success") is False
-        or code not in {None, 0}
-        or (exited is not None and int(exited[1][:9]) != 0)
-    )
-    return text if has_failed else ""
+    head, mark, printed = text[:_LOOKED_AT].partition(_OUTPUT)
+    exited = _EXIT.search(head)
+    status = code if isinstance(code, int) else int(exited[1][:9]) if exited else None
+    has_failed = known.get("success") is False or status not in {None, 0}
+    return has_failed, status, f"{printed}{text[_LOOKED_AT:]}" if mark and status else text
 
 
 def _parsed(output: object) -> object:

@@ -12,12 +12,12 @@ from typing import BinaryIO
 
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.reading import (
+    ShellCalls,
     begins_with,
     call,
     each_file,
     each_object,
     elements,
-    failure,
     heard,
     lines,
     list_of,
@@ -32,6 +32,9 @@ from perdure.model.trust import MCP
 
 _ROLES = {"user": "user", "gemini": "assistant"}
 _FAILED = frozenset({"error", "failed"})
+_EXIT = re.compile(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
+"""A line that Gemini CLI itself puts after what a command printed."""
+_LOOKED_AT = 500
 _WORKSPACE = re.compile(
     r"\A\s*<session_context>.*?^- \*\*Workspace Directories:\*\*\n +- (/[^\n]+)$",
     re.DOTALL | re.MULTILINE,
@@ -56,9 +59,10 @@ class GeminiCli:
         if chat.id and chat.messages:
             messages: list[Said] = []
             heard_: list[Heard] = []
+            calls = ShellCalls()
             for each in chat.messages.values():
                 heard_ += _heard(each, len(messages))
-                messages += _said(each)
+                messages += _said(each, calls)
             yield Conversation(
                 file=entry.name,
                 where="",
@@ -110,7 +114,7 @@ class _Chat:
             self.cwd = self.cwd or (first[1] if first else "")
 
 
-def _said(given: Mapping[str, object]) -> Iterator[Said]:
+def _said(given: Mapping[str, object], calls: ShellCalls) -> Iterator[Said]:
     role, time = _ROLES.get(text_of(given.get("type"))), given.get("timestamp")
     if role is None:
         return
@@ -119,10 +123,20 @@ def _said(given: Mapping[str, object]) -> Iterator[Said]:
         yield one
     for tool in map(mapping_of, list_of(given.get("toolCalls"))):
         name = text_of(tool.get("name"))
-        called = message("assistant", call(name, tool.get("args")), time=time)
-        failed = text_of(tool.get("status")) in _FAILED
-        output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
-        yield from filter(None, [called, failure(output, name=name, time=time) if failed else None])
+        yield from filter(None, [message("assistant", call(name, tool.get("args")), time=time)])
+        calls.called(name, name, tool.get("args"))
+        yield from filter(None, [_ended(tool, name, calls, time)])
+
+
+def _ended(tool: Mapping[str, object], name: str, calls: ShellCalls, time: object) -> Said | None:
+    """Return the note of a result; a command that ended with a status is a success to Gemini."""
+    output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
+    exited = _EXIT.search(_text(tool.get("result"))[-_LOOKED_AT:])
+    status = int(exited[1]) if exited else None
+    if text_of(tool.get("status")) in _FAILED or status:
+        return calls.ended(name, status, output, name=name, time=time)
+    is_done = text_of(tool.get("status")) == "success"
+    return calls.ended(name, 0, "", time=time) if is_done else None
 
 
 def _heard(given: Mapping[str, object], at: int) -> Iterator[Heard]:
@@ -138,4 +152,5 @@ def _text(content: object) -> str:
         return "\n\n".join(filter(None, map(_text, content)))
     part = mapping_of(content)
     answer = mapping_of(mapping_of(part.get("functionResponse")).get("response"))
-    return text_of(content if isinstance(content, str) else part.get("text") or answer.get("error"))
+    told = answer.get("error") or answer.get("output")
+    return text_of(content if isinstance(content, str) else part.get("text") or told)

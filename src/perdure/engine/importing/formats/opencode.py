@@ -13,10 +13,10 @@ from typing import BinaryIO
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.reading import (
     Element,
+    ShellCalls,
     call,
     each_file,
     elements,
-    failure,
     heard,
     mapping_of,
     message,
@@ -126,9 +126,10 @@ def _conversation(
     times = mapping_of(session.get("time"))
     messages: list[Said] = []
     heard_: list[Heard] = []
+    calls = ShellCalls()
     for given, part in parts:
         heard_ += _heard(part, len(messages))
-        messages += _said(given, part)
+        messages += _said(given, part, calls)
     return Conversation(
         file=entry.name,
         where="",
@@ -143,7 +144,7 @@ def _conversation(
     )
 
 
-def _said(given: Object, part: Object) -> Iterator[Said]:
+def _said(given: Object, part: Object, calls: ShellCalls) -> Iterator[Said]:
     role, kind = text_of(given.get("role")), text_of(part.get("type"))
     time = _time(mapping_of(given.get("time")).get("created"))
     if kind == "text" and part.get("synthetic") is not True and part.get("ignored") is not True:
@@ -154,9 +155,19 @@ def _said(given: Object, part: Object) -> Iterator[Said]:
         yield from filter(None, [one])
     elif kind == "tool":
         name, state = text_of(part.get("tool")), mapping_of(part.get("state"))
-        called = message("assistant", call(name, state.get("input")), time=time)
-        error = text_of(state.get("error")) if state.get("status") == "error" else ""
-        yield from filter(None, [called, failure(error, name=name, time=time)])
+        yield from filter(None, [message("assistant", call(name, state.get("input")), time=time)])
+        calls.called(name, name, state.get("input"))
+        yield from filter(None, [_ended(state, name, calls, time)])
+
+
+def _ended(state: Object, name: str, calls: ShellCalls, time: str) -> Said | None:
+    """Return the note of a result; a command with a status is completed, whatever the status."""
+    status = mapping_of(state.get("metadata")).get("exit")
+    if state.get("status") == "error":
+        return calls.ended(name, None, text_of(state.get("error")), name=name, time=time)
+    if state.get("status") != "completed" or not isinstance(status, int):
+        return None
+    return calls.ended(name, status, text_of(state.get("output")), name=name, time=time)
 
 
 def _heard(part: Object, at: int) -> Iterator[Heard]:

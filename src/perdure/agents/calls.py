@@ -1,0 +1,183 @@
+"""Tool calls as agents describe them to hooks: what is about to be run and changed, what failed."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from perdure.engine.actions import Action
+from perdure.engine.commands import SHELLS
+from perdure.patterns import later
+
+if TYPE_CHECKING:
+    from perdure.agents.hook_input import HookInput
+
+_COMMANDS = ("command", "cmd", "script")
+_PATHS = ("file_path", "filePath", "path", "notebook_path", "absolute_path")
+_ADDED = ("new_string", "newString", "content", "new_source", "replacement", "text")
+_REMOVED = ("old_string", "oldString", "old_source")
+_READING = frozenset(
+    {
+        *("Read", "Glob", "Grep", "LS", "WebFetch", "WebSearch", "TodoWrite", "Task", "Agent"),
+        *("read_file", "read", "list_directory", "glob", "grep", "search_file_content"),
+    }
+)
+"""Tools that change nothing."""
+_PATCHED = later(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+_MOST_LETTERS = 40_000
+INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules")
+_MOST_BYTES = 100_000
+_MOST_LINES = 40
+"""Lines of instruction files that are looked at, of those that have a word of the call."""
+_SHORTEST_LINE = 8
+_LINK = later(r"\[([^\]\n]*)\]\([^)\n]*\)")
+_END = later(r"(?<=[.!?])\s+(?=[A-Z`\"*])")
+_MARK = later(r"^[\s>]*(?:[-*+]|\d+[.)])?\s*(?:\*\*|__)?")
+
+
+def action_of(given: "HookInput") -> Action | None:
+    """Return what a tool call is about to do; None if it runs nothing and changes nothing."""
+    asked, tool = given.tool_input, given.tool
+    if tool in _READING or (tool.startswith("mcp__") and not asked):
+        return None
+    command = _command(asked)
+    if tool == "apply_patch" or command.lstrip().startswith("*** Begin Patch"):
+        return _patch(tool, command, given.cwd)
+    paths = tuple(_within(path, given.cwd) for path in _texts(asked, _PATHS))
+    if not command and not paths and not tool:
+        return None
+    added, removed = ("\n".join(_texts(asked, names)) for names in (_ADDED, _REMOVED))
+    return Action(tool, command, paths, added[:_MOST_LETTERS], removed[:_MOST_LETTERS])
+
+
+def _command(asked: Mapping[str, object]) -> str:
+    for name in _COMMANDS:
+        found = asked.get(name)
+        if isinstance(found, str):
+            return found[:_MOST_LETTERS]
+        if isinstance(found, list) and found and all(isinstance(each, str) for each in found):
+            return str(found[-1] if found[0].endswith("sh") else " ".join(found))[:_MOST_LETTERS]
+    return ""
+
+
+def _patch(tool: str, patch: str, cwd: str) -> Action:
+    paths = tuple(_within(one or other, cwd) for one, other in _PATCHED.findall(patch))
+    lines = patch.splitlines()
+    added = "\n".join(line[1:] for line in lines if line.startswith("+"))
+    removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
+    return Action(tool, "", paths, added, removed)
+
+
+def _texts(asked: Mapping[str, object], names: tuple[str, ...]) -> Iterator[str]:
+    edits = asked.get("edits")
+    every = [asked, *(edits if isinstance(edits, list) else ())]
+    for each in every:
+        if isinstance(each, Mapping):
+            for name in names:
+                if isinstance(value := each.get(name), str) and value:
+                    yield value
+
+
+def _within(path: str, cwd: str) -> str:
+    """Return a path relative to the folder that the agent works in, if it is in it."""
+    root = cwd.rstrip("/") + "/"
+    return path.removeprefix(root) if cwd else path
+
+
+def instruction_lines(cwd: str, action: Action) -> list[tuple[str, str]]:
+    """Return lines of the folder's instruction files that may be about a call, with their files."""
+    if not cwd:
+        return []
+    words = [key.removeprefix("*") for key in action.strong_keys]
+    wanted = [word for word in words if len(word) > 1]
+    found: list[tuple[str, str]] = []
+    for name in INSTRUCTIONS:
+        for line in _lines(Path(cwd, name)):
+            lower = line.casefold()
+            if any(word in lower for word in wanted):
+                found.append((name, line))
+    return found[:_MOST_LINES]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    text = ""
+    with suppress(OSError, ValueError), path.open("rb") as file:
+        text = file.read(_MOST_BYTES).decode(errors="replace")
+    is_code = False
+    for line in text.splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+        if is_code or line.lstrip().startswith(("#", "|", "<", "```", "~~~")):
+            continue
+        bare = _LINK.sub(r"\1", _MARK.sub("", line).replace("**", ""))
+        for sentence in _END.split(bare):
+            if len(sentence) >= _SHORTEST_LINE:
+                yield sentence.strip()
+
+
+# ---------------------------------------------------------------- what failed
+class FailedCall(NamedTuple):
+    command: str
+    output: str
+
+
+_STATUS = later(r"(?:Error: )?Exit code (\d{1,3})\b")
+_TAIL = 262_144
+"""Bytes at the end of a rollout in which Codex notes the status of the last command."""
+CODEX = "codex"
+
+
+def failed_call(agent: str, given: "HookInput") -> FailedCall | None:
+    """Return the shell command that just failed by its exit status; None if none did.
+
+    What the user refused or interrupted, and what a signal ended, did not fail.
+    """
+    command = _command(given.tool_input)
+    if given.tool not in SHELLS or not command:
+        return None
+    from perdure.engine.failures import is_failure
+
+    found = _of_codex(given) if agent == CODEX else _of_claude(given)
+    if found is None or not is_failure(found[0]):
+        return None
+    return FailedCall(command, found[1])
+
+
+def _of_claude(given: "HookInput") -> tuple[int, str] | None:
+    """Return status and output: Claude Code calls another hook if a command failed."""
+    error = given.raw.get("error")
+    if given.raw.get("is_interrupt") is True or not isinstance(error, str):
+        return None
+    exited = _STATUS.match(error)
+    return (int(exited[1]), error) if exited else None
+
+
+def _of_codex(given: "HookInput") -> tuple[int, str] | None:
+    """Return status and output of the last command, as the rollout has them."""
+    name = given.raw.get("tool_use_id")
+    if not isinstance(name, str) or not name:
+        return None
+    tail = b""
+    with suppress(OSError, ValueError), Path(given.transcript).open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _TAIL))
+        tail = file.read(_TAIL)
+    for line in reversed(tail.splitlines()):
+        if name.encode() in line and b'"exit_code"' in line:
+            item = _item(line)
+            status, output = item.get("exit_code"), item.get("aggregated_output")
+            if item.get("id") == name and isinstance(status, int):
+                return status, output if isinstance(output, str) else ""
+    return None
+
+
+def _item(line: bytes) -> Mapping[str, object]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    for name in ("payload", "item"):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,267 @@
+"""Shell commands as far as rules are about them: programs, subcommands, flags, packages, paths."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from perdure.patterns import later
+
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MOST = 8_000
+"""Characters of a command that are looked at."""
+_MOST_COMMANDS = 40
+_DEEPEST = 3
+SHELLS = frozenset(
+    {
+        *("Bash", "bash", "shell", "exec_command", "local_shell", "shell_command"),
+        *("run_shell_command", "container.exec", "run_in_terminal", "run_terminal_cmd"),
+    }
+)
+"""What agents call the tool that runs a command."""
+_ALIASES = {
+    "npx": "npm",
+    "pnpx": "pnpm",
+    "bunx": "bun",
+    "uvx": "uv",
+    "pip3": "pip",
+    "python3": "python",
+    "nodejs": "node",
+    "docker-compose": "docker",
+    "yarnpkg": "yarn",
+}
+PROGRAMS = word_set(
+    "npm npx pnpm pnpx yarn bun bunx deno pip pip3 pipenv poetry uv conda virtualenv pyenv "
+    "nvm git gh docker docker-compose podman kubectl helm terraform tofu ansible cargo rustc "
+    "rustup pytest tox nox jest vitest mocha playwright cypress eslint prettier biome tsc "
+    "webpack vite rollup esbuild turbo lerna mypy ruff flake8 pylint pyright isort gradle mvn "
+    "maven bundle bundler rake composer php artisan dotnet brew apt apt-get curl wget sed awk "
+    "perl psql mysql sqlite3 redis-cli mongosh aws gcloud heroku vercel netlify flyctl ssh scp "
+    "rsync sudo chmod chown rm mkdir rspec rubocop golangci-lint gofmt ctest cmake ninja bazel "
+    "pre-commit husky alembic prisma supabase firebase wrangler task-master expo uvx"
+)
+"""Programs whose names are no words of English."""
+EXECUTED = word_set(
+    "make go just node python python3 ruby bash sh zsh test black find watch time cat less more "
+    "kill touch cp mv ls cd grep rg head tail sort next nest rails flask django act air task nx "
+    "changeset storybook tsx ng vue ember swift xcodebuild flutter dart mix elixir zig"
+)
+"""Programs that are meant only where they are marked as code, or run."""
+_WRAPPERS = word_set(
+    "sudo env time nohup nice command exec builtin xargs doas stdbuf timeout watch then do else "
+    "if while until ! {"
+)
+_RUNNERS = frozenset({"npx", "bunx", "pnpx", "uvx"})
+_RUN_BY = {
+    ("uv", "run"),
+    ("poetry", "run"),
+    ("pipenv", "run"),
+    ("pnpm", "exec"),
+    ("pnpm", "dlx"),
+    ("yarn", "dlx"),
+    ("yarn", "exec"),
+    ("npm", "exec"),
+    ("bun", "x"),
+    ("bundle", "exec"),
+    ("docker", "run"),
+    ("nix", "run"),
+}
+_INSTALLS = frozenset({"install", "add", "i", "require", "get"})
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "fish"})
+READING = word_set(
+    "cat ls head tail less more grep rg egrep fgrep find fd tree wc stat file diff cmp which "
+    "type pwd echo printf cd test jq yq du df ps env printenv whoami date sleep true false read "
+    "open bat awk sort uniq cut nl od xxd realpath dirname basename column tr history man"
+)
+"""Programs that change nothing."""
+_READING_GIT = word_set(
+    "status diff log show blame grep branch remote fetch ls-files rev-parse describe"
+)
+_LONG = {"-f": "--force", "-A": "--all"}
+_ASSIGNED = later(r"[A-Za-z_]\w*=")
+_PATHLIKE = later(r"[\w.@~*-]*/[\w./@~*-]*|[\w.*-]+\.[A-Za-z][\w]{0,9}|\.\w+|[A-Z]{4,}\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One program that a shell is to run, with its arguments."""
+
+    program: str
+    """As it is spelled, without its folder."""
+    words: tuple[str, ...]
+    """The arguments that are not flags."""
+    flags: frozenset[str] = frozenset()
+    path: str = ""
+    """The program, if it is named by its path."""
+    outputs: tuple[str, ...] = ()
+    """The files that it is redirected to."""
+    under: str = ""
+    """The program that runs it, as `uv` does in `uv run pytest`."""
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether it changes no file."""
+        if self.program == "git":
+            return bool(self.words) and self.words[0] in _READING_GIT
+        is_edited = self.program == "sed" and not {"-i", "--in-place"} & self.flags
+        return self.program in READING or is_edited
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages that it installs, without their versions."""
+        if not self.words or self.words[0] not in _INSTALLS:
+            return ()
+        return tuple(re.sub(r"(?<=.)[@=<>~!\[].*$", "", each) for each in self.words[1:])
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(each for each in self.words if _PATHLIKE.fullmatch(each))
+
+
+def canonical(program: str) -> str:
+    """Return the name by which a program is compared: `npm` for `npx`."""
+    name = program.rpartition("/")[2].casefold() if program.startswith(("/", "./")) else program
+    return _ALIASES.get(name.casefold(), name.casefold())
+
+
+def is_path(text: str) -> bool:
+    return "/" in text.rstrip("/") or text.endswith("/") or "*." in text or text.startswith("./")
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a command line; if its quotes are not closed, as they are."""
+    try:
+        return shlex.split(text[:MOST], comments=False)
+    except ValueError:
+        return text[:MOST].split()
+
+
+def flags_in(words: list[str] | tuple[str, ...]) -> frozenset[str]:
+    """Return the flags of a command, without their values; letters in one word each by itself."""
+    found: set[str] = set()
+    for word in words:
+        if not word.startswith("-") or word in {"-", "--"}:
+            continue
+        flag = word.partition("=")[0]
+        is_joined = re.fullmatch(r"-[A-Za-z]{2,4}", flag) is not None
+        found |= {f"-{letter}" for letter in flag[1:]} if is_joined else {flag}
+    return frozenset(_LONG.get(flag, flag) for flag in found)
+
+
+class _Words(NamedTuple):
+    words: list[str]
+    outputs: list[str]
+
+
+def commands_in(line: str, depth: int = 0) -> list[Command]:
+    """Return the programs that a command line runs, those inside of `bash -c` too."""
+    found: list[Command] = []
+    for words, outputs in _simple(line[:MOST]):
+        if len(found) >= _MOST_COMMANDS:
+            break
+        first, *others = [*_commands(words, depth)] or [Command("", ())]
+        found += [replace(first, outputs=tuple(outputs)), *others]
+    return found
+
+
+def _simple(line: str) -> Iterator[_Words]:
+    """Yield the words of each simple command, by the marks that a shell separates them with."""
+    text = re.sub(r"\\\n", " ", line)
+    inner = re.findall(r"\$\(([^()]*)\)", text)
+    document = re.search(r"<<-?\s*['\"]?(\w+)['\"]?", text)
+    if document:  # what is fed to a program is not run
+        end = re.search(rf"^\s*{document[1]}\s*$", text[document.end() :], re.MULTILINE)
+        rest = text[document.end() + end.end() :] if end else ""
+        first = text[document.end() :].partition("\n")[0]
+        text = f"{text[: document.start()]} {first}\n{rest}"
+    for each in (text, *inner):
+        yield from _separated(each)
+
+
+def _separated(text: str) -> Iterator[_Words]:
+    lexer = shlex.shlex(text.replace("\n", " ; "), posix=True, punctuation_chars=";&|()<>")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    found = _Words([], [])
+    is_output = False
+    try:
+        for token in lexer:
+            marks = set(token)
+            if marks and marks <= set(";&|()"):
+                yield found
+                found = _Words([], [])
+            elif marks and marks <= set("<>&"):
+                is_output = ">" in marks
+                continue
+            elif is_output:
+                found.outputs.append(token)
+            else:
+                found.words.append(token)
+            is_output = False
+    except ValueError:  # a quote that is not closed
+        if not found.words:
+            found.words.extend(text.split())
+    yield found
+
+
+def _commands(words: list[str], depth: int) -> Iterator[Command]:
+    """Yield what a simple command runs: itself, and what it is a wrapper of."""
+    rest = _unwrapped(words)
+    if not rest:
+        return
+    program = rest[0].rpartition("/")[2]
+    arguments = rest[1:]
+    if program in _SHELLS and depth < _DEEPEST:
+        scripts = [each for flag, each in pairwise(arguments) if re.fullmatch(r"-\w*c", flag)]
+        if scripts:
+            yield from commands_in(scripts[0], depth + 1)
+            return
+    while program == "git" and arguments and arguments[0] in {"-C", "-c"}:
+        arguments = arguments[2:]
+    plain = tuple(each for each in arguments if not each.startswith("-"))
+    path = rest[0] if "/" in rest[0] else ""
+    yield Command(program, plain, flags_in(arguments), path)
+    yield from _run_by(program, arguments, plain, depth)
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    rest = list(words)
+    while rest and (
+        _ASSIGNED.match(rest[0])
+        or rest[0] in _WRAPPERS
+        or rest[0].startswith(("-", "+"))
+        or (rest[0].isdigit() and len(rest) > 1)
+    ):
+        rest.pop(0)
+    return rest
+
+
+def _run_by(
+    program: str, arguments: list[str], plain: tuple[str, ...], depth: int
+) -> Iterator[Command]:
+    """Yield the program that another one runs: `npx jest`, `uv run pytest`, `python -m pip`."""
+    if depth >= _DEEPEST:
+        return
+    if program in _RUNNERS:
+        inner = _after_flags(arguments)
+    elif plain and (canonical(program), plain[0]) in _RUN_BY:
+        inner = _after_flags(arguments[arguments.index(plain[0]) + 1 :])
+    elif canonical(program) == "python" and "-m" in arguments[:3]:
+        inner = arguments[arguments.index("-m") + 1 :]
+    else:
+        return
+    for each in _commands(inner, depth + 1):
+        yield replace(each, under=canonical(program))
+
+
+def _after_flags(arguments: list[str]) -> list[str]:
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        rest.pop(0)
+    return rest

@@ -1,0 +1,199 @@
+"""Failures of shell commands: by what they are known again, and what worked after them.
+
+Whether a command failed is told by its exit status, never by its words.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from perdure.engine.commands import Command, canonical, commands_in
+from perdure.patterns import later
+
+MOST_OUTPUT = 100_000
+"""Characters of an output that are looked at: half of them at its start, half at its end."""
+_MOST_LINES = 3
+_LONGEST_LINE = 300
+_FEWEST_WORDS = 2
+_SIGNALLED = 128
+"""From this exit status on a signal ended the command: an interrupt, or a time limit."""
+
+_ANSI = later(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\r(?!\n)")
+_TELLING = later(
+    r"error|exception|fail|cannot|can't|could not|not found|no such|denied|unable|undefined|"
+    r"unexpected|missing|refused|invalid|fatal|panic|unknown|unresolved|conflict|required|"
+    r"\bE[A-Z]{3,}\b|mismatch|expected|does not exist|not installed|unsupported|timed out",
+    re.IGNORECASE,
+)
+_HEADER = later(r"(?:Error: )?Exit [cC]ode:? \d+\s*$|\s*(?:at|File) \S+.*:\d+|\s*\^+\s*$|\s*\d+ \|")
+"""Lines that say nothing of what went wrong: the status, a frame, a mark below a line."""
+_LABEL = later(r"\s*(?:Output|Stdout|Stderr): ")
+"""What some agents put before an output."""
+_MASKS = (
+    (later(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)]+", re.IGNORECASE), "URL"),
+    (later(r"(?:\b[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+[\w.@~+-]*(?::\d+)*"), "PATH"),
+    (later(r"\b\d{4}-\d\d-\d\d[T ]?[\d:.,]*(?:Z|[+-]\d\d:?\d\d)?\b"), "TIME"),
+    (later(r"\b(?:0x)?(?=[0-9a-f]*\d)[0-9a-f]{6,}\b(?:-[0-9a-f]{4,})*", re.IGNORECASE), "HEX"),
+    (later(r"(?<=\W)(?:tmp|temp)[\w.-]*\b", re.IGNORECASE), "TEMP"),
+    (later(r"\d+(?:[.:,]\d+)*"), "N"),
+)
+
+
+def signature(output: str) -> str:
+    """Return the name of a failure, the same wherever and whenever it happens; empty if none.
+
+    Paths, numbers, times and hashes count for nothing. It tells no word of the output.
+    """
+    half = MOST_OUTPUT // 2
+    text = output if len(output) <= MOST_OUTPUT else f"{output[:half]}\n{output[-half:]}"
+    lines = [_masked(line) for line in _telling(_ANSI.sub("", text))]
+    words = [word for line in lines for word in re.findall(r"[^\W\d_]{3,}", line)]
+    if len(set(words) - {"url", "path", "time", "hex", "temp"}) < _FEWEST_WORDS:
+        return ""
+    return sha256("\n".join(dict.fromkeys(lines)).encode(errors="replace")).hexdigest()[:8]
+
+
+def _telling(text: str) -> list[str]:
+    """Return the lines that say what went wrong; if none does, how the output ends."""
+    lines = [line for line in text.splitlines() if line.strip() and not _HEADER.match(line)]
+    found = [line for line in lines if _TELLING.search(line[:_LONGEST_LINE])]
+    return found[:_MOST_LINES] if found else lines[-2:]
+
+
+def _masked(line: str) -> str:
+    text = _LABEL.sub("", line[:_LONGEST_LINE])
+    for pattern, name in _MASKS:
+        text = pattern.sub(name, text)
+    return " ".join(text.casefold().split())
+
+
+def is_failure(status: int) -> bool:
+    """Whether an exit status is that of a command that failed by itself."""
+    return 0 < status < _SIGNALLED
+
+
+def fix_name(signature: str) -> str:
+    """Return the name by which an index finds what fixed a failure."""
+    return f"!{signature}"
+
+
+# ---------------------------------------------------------------- in sessions
+_OUTCOME = later(r"\[(?:failed sig=(?P<sig>[0-9a-f]{8})|worked)\] \$ (?P<command>[^\n]+)")
+FAILED_MARK = "[failed sig="
+_FOLLOWED = 12
+"""So many commands after a failure may be what fixed it."""
+CUT = "…"
+
+
+def failed_mark(output: str, command: str) -> str:
+    """Return how a session notes that a command failed, before a part of its output; or empty."""
+    name = signature(output)
+    return f"{FAILED_MARK}{name}] $ {command}\n" if name and command else ""
+
+
+def worked_mark(command: str) -> str:
+    return f"[worked] $ {command}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a command of a session; a message of the user is one without a command."""
+
+    message: int
+    command: str = ""
+    signature: str = ""
+    """Empty if it worked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A failure, and the command that followed it and worked."""
+
+    signature: str
+    failed: str
+    """The program that failed."""
+    fix: str
+    message: int
+
+
+def outcome_in(content: str) -> tuple[str, str] | None:
+    """Return signature and command of a message that notes an outcome; None for any other."""
+    found = _OUTCOME.match(content)
+    return (found["sig"] or "", found["command"]) if found else None
+
+
+def pairs_in(outcomes: Sequence[Outcome]) -> Iterator[Pair]:
+    """Yield what fixed the failures of a session, as far as that is certain."""
+    for at, failed in enumerate(outcomes):
+        if not failed.signature:
+            continue
+        worked: list[Outcome] = []
+        for each in outcomes[at + 1 :]:
+            if not each.command or each.signature == failed.signature or len(worked) >= _FOLLOWED:
+                break
+            if not each.signature:
+                worked.append(each)
+        fix = _fix_of(failed.command, worked)
+        if fix is not None and may_suggest(fix.command):
+            program = program_of(failed.command)
+            yield Pair(failed.signature, program, fix.command, fix.message)
+
+
+def _fix_of(command: str, worked: Sequence[Outcome]) -> Outcome | None:
+    """Return what made a command work: what came before it worked, or another form of it."""
+    again = next((at for at, each in enumerate(worked) if each.command == command), None)
+    if again is not None:
+        changing = [each for each in worked[:again] if may_fix(each.command)]
+        return changing[-1] if changing else None
+    kinds = _kinds(command)
+    return next((each for each in worked if kinds & _kinds(each.command)), None)
+
+
+def _kinds(command: str) -> set[tuple[str, str]]:
+    """Return what a command line does, roughly: programs that change something, and subcommands."""
+    return {
+        (canonical(each.program), each.words[0] if each.words else "")
+        for each in commands_in(command)
+        if each.program and not each.is_reading
+    }
+
+
+def may_fix(command: str) -> bool:
+    """Whether a command may have fixed something: it does more than look."""
+    return any(each.program and not each.is_reading for each in commands_in(command))
+
+
+def program_of(command: str) -> str:
+    """Return the program that a command line is about: the first that is not only a look."""
+    found = [each for each in commands_in(command) if each.program]
+    changing = [each for each in found if not each.is_reading]
+    return canonical((changing or found)[0].program) if found else ""
+
+
+_DESTROYING = later(
+    r"\b(?:drop|truncate)\s+(?:table|database|schema)\b|\bdelete\s+from\b|\bmkfs|\bdd\s+.*\bof=|"
+    r"\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bprune\b|--hard\b|\bfilter-branch\b|--no-verify\b|\bsudo\b",
+    re.IGNORECASE,
+)
+_DESTROYERS = frozenset({"rm", "rmdir", "shred", "kill", "pkill", "killall", "dd", "mkfs"})
+_DESTROYING_WORDS = frozenset({"destroy", "purge", "uninstall", "wipe", "flushall", "dropdb"})
+_DESTROYING_GIT = frozenset({"reset", "clean", "restore", "checkout"})
+
+
+def may_suggest(command: str) -> bool:
+    """Whether a command that worked before may be shown: it is whole, and destroys nothing."""
+    if CUT in command or _DESTROYING.search(command):
+        return False
+    return not any(map(_destroys, commands_in(command)))
+
+
+def _destroys(command: Command) -> bool:
+    words, flags = command.words, command.flags
+    if command.program in _DESTROYERS or _DESTROYING_WORDS.intersection(words[:3]):
+        return True
+    if command.program != "git" or not words:
+        return command.program in {"chmod", "chown"} and "-R" in flags
+    is_forced = words[0] == "push" and any(flag.startswith("--force") for flag in flags)
+    is_deleted = words[0] in {"branch", "tag", "stash"} and bool(flags & {"-D", "-d", "--delete"})
+    return is_forced or is_deleted or words[0] in _DESTROYING_GIT or "drop" in words[:2]

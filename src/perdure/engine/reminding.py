@@ -1,0 +1,281 @@
+"""The rule that is about to be broken, and the sentence about what is about to be used."""
+
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from perdure.context.reading import NodeReader
+from perdure.engine.actions import Action
+from perdure.engine.briefing import LEAST, BriefingItem, filters_for, gathered, short_id
+from perdure.engine.directives import LONGEST, Directive, directive_in
+from perdure.engine.failures import fix_name, may_suggest, program_of, signature
+from perdure.engine.learn.evidence import ENFORCED, enforced_in
+from perdure.engine.learn.statements import cid_of, statements
+from perdure.engine.matching import follows, matches
+from perdure.engine.recall.confirming import Confirming
+from perdure.engine.recall.packing import tokens_in
+from perdure.engine.validate.instructions import instructions_in
+from perdure.engine.validate.texts import presentable_line
+from perdure.errors import InvalidValueError
+from perdure.index.contract import KeptIndex
+from perdure.model import ContextNode, RequestContext, SeedHit
+from perdure.model.uri import KIND_TITLES, kind_of
+from perdure.model.values import JSON, read_moment, shortened
+from perdure.patterns import later
+
+MOST_TOKENS = 60
+_LOOKED_AT = 60
+"""Notes that are looked at, the newest first, of those that name what is used."""
+_LABELS = {
+    "rule": "Rule",
+    "decision": "Decided",
+    "rejected": "Rejected",
+    "command": "Command",
+    "preference": "Preference",
+}
+_SILENT = frozenset({"task"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """A sentence about what a tool call is about to use."""
+
+    text: str
+    kind: str
+    matched: str
+    """What it names that is about to be used."""
+    uri: str = ""
+    """Empty for a line of an instruction file."""
+    message: int | None = None
+    """The message of the session, from 0; None for a memory."""
+    date: datetime | None = None
+    breaks: bool = False
+    """Whether it says not to use that."""
+    enforced: bool = False
+    """Whether the user wants such a call to be refused."""
+    source: str = ""
+    """The name of the instruction file."""
+
+    @property
+    def id(self) -> str:
+        """A short name that `read` takes; empty for a line of a file."""
+        return short_id(self.uri, self.message) if self.uri else ""
+
+    @property
+    def line(self) -> str:
+        """What an agent is shown: at most 60 tokens."""
+        label = "User" if self.message is not None else _LABELS.get(self.kind, "Note")
+        when = f" ({self.date.date().isoformat()})" if self.date else ""
+        head = f"{presentable_line(self.source)}: " if self.source else f"{label}{when}: "
+        return fitted(head, self.text, f" {self.id}" if self.id else "")
+
+
+def fitted(head: str, text: str, tail: str, most: int = MOST_TOKENS) -> str:
+    """Return a line of at most so many tokens, of which the middle may be shortened."""
+    size = len(text)
+    line = f"{head}{presentable_line(text)}{tail}"
+    while tokens_in(line) > most and size > 1:
+        size = size * 9 // 10
+        line = f"{head}{presentable_line(shortened(text, size))}{tail}"
+    return line
+
+
+def reminders(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
+    reader: NodeReader,
+    index: KeptIndex,
+    ctx: RequestContext,
+    names: Sequence[str],
+    action: Action,
+    *,
+    known: Container[str] = (),
+    now: datetime | None = None,
+) -> tuple[Reminder, ...]:
+    """Return the sentences of a project about what a tool call uses, the best first.
+
+    A call that follows a sentence is not about to break it; what a newer sentence allows, an older
+    one does not forbid. What is `known`, by its text, is left out unless the user enforces it.
+    """
+    now = now or datetime.now(UTC)
+    projects = tuple(dict.fromkeys((*names, "")))
+    hits = index.noted(filters_for(index, ctx, projects), _LOOKED_AT, action.keys)
+    noted = gathered(hits, names, now, "directed")
+    confirming = Confirming(reader, ctx, projects)
+    found: list[Reminder] = []
+    allowed: list[datetime] = []
+    for item in noted.current():
+        given = _directive(item)
+        each, is_followed = _reminder(item, given, action), follows(given, action)
+        hit = noted.hits[item.uri, item.message]
+        stored = confirming.confirmed(hit) if each or is_followed else None
+        if stored is not None and is_followed and item.date:
+            allowed.append(item.date)
+        if stored is not None and each is not None:
+            found.append(replace(each, enforced=each.breaks and _is_enforced(item, stored.node)))
+    return tuple(sorted(_speaking(found, allowed, known), key=_order))
+
+
+def _directive(item: BriefingItem) -> Directive:
+    """Return what an item demands; nothing if it is a task, or may be outdated."""
+    is_doubted = item.message is None and item.score <= LEAST
+    if is_doubted or item.kind in _SILENT:
+        return Directive()
+    return directive_in(item.bare, item.kind if item.message is None else "")
+
+
+def _speaking(
+    found: Iterable[Reminder], allowed: Sequence[datetime], known: Container[str]
+) -> Iterator[Reminder]:
+    """Yield what no newer sentence contradicts, and is not known."""
+    newest = max(allowed, default=None)
+    for each in found:
+        is_old = newest is not None and each.date is not None and each.date < newest
+        if not is_old and (each.enforced or each.text not in known):
+            yield each
+
+
+def _reminder(item: BriefingItem, given: Directive, action: Action) -> Reminder | None:
+    found = matches(given, action)
+    if found is None:
+        return None
+    place = (item.uri, item.message, item.date)
+    return Reminder(item.bare, item.kind, found.name, *place, found.breaks)
+
+
+def _is_enforced(item: BriefingItem, node: ContextNode) -> bool:
+    if item.message is not None:
+        return False
+    cids = enforced_in(node)
+    return any(
+        cid_of(each.text) in cids and _line_of(each.text) == item.bare
+        for each in (statements(node.content) if cids else ())
+    )
+
+
+def _line_of(text: str) -> str:
+    return shortened(" ".join(text.split()), LONGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Enforced:
+    """What the user enforces of a memory."""
+
+    uri: str
+    statements: tuple[str, ...]
+    """All that is enforced of it now."""
+    can_block: bool
+    """Whether one of them names what is not to be used."""
+    metadata: dict[str, JSON] = field(default_factory=dict, repr=False)
+
+
+def _kind_of(node: ContextNode) -> str:
+    kind = node.metadata.get("kind")
+    return kind if isinstance(kind, str) and kind in KIND_TITLES else kind_of(node.category)
+
+
+def enforce(node: ContextNode, text: str, *, enforced: bool) -> Enforced:
+    """Return what is enforced of a node after its statements, or one of them, are, or are not."""
+    stated = [each.text for each in statements(node.content)]
+    meant = [each for each in stated if not text or cid_of(each) == cid_of(text)]
+    if not meant:
+        raise InvalidValueError(
+            f"{node.uri!a} does not state {text[:80]!a}. Fix: give the text as it is there."
+        )
+    changed = {cid_of(each) for each in meant}
+    before = enforced_in(node)
+    after = before | changed if enforced else before - changed
+    kept = tuple(each for each in stated if cid_of(each) in after)
+    can_block = any(directive_in(each, _kind_of(node)).wrong for each in kept)
+    cids: list[JSON] = [cid_of(each) for each in kept]
+    return Enforced(node.uri, kept, can_block, {ENFORCED: cids or None})
+
+
+def _order(each: Reminder) -> tuple[bool, bool, bool, float, str]:
+    age = -each.date.timestamp() if each.date else 0.0
+    return not each.enforced, not each.breaks, each.message is not None, age, each.text
+
+
+_STRICT = later(r"\b(?:always|never|must|required|make sure|ensure)\b", re.IGNORECASE)
+
+
+def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Reminder]:
+    """Yield the lines of instruction files about what a tool call uses.
+
+    Each comes with the name of its file, which is all the authority that it has. A line that
+    gives orders to a model is left out.
+    """
+    for source, line in lines:
+        given = Directive() if instructions_in(line) else directive_in(line)
+        about = given.about if _STRICT.search(line) else ()
+        found = matches(Directive(given.wrong, given.right, about), action)
+        if found is not None and not (found.breaks or about):
+            continue  # a list of commands is not a rule to use no other
+        if found is not None:
+            yield Reminder(line, "rule", found.name, breaks=found.breaks, source=source)
+
+
+# ---------------------------------------------------------------- after a failure
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A command that worked after the same failure before."""
+
+    command: str
+    signature: str
+    uri: str
+    message: int
+    """The message of the session near which that was, from 0."""
+    date: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return short_id(self.uri, self.message)
+
+    @property
+    def line(self) -> str:
+        """What an agent is shown."""
+        when = f" ({self.date.date().isoformat()})" if self.date else ""
+        worked = f"this failed the same way; what worked then: `{self.command}`."
+        return f"Seen before{when}: {worked} {self.id}"
+
+
+def fix_for(
+    reader: NodeReader,
+    index: KeptIndex,
+    ctx: RequestContext,
+    names: Sequence[str],
+    failed: tuple[str, str],
+) -> Fix | None:
+    """Return what worked after the same failure in a project; None if nothing certain did.
+
+    `failed` is the command and its output. A command with a secret, one that destroys something,
+    and one that does not fit into a line is never returned.
+    """
+    command, output = failed
+    name = signature(output)
+    if not name:
+        return None
+    hits = index.noted(filters_for(index, ctx, tuple(names)), _LOOKED_AT, [fix_name(name)])
+    confirming = Confirming(reader, ctx, tuple(names))
+    for hit in hits:
+        if confirming.confirmed(hit) is not None and (found := _fix_in(hit, name, command)):
+            return found
+    return None
+
+
+def _fix_in(hit: SeedHit, name: str, command: str) -> Fix | None:
+    rows, message = hit.payload.get("fixes"), hit.payload.get("message")
+    if not isinstance(message, int) or not isinstance(rows, list | tuple):
+        return None
+    for row in rows:
+        match row:
+            case [str() as given, str() as program, str() as fix] if given == name:
+                found = Fix(fix, name, hit.uri, message, read_moment(hit.payload.get("date")))
+                is_other = fix != " ".join(command.split()) and program == program_of(command)
+                if is_other and _is_presentable(found):
+                    return found
+    return None
+
+
+def _is_presentable(fix: Fix) -> bool:
+    is_plain = presentable_line(fix.command) == fix.command and "`" not in fix.command
+    return is_plain and may_suggest(fix.command) and tokens_in(fix.line) <= MOST_TOKENS
