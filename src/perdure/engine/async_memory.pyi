@@ -40,6 +40,7 @@ from perdure.engine.worker import Worked, WorkReport
 from perdure.engine.write import Saved, Written
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
 from perdure.model.aliases import Aliases, Identity
+from perdure.model.anchors import Origin, Verdict
 from perdure.model.values import JSON
 from perdure.storage.history import BlamedLine, Event, Version
 
@@ -180,7 +181,12 @@ class AsyncMemory:
         project: str | None = None,
         projects: Searched | None = None,
     ) -> RecallResult: ...
-    async def briefing(self, *, budget_tokens: int = 294, known: str = "") -> Briefing: ...
+    async def briefing(
+        self, *, budget_tokens: int = 294, known: str = "", seconds: float = 0.02
+    ) -> Briefing: ...
+    async def checked(
+        self, lines: Iterable[tuple[str, int | None, str]], *, seconds: float = 0.02
+    ) -> tuple[Verdict, ...]: ...
     async def at(self, when: When) -> AsyncPastMemory: ...
     async def save(
         self,
@@ -205,6 +211,7 @@ class AsyncMemory:
         dry_run: bool = False,
         again: bool = False,
         progress: Callable[[int, int], None] | None = None,
+        origin: Origin | None = None,
     ) -> SessionCommit: ...
     async def append(
         self,
@@ -216,6 +223,7 @@ class AsyncMemory:
         extract: bool = True,
         replace_last: bool | None = None,
         after: SessionEnd | None = None,
+        origin: Origin | None = None,
     ) -> SessionCommit: ...
     async def remember(
         self,

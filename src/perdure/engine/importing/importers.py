@@ -40,6 +40,7 @@ from perdure.model import (
     Uri,
     slugify,
 )
+from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, shortened
 
@@ -74,10 +75,22 @@ class Verbs(Protocol):
         self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
     ) -> object: ...
     def commit_session(
-        self, messages: Messages, *, session_id: str, project: str | None, extract: bool
+        self,
+        messages: Messages,
+        *,
+        session_id: str,
+        project: str | None,
+        extract: bool,
+        origin: Origin | None,
     ) -> SessionCommit: ...
     def append(
-        self, session_id: str, messages: Messages, *, extract: bool, after: SessionEnd | None
+        self,
+        session_id: str,
+        messages: Messages,
+        *,
+        extract: bool,
+        after: SessionEnd | None,
+        origin: Origin | None,
     ) -> SessionCommit: ...
     def settle(self) -> None: ...
 
@@ -379,6 +392,11 @@ _FIRST = "messages"
 """The node with the first messages of a session; its metadata says where the session is from."""
 
 
+def _origin(item: Conversation) -> Origin | None:
+    branch = cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text
+    return Origin(item.cwd, branch, item.commit) if item.cwd else None
+
+
 class SessionImporter:
     """Archives conversations. One that grew is continued; one that differs is left alone."""
 
@@ -401,7 +419,11 @@ class SessionImporter:
         if not dry_run and (state is not State.SAME or self._learn):
             project = self._memory.projects.enter(item.cwd) if item.cwd else None
             done = self._memory.commit_session(
-                item.messages, session_id=place.name, project=project, extract=self._learn
+                item.messages,
+                session_id=place.name,
+                project=project,
+                extract=self._learn,
+                origin=_origin(item),
             )
             self._count(done)
         is_other = self._tell_origin(item, place, ctx, dry_run=dry_run)
@@ -414,7 +436,10 @@ class SessionImporter:
         """
         place, ctx = self._place(item)
         if item.messages:
-            done = self._memory.append(place.name, item.messages, extract=self._learn, after=end)
+            origin = _origin(item)
+            done = self._memory.append(
+                place.name, item.messages, extract=self._learn, after=end, origin=origin
+            )
             self._count(done)
         return self._sessions.end(place, ctx, end)
 

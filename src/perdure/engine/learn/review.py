@@ -7,7 +7,7 @@ nothing is proposed, or asked, twice.
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,12 +15,15 @@ from perdure.context.draft import Draft
 from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.engine.freshness import stated_in
 from perdure.engine.learn import net
-from perdure.engine.learn.evidence import text_of, texts_of
+from perdure.engine.learn.evidence import support_of, text_of, texts_of
 from perdure.engine.learn.rules import written
+from perdure.engine.learn.statements import statements
 from perdure.engine.sessions import Sessions, list_sessions
 from perdure.errors import InvalidValueError, NodeNotFoundError
-from perdure.model import RequestContext, Uri
+from perdure.model import ContextNode, RequestContext, Uri
+from perdure.model.anchors import Checkout, Stated
 from perdure.model.values import words_key
 from perdure.storage import Locator
 
@@ -44,11 +47,36 @@ class Pending:
     start: int
     end: int
     project: str = ""
+    reason: str = ""
+    """Why a statement that is kept already is offered for removal; empty for a new one."""
+    uri: str = ""
+    """The node of such a statement."""
 
 
 def id_of(text: str) -> str:
     """Return the name of a sentence: the same for the same words."""
     return hashlib.sha256(words_key(text).encode()).hexdigest()[:_DIGEST]
+
+
+_SECONDS = 2.0
+
+
+def abandoned(checkout: Checkout, nodes: Iterable[ContextNode]) -> Iterator[Pending]:
+    """Yield the statements whose branch is gone and was never merged, with the reason."""
+    found = [(node, each) for node in nodes for each in _anchored(node)]
+    verdicts = checkout.checked([each for _, each in found], _SECONDS)
+    for (node, each), verdict in zip(found, verdicts, strict=True):
+        if verdict.is_abandoned:
+            id_ = id_of(f"{node.uri} {each.text}")
+            rest = 0, 0, len(each.text), node.project, verdict.held_back, node.uri
+            yield Pending(id_, each.text, each.kind or "fact", 1.0, "", *rest)
+
+
+def _anchored(node: ContextNode) -> Iterator[Stated]:
+    support = support_of(node)
+    for each in statements(node.content) if support else ():
+        if each.cid in support and support[each.cid].all_anchors:
+            yield stated_in(node, each.text, support[each.cid])
 
 
 class Review:
@@ -84,9 +112,10 @@ class Review:
                 found.setdefault(each.id, each)
         return sorted(found.values(), key=lambda each: -each.score)
 
-    def find(self, id_: str) -> Pending:
-        """Return one candidate by its id, or by the beginning of it."""
-        found = [each for each in self.pending(10_000) if id_ and each.id.startswith(id_)]
+    def find(self, id_: str, offered: Sequence[Pending] = ()) -> Pending:
+        """Return one candidate by its id, or by the beginning of it; it may be one of `offered`."""
+        all_ = (*offered, *self.pending(10_000))
+        found = [each for each in all_ if id_ and each.id.startswith(id_)]
         if len(found) != 1:
             what = "several candidates are" if found else "no candidate is"
             raise InvalidValueError(f"{what} called {id_[:80]!a}. Fix: run `perdure review`.")
