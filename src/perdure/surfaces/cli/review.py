@@ -11,7 +11,7 @@ from perdure.surfaces.telling import counted, picked, shown_words
 
 _LONGEST = 160
 _ACTIONS = ("list", "accept", "edit", "reject", "judge")
-_FIELDS = "id text kind score session_id message project"
+_FIELDS = "id text kind score session_id message project reason? uri?"
 
 
 @click.command("review")
@@ -32,6 +32,9 @@ def review_command(  # noqa: PLR0913 - an option each
     has kept, the likeliest first; then accept them by their ids, edit them first, or reject them.
     What was rejected is never proposed again. `judge` asks the language model of the config about
     up to 20 of them: it keeps some, and the others stay in the list.
+    First come statements with a reason to remove them,
+    because their branch is gone and was never merged: accept keeps one for this branch too, reject
+    forgets it.
     """
     if action == "list":
         _list(memory, as_json=as_json)
@@ -49,7 +52,8 @@ def review_command(  # noqa: PLR0913 - an option each
             if as_json:
                 out.json(picked(gone, _FIELDS))
             else:
-                out.line(f"never proposed again: {shown_words(gone.text)}")
+                done = "forgotten" if gone.uri else "never proposed again"
+                out.line(f"{done}: {shown_words(gone.text)}")
             continue
         words = text or (_edited(memory, each) if action == "edit" else "")
         tell(memory.accept(each, text=words, kind=kind), as_json=as_json)
@@ -79,6 +83,7 @@ def _list(memory: Memory, *, as_json: bool) -> None:
             out.json(picked(each, _FIELDS))
         else:
             text = shortened(" ".join(each.text.split()), _LONGEST)
-            out.line(f"{each.id}  {each.kind:10}  {shown_words(text)}")
+            why = f" (remove it? {shown_words(each.reason)})" if each.reason else ""
+            out.line(f"{each.id}  {each.kind:10}  {shown_words(text)}{why}")
     if not as_json:
         out.mention(f"{counted(len(found), 'candidate')}; `perdure review accept ID` keeps one")
