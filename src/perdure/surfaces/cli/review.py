@@ -31,10 +31,9 @@ def review_command(  # noqa: PLR0913 - an option each
     Lists the sentences of your sessions in this project that may be worth keeping and that no rule
     has kept, the likeliest first; then accept them by their ids, edit them first, or reject them.
     What was rejected is never proposed again. `judge` asks the language model of the config about
-    up to 20 of them: it keeps some, and the others stay in the list.
-    First come statements with a reason to remove them,
-    because their branch is gone and was never merged: accept keeps one for this branch too, reject
-    forgets it.
+    up to 20 of them: it keeps some, and the others stay in the list. First come statements with a
+    reason to remove them, because their branch is gone and was never merged: accept keeps one for
+    this branch too, reject forgets it.
     """
     if action == "list":
         _list(memory, as_json=as_json)
