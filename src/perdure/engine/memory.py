@@ -642,7 +642,7 @@ class Memory(Readable):
             ),
             tuple(evidence),
             said_by,
-            self._anchors(text),
+            anchors=self._anchors(text),
         )
         return self._remember(statement, session_id)
 
